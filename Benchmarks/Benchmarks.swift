@@ -142,5 +142,5 @@ struct Setting: Sendable {
   let isQuick: Bool
 
   /// Returns an amount for a whole run or for a quick one.
-  func pick<Amount>(_ whole: Amount, quick: Amount) -> Amount { isQuick ? quick : whole }
+  func pick<Amount>(_ full: Amount, quick: Amount) -> Amount { isQuick ? quick : full }
 }

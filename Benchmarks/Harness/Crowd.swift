@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// A number of nodes that pass tokens to each other without end, with their measurements.
-struct Crowd {
+struct TokenNetwork {
   enum Shape: String, CaseIterable {
     case ring
     case star
@@ -29,9 +29,9 @@ struct Crowd {
       Self.text(named: name, shape, count), named: name, in: directory)
     let names = Self.names(count)
     try Blocking.run { try await Task.sleep(for: Self.warmUp) }
-    let before = try Self.look(at: names, of: topology)
+    let before = try Self.readCounters(at: names, of: topology)
     try Blocking.run { try await Task.sleep(for: duration) }
-    let after = try Self.look(at: names, of: topology)
+    let after = try Self.readCounters(at: names, of: topology)
     let events = after.events - before.events
     guard events > 0 else { throw HarnessError("\(shape.rawValue) of \(count): nothing happened") }
     rate = events / (after.time - before.time)
@@ -40,9 +40,9 @@ struct Crowd {
   }
 
   /// Returns the nodes' event counts and processor use at about the same instant.
-  private static func look(
+  private static func readCounters(
     at names: [String], of topology: TopologyRun
-  ) throws -> (time: Double, events: Double, use: ProcessorUse.Share) {
+  ) throws -> (time: Double, events: Double, use: ProcessorUse.ThreadUse) {
     let client = topology.client
     let deadline = ContinuousClock.now + TopologyRun.deadline
     let (events, time) = try Blocking.run {
@@ -59,10 +59,10 @@ struct Crowd {
         }
       }
     }
-    let use = names.reduce(into: ProcessorUse.Share()) { sum, name in
-      let share = topology.use(of: name).total
-      sum.time += share.time
-      sum.switches += share.switches
+    let use = names.reduce(into: ProcessorUse.ThreadUse()) { sum, name in
+      let threadUse = topology.use(of: name).total
+      sum.time += threadUse.time
+      sum.switches += threadUse.switches
     }
     return (time, events, use)
   }

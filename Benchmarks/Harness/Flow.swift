@@ -25,13 +25,13 @@ struct Flow {
       named: name, deployment: deployment, in: directory)
   }
 
-  mutating func measure(isKept: Bool = true) throws {
+  mutating func measure(isCounted: Bool = true) throws {
     let before = (source: topology.use(of: "source"), sink: topology.use(of: "sink"))
     let elapsed = try topology.measure("source")
-    guard isKept else { return }
+    guard isCounted else { return }
     rates.add(Double(count) / elapsed)
-    source.add(topology.use(of: "source").each(of: count, since: before.source))
-    sink.add(topology.use(of: "sink").each(of: count, since: before.sink))
+    source.add(topology.use(of: "source").perOperation(of: count, since: before.source))
+    sink.add(topology.use(of: "sink").perOperation(of: count, since: before.sink))
   }
 
   private static func text(
@@ -77,15 +77,16 @@ struct FlowResult {
 ///
 /// The first round is discarded, and every other round runs backwards. The result is the median of
 /// the ratios to the first case in the same round.
-struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.RawValue == String {
+struct FlowComparison<Case: CaseIterable & Hashable & RawRepresentable>
+where Case.RawValue == String {
   /// The measurements of a case, and their ratios to the first case in the same round.
-  private struct Measured {
+  private struct CaseSamples {
     var elapsed = Samples()
     var uses = ProcessorUses()
     var ratios = (elapsed: Samples(), time: Samples())
   }
 
-  private var measured: [Case: Measured] = [:]
+  private var samplesByCase: [Case: CaseSamples] = [:]
 
   /// - Parameters:
   ///   - baseline: The first case.
@@ -97,16 +98,17 @@ struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.Ra
     for round in 0...repeats {
       var results: [Case: FlowResult] = [:]
       let all = Array(Case.allCases)
-      for one in round.isMultiple(of: 2) ? all : all.reversed()
-      where round <= rounds(one) ?? repeats {
-        results[one] = try measure(one)
+      for flowCase in round.isMultiple(of: 2) ? all : all.reversed()
+      where round <= rounds(flowCase) ?? repeats {
+        results[flowCase] = try measure(flowCase)
       }
       guard round > 0, let first = results[baseline] else { continue }
-      for (one, result) in results {
-        measured[one, default: Measured()].elapsed.add(result.elapsed)
-        measured[one, default: Measured()].uses.add(result.use)
-        measured[one, default: Measured()].ratios.elapsed.add(result.elapsed / first.elapsed)
-        measured[one, default: Measured()].ratios.time.add(
+      for (flowCase, result) in results {
+        samplesByCase[flowCase, default: CaseSamples()].elapsed.add(result.elapsed)
+        samplesByCase[flowCase, default: CaseSamples()].uses.add(result.use)
+        samplesByCase[flowCase, default: CaseSamples()].ratios.elapsed.add(
+          result.elapsed / first.elapsed)
+        samplesByCase[flowCase, default: CaseSamples()].ratios.time.add(
           result.use.total.time / first.use.total.time)
       }
     }
@@ -122,30 +124,31 @@ struct FlowTurns<Case: CaseIterable & Hashable & RawRepresentable> where Case.Ra
   func add(
     to report: inout Report, hasSwitches: Bool = false, judged: (Case) -> [JudgedRatio]
   ) {
-    guard let first = measured[baseline] else { return }
-    for one in Case.allCases {
-      guard let own = measured[one] else { continue }
-      let before = one == baseline ? nil : first
+    guard let first = samplesByCase[baseline] else { return }
+    for flowCase in Case.allCases {
+      guard let own = samplesByCase[flowCase] else { continue }
+      let before = flowCase == baseline ? nil : first
       report.add(
         Figure(
-          name: "time of an event, \(one.rawValue)", value: .seconds(own.elapsed.median),
+          name: "time of an event, \(flowCase.rawValue)", value: .seconds(own.elapsed.median),
           baseline: (before?.elapsed.median).map { .seconds($0) }))
       report.add(
         Figure(
-          name: "processor time of an event, \(one.rawValue)", value: own.uses.time,
+          name: "processor time of an event, \(flowCase.rawValue)", value: own.uses.time,
           baseline: before?.uses.time))
       if hasSwitches {
         report.add(
           Figure(
-            name: "voluntary switches of an event, \(one.rawValue)", value: own.uses.switchCount,
+            name: "voluntary switches of an event, \(flowCase.rawValue)",
+            value: own.uses.switchCount,
             baseline: before?.uses.switchCount))
       }
       guard before != nil else { continue }
-      for ratio in judged(one) {
+      for ratio in judged(flowCase) {
         let samples = ratio == .time ? own.ratios.elapsed : own.ratios.time
         report.add(
           Figure(
-            name: "\(ratio.rawValue), \(one.rawValue), of that without",
+            name: "\(ratio.rawValue), \(flowCase.rawValue), of that without",
             value: .count(samples.median), target: .atMost(.count(1.02))))
       }
     }

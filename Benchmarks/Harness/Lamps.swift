@@ -23,22 +23,24 @@ struct Lamps {
   }
 
   private static let composite = "lamps"
-  private static let caller = "caller"
+  private static let clientName = "caller"
 
   /// - Parameters:
   ///   - isWithin: Whether the first lamp carries the coordinator.
   ///   - count: The number of events in each measurement.
   init(
-    _ participantCount: Int, _ durability: Durability, isWithin: Bool = false, count: Int,
+    _ participantCount: Int, _ durability: Durability, isEmbedded: Bool = false, count: Int,
     in directory: TemporaryDirectory
   ) throws {
     self.count = count
-    uses = (isWithin ? [Self.caller] : [Self.caller, Self.composite]).map { ($0, ProcessorUses()) }
+    uses = (isEmbedded ? [Self.clientName] : [Self.clientName, Self.composite]).map {
+      ($0, ProcessorUses())
+    }
     uses += (1...participantCount).map { ("lamp\($0)", ProcessorUses()) }
     self.participantCount = participantCount
-    let name = "lamps-\(participantCount)-\(durability.rawValue)" + (isWithin ? "-within" : "")
+    let name = "lamps-\(participantCount)-\(durability.rawValue)" + (isEmbedded ? "-within" : "")
     topology = try TopologyRun(
-      Self.text(named: name, participantCount, durability, isWithin: isWithin), named: name,
+      Self.text(named: name, participantCount, durability, isEmbedded: isEmbedded), named: name,
       in: directory)
   }
 
@@ -51,18 +53,18 @@ struct Lamps {
   }
 
   /// Sends the event and waits for the answer, repeatedly.
-  mutating func measure(isKept: Bool = true) throws {
+  mutating func measure(isCounted: Bool = true) throws {
     let before = uses.map { use(of: $0.name) }
     let elapsed = try press()
-    guard isKept else { return }
+    guard isCounted else { return }
     times.add(elapsed / Double(count))
     for (place, earlier) in before.enumerated() {
-      uses[place].uses.add(use(of: uses[place].name).each(of: count, since: earlier))
+      uses[place].uses.add(use(of: uses[place].name).perOperation(of: count, since: earlier))
     }
   }
 
   private func use(of name: String) -> ProcessorUse {
-    name == Self.caller ? ProcessorUse(of: getpid()) : topology.use(of: name)
+    name == Self.clientName ? ProcessorUse(of: getpid()) : topology.use(of: name)
   }
 
   /// Counts the costs of the events.
@@ -97,7 +99,7 @@ struct Lamps {
 
   /// The time without changes after which no event is in flight. It is longer than an
   /// acknowledgement waits for a message to travel with.
-  private static let silence: Duration = .milliseconds(300)
+  private static let quietPeriod: Duration = .milliseconds(300)
 
   /// Returns the counters of the processes once no event is in flight.
   private func counters() throws -> Costs {
@@ -113,17 +115,17 @@ struct Lamps {
         }
         if now == last { return Costs(now) }
         last = now
-        try await Task.sleep(for: Self.silence)
+        try await Task.sleep(for: Self.quietPeriod)
       }
     }
   }
 
   private static func text(
-    named name: String, _ participantCount: Int, _ durability: Durability, isWithin: Bool
+    named name: String, _ participantCount: Int, _ durability: Durability, isEmbedded: Bool
   ) -> String {
     let lamps = (1...participantCount).map { "lamp\($0)" }
     let nodes = lamps.map { "  \($0): { machine: Lamp, durability: \(durability.rawValue) }" }
-    let place = isWithin ? ", within: \(lamps[0])" : ""
+    let place = isEmbedded ? ", within: \(lamps[0])" : ""
     return """
       topology: \(name)
       program: \(Programs.own)

@@ -15,7 +15,7 @@ struct PhilosophersTable {
   private let forks: [String]
 
   /// The counters of the processes at one instant.
-  private struct Look {
+  private struct Counters {
     /// Unit: seconds.
     var time = 0.0
     var meals: [Double] = []
@@ -37,15 +37,15 @@ struct PhilosophersTable {
   }
 
   /// Measures a meal's costs over a period.
-  mutating func measure(for duration: Duration, isKept: Bool = true) throws {
-    let before = try look()
+  mutating func measure(for duration: Duration, isCounted: Bool = true) throws {
+    let before = try readCounters()
     try Blocking.run { try await Task.sleep(for: duration) }
-    let after = try look()
-    guard isKept else { return }
-    let had = zip(after.meals, before.meals).map(-)
-    let sum = had.reduce(0, +)
-    let (least, most) = (had.min() ?? 0, had.max() ?? 0)
-    let mean = sum / Double(had.count)
+    let after = try readCounters()
+    guard isCounted else { return }
+    let mealCounts = zip(after.meals, before.meals).map(-)
+    let sum = mealCounts.reduce(0, +)
+    let (least, most) = (mealCounts.min() ?? 0, mealCounts.max() ?? 0)
+    let mean = sum / Double(mealCounts.count)
     rates.add(sum / (after.time - before.time))
     shares = (min(shares.least, least / mean), max(shares.most, most / mean))
     meals = (min(meals.least, Int(least)), max(meals.most, Int(most)))
@@ -60,7 +60,7 @@ struct PhilosophersTable {
   }
 
   /// Polls until all processes have answered.
-  private func look() throws -> Look {
+  private func readCounters() throws -> Counters {
     let client = topology.client
     let names = philosophers + forks + [Self.coordinator]
     let (statuses, time) = try Blocking.run {
@@ -75,7 +75,7 @@ struct PhilosophersTable {
       }
     }
     // A meal is two steps: taking the forks, and putting them back.
-    return Look(
+    return Counters(
       time: time, meals: statuses.prefix(philosophers.count).map { Double($0.version) / 2 },
       messages: statuses.last?.synchronization.map { Double($0.sent + $0.received) } ?? 0,
       records: statuses.reduce(0) { $0 + Double($1.records ?? 0) },

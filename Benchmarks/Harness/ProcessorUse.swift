@@ -5,7 +5,7 @@ import PipeSystem
 /// The processor use of a process, by thread.
 struct ProcessorUse {
   /// The processor use of a thread.
-  struct Share {
+  struct ThreadUse {
     /// The time on any core. Unit: seconds.
     var time = 0.0
     /// The number of times that the thread yielded its core to wait. Each is followed by a wake-up.
@@ -13,7 +13,7 @@ struct ProcessorUse {
   }
 
   /// The use by role of the thread: the main thread, libzmq's I/O thread, and all others together.
-  private(set) var shares: [Thread: Share] = [:]
+  private(set) var usesByThread: [Thread: ThreadUse] = [:]
 
   enum Thread: String, CaseIterable { case main, io = "I/O", others }
 
@@ -26,33 +26,34 @@ struct ProcessorUse {
     for thread in FileSystem.entries(of: "/proc/\(pid)/task") {
       let folder = "/proc/\(pid)/task/\(thread)/"
       let name = HostMachine.text(of: folder + "comm")
-      let part: Thread =
+      let role: Thread =
         Int32(thread) == pid ? .main : name.hasPrefix("ZMQbg/IO") ? .io : .others
       let words = HostMachine.text(of: folder + "schedstat").split(separator: " ")
       let line = HostMachine.text(of: folder + "status").split(separator: "\n")
         .first { $0.hasPrefix("voluntary_ctxt_switches:") }
-      shares[part, default: Share()].time += (words.first.flatMap { Double($0) } ?? 0) / 1e9
-      shares[part, default: Share()].switches +=
+      usesByThread[role, default: ThreadUse()].time +=
+        (words.first.flatMap { Double($0) } ?? 0) / 1e9
+      usesByThread[role, default: ThreadUse()].switches +=
         line?.split(whereSeparator: \.isWhitespace).last.flatMap { Double($0) } ?? 0
     }
   }
 
   /// All threads together.
-  var total: Share {
-    shares.values.reduce(into: Share()) { sum, share in
-      sum.time += share.time
-      sum.switches += share.switches
+  var total: ThreadUse {
+    usesByThread.values.reduce(into: ThreadUse()) { sum, threadUse in
+      sum.time += threadUse.time
+      sum.switches += threadUse.switches
     }
   }
 
   /// Returns the use since an earlier sample, per operation.
-  func each(of count: Int, since earlier: ProcessorUse) -> ProcessorUse {
+  func perOperation(of count: Int, since earlier: ProcessorUse) -> ProcessorUse {
     var result = self
-    for (thread, share) in shares {
-      let before = earlier.shares[thread] ?? Share()
-      result.shares[thread] = Share(
-        time: (share.time - before.time) / Double(count),
-        switches: (share.switches - before.switches) / Double(count))
+    for (thread, threadUse) in usesByThread {
+      let before = earlier.usesByThread[thread] ?? ThreadUse()
+      result.usesByThread[thread] = ThreadUse(
+        time: (threadUse.time - before.time) / Double(count),
+        switches: (threadUse.switches - before.switches) / Double(count))
     }
     return result
   }
@@ -62,10 +63,11 @@ extension ProcessorUse: CustomStringConvertible {
   /// The use by thread, without threads that did almost nothing.
   var description: String {
     let parts = Thread.allCases.compactMap { thread -> String? in
-      guard let share = shares[thread], share.time >= 1e-8 || share.switches >= 0.005
+      guard let threadUse = usesByThread[thread],
+        threadUse.time >= 1e-8 || threadUse.switches >= 0.005
       else { return nil }
-      return "\(thread.rawValue) \(Quantity.seconds(share.time)) and "
-        + "\(share.switches.fixed(2)) switches"
+      return "\(thread.rawValue) \(Quantity.seconds(threadUse.time)) and "
+        + "\(threadUse.switches.fixed(2)) switches"
     }
     return parts.isEmpty ? "nothing" : parts.joined(separator: ", ")
   }

@@ -5,7 +5,7 @@ import PipeSupervision
 import Synchronization
 
 /// Replaces the orchestrator for one node, so that the node's start is timed by itself.
-final class StandIn {
+final class NodeLauncher {
   private let context = Context()
   private let control: Socket
   private let directory: TemporaryDirectory
@@ -65,16 +65,20 @@ final class StandIn {
   }
 
   private func expect(_ kind: FrameKind) throws {
-    var seen: FrameKind?
+    var receivedKind: FrameKind?
     let loop = PollLoop()
     let registration = loop.add(control) { [control] in
-      if control.receive({ _, bytes in seen = try? FrameHeader(bytes).kind }) { loop.stop() }
+      if control.receive({ _, bytes in receivedKind = try? FrameHeader(bytes).kind }) {
+        loop.stop()
+      }
     }
     let timer = loop.schedule(after: .seconds(10)) { loop.stop() }
     loop.run()
     loop.cancel(timer)
     loop.remove(registration)
-    guard seen == kind else { throw HarnessError("a node did not say '\(kind)' within 10 s") }
+    guard receivedKind == kind else {
+      throw HarnessError("a node did not say '\(kind)' within 10 s")
+    }
   }
 }
 

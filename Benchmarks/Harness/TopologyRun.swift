@@ -51,7 +51,7 @@ final class TopologyRun {
   }
 
   /// Kills the orchestrator.
-  func crash() { process.end() }
+  func killOrchestrator() { process.end() }
 
   deinit {
     client.close()
@@ -98,7 +98,7 @@ extension TopologyRun {
   /// Waits until the directory is as expected. It polls often, because the wait is part of the
   /// measurement.
   func wait(
-    until what: String, isFresh: Bool = false,
+    until condition: String, isFresh: Bool = false,
     _ accepts: @escaping @Sendable (TopologyDirectory) -> Bool
   ) throws {
     let client = client
@@ -108,7 +108,7 @@ extension TopologyRun {
         let directory = try? await client.directory(fresh: isFresh)
         if let directory, accepts(directory) { return }
         guard ContinuousClock.now < deadline else {
-          throw HarnessError("\(what): not within \(Self.deadline.shortText)")
+          throw HarnessError("\(condition): not within \(Self.deadline.shortText)")
         }
         try await Task.sleep(for: .milliseconds(1))
       }
@@ -125,7 +125,7 @@ extension TopologyRun {
   /// - Returns: The time from the first signal. Unit: seconds.
   func killAndAwait(_ names: [String]) throws -> Double {
     let before = try directory()
-    let starts = names.reduce(into: [String: UInt64]()) {
+    let incarnations = names.reduce(into: [String: UInt64]()) {
       $0[$1] = before[node: $1]?.incarnation ?? 0
     }
     let pids = names.compactMap { before[node: $0]?.pid }
@@ -133,7 +133,7 @@ extension TopologyRun {
     let start = Clock.nanoseconds
     for pid in pids { kill(pid, SIGKILL) }
     try wait(until: "killed nodes run again") { directory in
-      starts.allSatisfy { name, incarnation in
+      incarnations.allSatisfy { name, incarnation in
         directory[node: name].map { $0.isRunning && $0.incarnation > incarnation } ?? false
       }
     }

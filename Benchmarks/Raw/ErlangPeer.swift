@@ -65,8 +65,9 @@ final class ErlangPeer {
     guard numbers.count == 3 else {
       throw HarnessError("Erlang wrote something else: \(HostMachine.text(of: output))")
     }
-    let each = numbers.map { $0 / Double(count) }
-    return Result(elapsed: each[0] / 1e9, own: each[1] / 1e3, other: each[2] / 1e3)
+    let perOperation = numbers.map { $0 / Double(count) }
+    return Result(
+      elapsed: perOperation[0] / 1e9, own: perOperation[1] / 1e3, other: perOperation[2] / 1e3)
   }
 
   private func arguments(_ name: String, _ expression: String) -> [String] {

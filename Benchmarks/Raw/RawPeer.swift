@@ -125,8 +125,8 @@ final class RawPair {
     try body()
     let elapsed = Double(Clock.nanoseconds - start) / 1e9
     return Result(
-      elapsed: elapsed, own: ProcessorUse(of: getpid()).each(of: count, since: before.own),
-      peer: ProcessorUse(of: peer.pid).each(of: count, since: before.peer))
+      elapsed: elapsed, own: ProcessorUse(of: getpid()).perOperation(of: count, since: before.own),
+      peer: ProcessorUse(of: peer.pid).perOperation(of: count, since: before.peer))
   }
 }
 

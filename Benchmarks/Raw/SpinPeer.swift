@@ -67,8 +67,8 @@ final class SpinPeer {
 
   private func number(before words: String, in text: String) -> Int? {
     text.split(separator: "\n").lazy.compactMap { line -> Int? in
-      guard let place = line.firstRange(of: words) else { return nil }
-      return line[..<place.lowerBound].split(separator: " ").last
+      guard let range = line.firstRange(of: words) else { return nil }
+      return line[..<range.lowerBound].split(separator: " ").last
         .flatMap { Double($0) }.map { Int($0) }
     }.first
   }

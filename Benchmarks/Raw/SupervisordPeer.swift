@@ -39,7 +39,7 @@ enum SupervisordPeer {
       process.signal(.terminate)
       process.wait()
     }
-    while executed(by: process.pid) < count {
+    while execCount(by: process.pid) < count {
       guard process.reap() == nil, Clock.nanoseconds - start < 60_000_000_000 else {
         throw HarnessError("supervisord: \(HostMachine.text(of: folder + ".out"))")
       }
@@ -49,7 +49,7 @@ enum SupervisordPeer {
   }
 
   /// Returns the number of children of a process that have called exec.
-  private static func executed(by pid: Int32) -> Int {
+  private static func execCount(by pid: Int32) -> Int {
     let own = HostMachine.text(of: "/proc/\(pid)/comm")
     return HostMachine.text(of: "/proc/\(pid)/task/\(pid)/children")
       .split(separator: " ")

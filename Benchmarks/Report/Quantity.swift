@@ -11,7 +11,7 @@ struct Quantity: Comparable, CustomStringConvertible {
   static func count(_ value: Double) -> Self { Quantity(value: value, unit: .count) }
   static func bytes(_ count: Int) -> Self { Quantity(value: Double(count), unit: .bytes) }
 
-  static func < (left: Self, right: Self) -> Bool { left.value < right.value }
+  static func < (left: Self, rightAligned: Self) -> Bool { left.value < rightAligned.value }
 
   var description: String {
     switch unit {
@@ -61,7 +61,7 @@ extension String {
   }
 
   /// Pads the text with spaces at the start.
-  func right(in width: Int) -> String {
+  func rightAligned(in width: Int) -> String {
     String(repeating: " ", count: max(0, width - count)) + self
   }
 }
@@ -82,6 +82,6 @@ struct Samples {
     return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
   }
 
-  var least: Double { values.min() ?? .nan }
-  var greatest: Double { values.max() ?? .nan }
+  var minimum: Double { values.min() ?? .nan }
+  var maximum: Double { values.max() ?? .nan }
 }

@@ -8,7 +8,7 @@ import PipeSystem
 struct Report {
   private var figures: [Figure] = []
   private var section = Section.roundtrip
-  private var begun = ContinuousClock.now
+  private var sectionStart = ContinuousClock.now
   private var record = BenchmarkRecord(
     machine: HostMachine.summary, time: Timestamp.now.description)
   /// An earlier run, whose figures are printed next to the figures of this run.
@@ -25,7 +25,7 @@ struct Report {
   /// Starts a section: prints its title, the load of the machine, and the column headings.
   mutating func begin(_ section: Section) {
     self.section = section
-    begun = .now
+    sectionStart = .now
     Self.write("\n\(section.rawValue): \(section.summary) (load \(HostMachine.load))")
     Self.write(
       Self.line(
@@ -34,7 +34,7 @@ struct Report {
 
   /// Ends a section: prints its duration.
   func end() {
-    let elapsed = begun.duration(to: .now) / .seconds(1)
+    let elapsed = sectionStart.duration(to: .now) / .seconds(1)
     Self.write("  \(section.rawValue) took \(elapsed.fixed(0)) s")
   }
 
@@ -56,10 +56,12 @@ struct Report {
   /// Prints the results of the targets, and writes all figures to a file.
   func finish(_ path: String?) throws {
     if let path { try record.write(to: path) }
-    let judged = figures.filter { $0.isMet != nil }
-    let missed = judged.filter { $0.isMet == false }
-    Self.write("\ntargets met: \(judged.count - missed.count) of \(judged.count)")
-    for figure in missed {
+    let figuresWithTarget = figures.filter { $0.isMet != nil }
+    let missedFigures = figuresWithTarget.filter { $0.isMet == false }
+    Self.write(
+      "\ntargets met: \(figuresWithTarget.count - missedFigures.count) of \(figuresWithTarget.count)"
+    )
+    for figure in missedFigures {
       let ratio = figure.ratio.map { " (\($0.fixed(2))× the baseline)" } ?? ""
       Self.write("  not met: \(figure.name): \(figure.value)\(ratio), target \(figure.targetText)")
     }
@@ -75,12 +77,13 @@ struct Report {
     _ name: String, _ value: String, _ baseline: String, _ ratio: String, _ target: String,
     _ verdict: String, _ change: (before: String, ratio: String)? = nil
   ) -> String {
-    var text = "  " + name.padded(to: widths.name) + value.right(in: widths.value)
+    var text = "  " + name.padded(to: widths.name) + value.rightAligned(in: widths.value)
     if let change {
-      text += change.before.right(in: widths.value) + change.ratio.right(in: widths.ratio)
+      text +=
+        change.before.rightAligned(in: widths.value) + change.ratio.rightAligned(in: widths.ratio)
     }
-    text += baseline.right(in: widths.value) + ratio.right(in: widths.ratio)
-    text += target.right(in: widths.target)
+    text += baseline.rightAligned(in: widths.value) + ratio.rightAligned(in: widths.ratio)
+    text += target.rightAligned(in: widths.target)
     return verdict.isEmpty ? text : text + "  " + verdict
   }
 }

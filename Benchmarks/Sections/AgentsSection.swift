@@ -13,55 +13,58 @@ struct AgentsSection {
     let count = setting.pick(50, quick: 6)
     let names = (0..<count).map { "n\($0)" }
     let directory = try TemporaryDirectory()
-    let near = try start(names, named: "near", by: nil, in: directory)
+    let direct = try start(names, named: "near", by: nil, in: directory)
     let agents = try Agents(of: names, in: "apart", directory: directory)
     // The first start is discarded. After it, all agents are connected.
     let first = try start(names, named: "apart", by: agents, in: directory)
     try withExtendedLifetime(first) {
       try OrchestratorCommand(directory: directory).run(["down", "-p", "apart"])
     }
-    var apart = try start(names, named: "apart", by: agents, in: directory)
+    var viaAgents = try start(names, named: "apart", by: agents, in: directory)
     report.add(
       Figure(
         name: "\(count) nodes run, their agents being there; without agents",
-        value: .seconds(apart.elapsed), baseline: .seconds(near.elapsed)))
-    var times = (apart: Samples(), near: Samples())
+        value: .seconds(viaAgents.elapsed), baseline: .seconds(direct.elapsed)))
+    var times = (viaAgents: Samples(), direct: Samples())
     for round in 0..<setting.pick(25, quick: 5) {
-      times.apart.add(try apart.run.killAndAwait([names[round % count]]))
-      times.near.add(try near.run.killAndAwait([names[round % count]]))
+      times.viaAgents.add(try viaAgents.run.killAndAwait([names[round % count]]))
+      times.direct.add(try direct.run.killAndAwait([names[round % count]]))
     }
     report.add(
       Figure(
-        name: "killed, and running again; without agents", value: .seconds(times.apart.median),
-        baseline: .seconds(times.near.median)))
-    var successions = Samples()
+        name: "killed, and running again; without agents", value: .seconds(times.viaAgents.median),
+        baseline: .seconds(times.direct.median)))
+    var takeovers = Samples()
     for _ in 0..<setting.pick(5, quick: 1) {
-      apart.run.crash()
-      apart = try start(names, named: "apart", by: agents, in: directory)
-      successions.add(apart.elapsed)
+      viaAgents.run.killOrchestrator()
+      viaAgents = try start(names, named: "apart", by: agents, in: directory)
+      takeovers.add(viaAgents.elapsed)
     }
     report.add(
       Figure(
         name: "orchestrator killed: the next one has all \(count)",
-        value: .seconds(successions.median), target: .atMost(.seconds(5))))
-    try idle(agents, &report)
+        value: .seconds(takeovers.median), target: .atMost(.seconds(5))))
+    try measureIdleCost(agents, &report)
     report.note("all are on this machine; nodes record nothing, and are started again after 20 ms")
   }
 
   /// Measures the cost of an idle agent.
-  private func idle(_ agents: Agents, _ report: inout Report) throws {
+  private func measureIdleCost(_ agents: Agents, _ report: inout Report) throws {
     var memory = Samples()
     for pid in agents.pids { memory.add(Double(ProcessMemory(of: pid).proportional)) }
     report.add(
       Figure(
         name: "an agent's share where pages are shared (PSS)", value: .bytes(Int(memory.median))))
-    func used() -> Double { agents.pids.map { ProcessorUse(of: $0).total.time }.reduce(0, +) }
+    func processorTime() -> Double {
+      agents.pids.map { ProcessorUse(of: $0).total.time }.reduce(0, +)
+    }
     let seconds = setting.pick(10, quick: 2)
-    let before = used()
+    let before = processorTime()
     Blocking.run { try? await Task.sleep(for: .seconds(seconds)) }
-    let each = (used() - before) / Double(seconds * agents.pids.count)
+    let cpuPerSecond = (processorTime() - before) / Double(seconds * agents.pids.count)
     report.add(
-      Figure(name: "its processor time in a second without an event", value: .seconds(each)))
+      Figure(name: "its processor time in a second without an event", value: .seconds(cpuPerSecond))
+    )
   }
 
   private func start(

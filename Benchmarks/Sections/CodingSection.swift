@@ -7,22 +7,27 @@ struct CodingSection {
 
   init(_ setting: Setting) { self.setting = setting }
 
-  private static let loaded = Sink.Event.reading(
+  private static let eventWithPayload = Sink.Event.reading(
     sequence: Payload.firstSequence, text: Payload.text)
 
   func run(_ report: inout Report) throws {
-    let inPlace = EventCodec<Sink.Event>(isSynthesized: true)
-    let byCodable = EventCodec<Sink.Event>()
-    let text = try byCodable.encode(Self.loaded)
-    let label = try byCodable.encode(.tick)
-    let copy = Self.quantity(copied(text))
-    add("written in place", written(Self.loaded, by: inPlace), copy, 0.15e-6, &report)
-    add("written by way of Codable", written(Self.loaded, by: byCodable), copy, nil, &report)
-    add("read in place", read(text, by: inPlace), copy, 0.2e-6, &report)
-    add("read by way of Codable", read(text, by: byCodable), copy, nil, &report)
-    let short = Self.quantity(copied(label))
-    add("written, without payload", written(.tick, by: inPlace), short, nil, &report)
-    add("read, without payload", read(label, by: inPlace), short, nil, &report)
+    let directCodec = EventCodec<Sink.Event>(isSynthesized: true)
+    let codableCodec = EventCodec<Sink.Event>()
+    let text = try codableCodec.encode(Self.eventWithPayload)
+    let label = try codableCodec.encode(.tick)
+    let copy = Self.quantity(measureCopying(text))
+    add(
+      "written in place", measureEncoding(Self.eventWithPayload, by: directCodec), copy, 0.15e-6,
+      &report)
+    add(
+      "written by way of Codable", measureEncoding(Self.eventWithPayload, by: codableCodec), copy,
+      nil, &report)
+    add("read in place", measureDecoding(text, by: directCodec), copy, 0.2e-6, &report)
+    add("read by way of Codable", measureDecoding(text, by: codableCodec), copy, nil, &report)
+    let shortCopy = Self.quantity(measureCopying(label))
+    add(
+      "written, without payload", measureEncoding(.tick, by: directCodec), shortCopy, nil, &report)
+    add("read, without payload", measureDecoding(label, by: directCodec), shortCopy, nil, &report)
     report.note(
       "\(Payload.byteCount) bytes of JSON in a case's own; processor time of one thread, the least of "
         + "\(repeats) × \(count.grouped);")
@@ -33,39 +38,39 @@ struct CodingSection {
   private var repeats: Int { setting.pick(5, quick: 3) }
 
   private func add(
-    _ name: String, _ seconds: Double, _ baseline: Quantity, _ most: Double?,
+    _ name: String, _ seconds: Double, _ baseline: Quantity, _ limit: Double?,
     _ report: inout Report
   ) {
     report.add(
       Figure(
         name: "an event " + name, value: Self.quantity(seconds), baseline: baseline,
-        target: most.map { .atMost(Self.quantity($0)) }))
+        target: limit.map { .atMost(Self.quantity($0)) }))
   }
 
   private static func quantity(_ seconds: Double) -> Quantity { .seconds(seconds) }
 
-  private func written(_ event: Sink.Event, by codec: EventCodec<Sink.Event>) -> Double {
+  private func measureEncoding(_ event: Sink.Event, by codec: EventCodec<Sink.Event>) -> Double {
     var bytes: [UInt8] = []
-    return least {
+    return minimumTime {
       bytes.removeAll(keepingCapacity: true)
       try? codec.encode(event, into: &bytes)
     }
   }
 
-  private func read(_ text: [UInt8], by codec: EventCodec<Sink.Event>) -> Double {
-    text.withUnsafeBytes { text in least { blackHole(try? codec.decode(text)) } }
+  private func measureDecoding(_ text: [UInt8], by codec: EventCodec<Sink.Event>) -> Double {
+    text.withUnsafeBytes { text in minimumTime { blackHole(try? codec.decode(text)) } }
   }
 
-  private func copied(_ text: [UInt8]) -> Double {
+  private func measureCopying(_ text: [UInt8]) -> Double {
     var bytes: [UInt8] = []
-    return least {
+    return minimumTime {
       bytes.removeAll(keepingCapacity: true)
       bytes.append(contentsOf: text)
     }
   }
 
   /// Returns the processor time of one call, the least of several measurements. Unit: seconds.
-  private func least(_ body: () -> Void) -> Double {
+  private func minimumTime(_ body: () -> Void) -> Double {
     (0..<repeats).map { _ in
       let start = Self.processorTime
       for _ in 0..<count { body() }

@@ -25,7 +25,7 @@ struct DurabilitySection {
     }
     // The first round is discarded.
     for round in 0...repeats {
-      for index in flows.indices { try flows[index].1.measure(isKept: round > 0) }
+      for index in flows.indices { try flows[index].1.measure(isCounted: round > 0) }
     }
     let baseline = flows[0].1.rates.median
     for (durability, flow) in flows {
@@ -54,10 +54,10 @@ struct DurabilitySection {
       return (durability, try RoundTrips(durability, count: count, in: directory))
     }
     let disk = try RawDisk(in: directory)
-    var synced = Samples()
+    var syncTimes = Samples()
     for round in 0...repeats {
-      for index in trips.indices { try trips[index].1.measure(isKept: round > 0) }
-      synced.add(try disk.write(count: 100))
+      for index in trips.indices { try trips[index].1.measure(isCounted: round > 0) }
+      syncTimes.add(try disk.write(count: 100))
     }
     let baseline = Quantity.seconds(trips[0].1.times.median)
     for (durability, trip) in trips {
@@ -65,7 +65,7 @@ struct DurabilitySection {
         switch durability {
         case .volatile: ("none", nil)
         case .process: ("process; none", baseline)
-        case .power: ("power; written and synced", .seconds(synced.median))
+        case .power: ("power; written and synced", .seconds(syncTimes.median))
         }
       report.add(
         Figure(

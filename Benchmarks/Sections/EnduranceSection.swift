@@ -5,7 +5,7 @@ struct EnduranceSection {
   private let setting: Setting
 
   /// The parts, of ten, after which a sample is taken.
-  private static let looks = [1, 5, 10]
+  private static let sampledRounds = [1, 5, 10]
 
   init(_ setting: Setting) { self.setting = setting }
 
@@ -13,18 +13,18 @@ struct EnduranceSection {
     let part = setting.pick(1_000_000, quick: 160_000)
     let directory = try TemporaryDirectory()
     var flow = try Flow(durability: .process, count: part, in: directory)
-    var seen: [String: (memory: [Int], journal: [Int])] = [:]
+    var samples: [String: (memory: [Int], journal: [Int])] = [:]
     for round in 1...10 {
       try flow.measure()
-      guard Self.looks.contains(round) else { continue }
+      guard Self.sampledRounds.contains(round) else { continue }
       for node in ["source", "sink"] {
-        seen[node, default: ([], [])].memory.append(flow.topology.residentByteCount(of: node))
-        seen[node]!.journal.append(flow.topology.journalByteCount(of: node))
+        samples[node, default: ([], [])].memory.append(flow.topology.residentByteCount(of: node))
+        samples[node]!.journal.append(flow.topology.journalByteCount(of: node))
       }
     }
     let (first, last) = (part.grouped, (10 * part).grouped)
     for node in ["source", "sink"] {
-      let (memory, journal) = seen[node]!
+      let (memory, journal) = samples[node]!
       report.add(
         Figure(
           name: "\(node), resident after \(last); \(first)", value: .bytes(memory[2]),
@@ -52,10 +52,10 @@ struct GrowthSection {
   func run(_ report: inout Report) throws {
     let sizes = setting.pick([2, 10, 50, 100], quick: [2, 10])
     let duration = setting.pick(Duration.seconds(1.5), quick: .seconds(0.5))
-    for shape in Crowd.Shape.allCases {
-      var first: Crowd?
+    for shape in TokenNetwork.Shape.allCases {
+      var first: TokenNetwork?
       for size in sizes {
-        let crowd = try Crowd(shape, size, for: duration)
+        let crowd = try TokenNetwork(shape, size, for: duration)
         let name = "\(shape.rawValue), \(size) nodes"
         report.add(
           Figure(

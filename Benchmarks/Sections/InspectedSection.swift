@@ -8,7 +8,7 @@ import PipeSupervision
 /// a page, with an active page, and with an inspector that is stopped or killed. Also measures the
 /// inspector itself.
 struct InspectedSection {
-  private enum Page: String, CaseIterable {
+  private enum PageCondition: String, CaseIterable {
     case none = "no page"
     /// A repetition of the first case. Its ratio shows the noise of the machine, below which no
     /// other ratio is meaningful.
@@ -32,10 +32,10 @@ struct InspectedSection {
     let flow = try Flow(
       hasPayload: false, count: count, idle: setting.pick(100, quick: 20), in: directory)
     var inspector = (share: Samples(), memory: Samples())
-    let turns = try FlowTurns<Page>(rounds: repeats, baseline: .none) {
+    let comparison = try FlowComparison<PageCondition>(rounds: repeats, baseline: .none) {
       try measure(flow.topology, $0, count, &inspector)
     }
-    turns.add(to: &report) { _ in [.time, .processorTime] }
+    comparison.add(to: &report) { _ in [.time, .processorTime] }
     report.add(
       Figure(
         name: "the inspector, cores of processor time, page looked at",
@@ -51,22 +51,24 @@ struct InspectedSection {
   }
 
   private func measure(
-    _ topology: TopologyRun, _ page: Page, _ count: Int,
+    _ topology: TopologyRun, _ pageCondition: PageCondition, _ count: Int,
     _ inspector: inout (share: Samples, memory: Samples)
   ) throws -> FlowResult {
-    var standIn: PageStandIn?
-    if page != .none && page != .again { standIn = try PageStandIn(topology.name, in: directory) }
-    defer { if page != .killed { standIn?.kill() } }
-    switch page {
-    case .stopped: standIn?.inspector.signal(.stop)
-    case .killed: standIn?.kill()
+    var pagePoller: PagePoller?
+    if pageCondition != .none && pageCondition != .again {
+      pagePoller = try PagePoller(topology.name, in: directory)
+    }
+    defer { if pageCondition != .killed { pagePoller?.kill() } }
+    switch pageCondition {
+    case .stopped: pagePoller?.inspector.signal(.stop)
+    case .killed: pagePoller?.kill()
     case .none, .again, .live: break
     }
-    let pid = page == .live ? standIn?.inspector.pid : nil
+    let pid = pageCondition == .live ? pagePoller?.inspector.pid : nil
     let start = (use: pid.map { ProcessorUse(of: $0) }, time: ContinuousClock.now)
     let before = topology.use(of: "sink")
     let elapsed = try topology.measure("source")
-    let use = topology.use(of: "sink").each(of: count, since: before)
+    let use = topology.use(of: "sink").perOperation(of: count, since: before)
     if let pid, let first = start.use {
       let time = ProcessorUse(of: pid).total.time - first.total.time
       let span = ContinuousClock.now - start.time
@@ -78,13 +80,13 @@ struct InspectedSection {
 }
 
 /// An inspector with a client that polls it like its page, ten times a second.
-final class PageStandIn {
+final class PagePoller {
   private(set) var inspector: ChildProcess
-  private let asking = Asking()
+  private let pollState = PollState()
 
   /// The state that the polling thread shares with others.
-  private final class Asking: Sendable {
-    let isOver = Locked(false)
+  private final class PollState: Sendable {
+    let isStopped = Locked(false)
     /// The size of the answers. Unit: bytes.
     let bytes = Locked(0)
     let end = DispatchSemaphore(value: 0)
@@ -99,41 +101,41 @@ final class PageStandIn {
     inspector = try command.spawn(
       Programs.inspector, ["web", "-p", topology, "--port", "0"], writingTo: output)
     let start = ContinuousClock.now
-    var place: (port: UInt16, token: String)?
-    while place == nil {
+    var pageAddress: (port: UInt16, token: String)?
+    while pageAddress == nil {
       let exit = inspector.reap()
       guard exit == nil, start.duration(to: .now) < TopologyRun.deadline else {
         throw command.failure(["web"], exit)
       }
-      place = Self.place(in: HostMachine.text(of: output))
+      pageAddress = Self.pageAddress(in: HostMachine.text(of: output))
       Blocking.run { try? await Task.sleep(for: .milliseconds(5)) }
     }
-    guard let (port, token) = place else { return }
-    DispatchQueue.global().async { [asking] in
+    guard let (port, token) = pageAddress else { return }
+    DispatchQueue.global().async { [pollState] in
       var cursor = "0"
-      while !asking.isOver.withLock(\.self) {
-        let answer = Self.ask(port, "/api/changes?after=\(cursor)", token)
-        asking.bytes.withLock { $0 += answer.count }
+      while !pollState.isStopped.withLock(\.self) {
+        let answer = Self.fetch(port, "/api/changes?after=\(cursor)", token)
+        pollState.bytes.withLock { $0 += answer.count }
         if let next = Self.cursor(in: answer) { cursor = next }
         usleep(Self.pause)
       }
-      asking.end.signal()
+      pollState.end.signal()
     }
-    while asking.bytes.withLock(\.self) == 0, start.duration(to: .now) < TopologyRun.deadline {
+    while pollState.bytes.withLock(\.self) == 0, start.duration(to: .now) < TopologyRun.deadline {
       Blocking.run { try? await Task.sleep(for: .milliseconds(5)) }
     }
   }
 
   /// Ends the inspector.
   func kill() {
-    asking.isOver.withLock { $0 = true }
+    pollState.isStopped.withLock { $0 = true }
     inspector.signal(.kill)
     inspector.wait()
-    asking.end.wait()
+    pollState.end.wait()
   }
 
   /// Returns the port and the token in `http://127.0.0.1:PORT/#token=TOKEN`.
-  private static func place(in text: String) -> (UInt16, String)? {
+  private static func pageAddress(in text: String) -> (UInt16, String)? {
     guard text.hasSuffix("\n"), let line = text.split(separator: "\n").first else { return nil }
     let parts = line.split(separator: "#token=")
     guard parts.count == 2,
@@ -150,7 +152,7 @@ final class PageStandIn {
     return parts[1].split(separator: "\"").first.map(String.init)
   }
 
-  private static func ask(_ port: UInt16, _ path: String, _ token: String) -> [UInt8] {
+  private static func fetch(_ port: UInt16, _ path: String, _ token: String) -> [UInt8] {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()
@@ -163,10 +165,10 @@ final class PageStandIn {
       }
     }
     guard result == 0 else { return [] }
-    let question = Array(
+    let request = Array(
       ("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n"
         + "Authorization: Bearer \(token)\r\n\r\n").utf8)
-    guard send(descriptor, question, question.count, Int32(MSG_NOSIGNAL)) == question.count else {
+    guard send(descriptor, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
       return []
     }
     var bytes: [UInt8] = []

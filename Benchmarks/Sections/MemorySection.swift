@@ -12,20 +12,20 @@ struct MemorySection {
   func run(_ report: inout Report) throws {
     try Programs.check()
     let directory = try TemporaryDirectory()
-    let standIn = try StandIn(in: directory)
+    let nodeLauncher = try NodeLauncher(in: directory)
     var nodes: [ChildProcess] = []
-    var bare: [ChildProcess] = []
+    var baselineProcesses: [ChildProcess] = []
     defer {
       for index in nodes.indices { nodes[index].end() }
-      for index in bare.indices { bare[index].end() }
+      for index in baselineProcesses.indices { baselineProcesses[index].end() }
     }
     for _ in 0..<Self.nodeCount {
-      nodes.append(try standIn.start(machine: "Relay", durability: .volatile).process)
+      nodes.append(try nodeLauncher.start(machine: "Relay", durability: .volatile).process)
       // The bare process has loaded its libraries when the next node is ready.
-      bare.append(try ChildProcess.spawn(.sleep))
+      baselineProcesses.append(try ChildProcess.spawn(.sleep))
     }
     let ours = nodes.map { ProcessMemory(of: $0.pid) }
-    let baseline = bare.map { ProcessMemory(of: $0.pid) }
+    let baseline = baselineProcesses.map { ProcessMemory(of: $0.pid) }
     func add(_ name: String, _ bytes: KeyPath<ProcessMemory, Int>, atMost limit: Double) {
       report.add(
         Figure(

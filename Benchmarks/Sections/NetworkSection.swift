@@ -21,8 +21,8 @@ struct NetworkSection {
   private func oneWay(_ directory: TemporaryDirectory, _ report: inout Report) throws {
     let count = setting.pick(400_000, quick: 80_000)
     let repeats = setting.pick(5, quick: 3)
-    var near = try Flow(count: count, in: directory)
-    var apart = try Flow(count: count, deployment: Self.deployment, in: directory)
+    var ipcPair = try Flow(count: count, in: directory)
+    var deployedPair = try Flow(count: count, deployment: Self.deployment, in: directory)
     var raw: [RawTransport: RawFigures] = [:]
     // The first round is discarded.
     for round in 0...repeats {
@@ -31,10 +31,10 @@ struct NetworkSection {
         let result = try pair.flood(count: count)
         if round > 0 { raw[transport, default: RawFigures()].add(result, of: count) }
       }
-      try near.measure(isKept: round > 0)
-      try apart.measure(isKept: round > 0)
+      try ipcPair.measure(isCounted: round > 0)
+      try deployedPair.measure(isCounted: round > 0)
     }
-    for (flow, transport) in [(near, RawTransport.ipc), (apart, .curve)] {
+    for (flow, transport) in [(ipcPair, RawTransport.ipc), (deployedPair, .curve)] {
       guard let baseline = raw[transport] else { continue }
       report.add(
         Figure(
@@ -46,13 +46,13 @@ struct NetworkSection {
     }
     report.add(
       Figure(
-        name: "deployed; over ipc", value: .perSecond(apart.rates.median),
-        baseline: .perSecond(near.rates.median)))
+        name: "deployed; over ipc", value: .perSecond(deployedPair.rates.median),
+        baseline: .perSecond(ipcPair.rates.median)))
     for transport in [RawTransport.tcp, .curve] {
-      guard let one = raw[transport], let ipc = raw[.ipc] else { continue }
+      guard let rawFigures = raw[transport], let ipc = raw[.ipc] else { continue }
       report.add(
         Figure(
-          name: "raw, \(transport.title); raw, ipc", value: .perSecond(one.rates.median),
+          name: "raw, \(transport.title); raw, ipc", value: .perSecond(rawFigures.rates.median),
           baseline: .perSecond(ipc.rates.median)))
     }
   }
@@ -60,8 +60,8 @@ struct NetworkSection {
   private func roundTrips(_ directory: TemporaryDirectory, _ report: inout Report) throws {
     let count = setting.pick(5_000, quick: 1_000)
     let repeats = setting.pick(7, quick: 3)
-    var near = try RoundTrips(.volatile, count: count, in: directory)
-    var apart = try RoundTrips(
+    var ipcPair = try RoundTrips(.volatile, count: count, in: directory)
+    var deployedPair = try RoundTrips(
       .volatile, count: count, deployment: Self.deployment, in: directory)
     var pairs: [RawTransport: RawPair] = [:]
     var raw: [RawTransport: RawFigures] = [:]
@@ -73,10 +73,10 @@ struct NetworkSection {
         let result = try pair.roundTrip(count: count)
         if round > 0 { raw[transport, default: RawFigures()].add(result, of: count) }
       }
-      try near.measure(isKept: round > 0)
-      try apart.measure(isKept: round > 0)
+      try ipcPair.measure(isCounted: round > 0)
+      try deployedPair.measure(isCounted: round > 0)
     }
-    for (trips, transport) in [(near, RawTransport.ipc), (apart, .curve)] {
+    for (trips, transport) in [(ipcPair, RawTransport.ipc), (deployedPair, .curve)] {
       guard let baseline = raw[transport] else { continue }
       report.add(
         Figure(
@@ -86,10 +86,11 @@ struct NetworkSection {
         trips.pinger, of: "a trip, \(transport.title), pinger; raw", baseline: baseline.own)
     }
     for transport in [RawTransport.tcp, .curve] {
-      guard let one = raw[transport], let ipc = raw[.ipc] else { continue }
+      guard let rawFigures = raw[transport], let ipc = raw[.ipc] else { continue }
       report.add(
         Figure(
-          name: "a raw round trip, \(transport.title); ipc", value: .seconds(one.times.median),
+          name: "a raw round trip, \(transport.title); ipc",
+          value: .seconds(rawFigures.times.median),
           baseline: .seconds(ipc.times.median)))
     }
   }

@@ -11,26 +11,29 @@ struct OneWaySection {
     let count = setting.pick(800_000, quick: 160_000)
     let repeats = setting.pick(5, quick: 3)
     let directory = try TemporaryDirectory()
-    var loaded = try Flow(count: count, in: directory)
-    var bare = try Flow(hasPayload: false, count: count, in: directory)
+    var flowWithPayload = try Flow(count: count, in: directory)
+    var flowWithoutPayload = try Flow(hasPayload: false, count: count, in: directory)
     var raw = RawFigures()
     for round in 0...repeats {
       // The first round is discarded.
       let result = try RawPair(.flood, count: count, in: directory).flood(count: count)
       if round > 0 { raw.add(result, of: count) }
-      try loaded.measure(isKept: round > 0)
-      try bare.measure(isKept: round > 0)
+      try flowWithPayload.measure(isCounted: round > 0)
+      try flowWithoutPayload.measure(isCounted: round > 0)
     }
     report.add(
       Figure(
         name: "\(Payload.byteCount) bytes of JSON; raw DEALER–DEALER",
-        value: .perSecond(loaded.rates.median), baseline: .perSecond(raw.rates.median),
+        value: .perSecond(flowWithPayload.rates.median), baseline: .perSecond(raw.rates.median),
         target: .atLeast(.perSecond(250_000))))
     report.add(
       Figure(
-        name: "without payload; raw DEALER–DEALER", value: .perSecond(bare.rates.median),
+        name: "without payload; raw DEALER–DEALER",
+        value: .perSecond(flowWithoutPayload.rates.median),
         baseline: .perSecond(raw.rates.median), target: .atLeast(.perSecond(1_000_000))))
-    for (flow, name) in [(loaded, "an event"), (bare, "one without payload")] {
+    for (flow, name) in [
+      (flowWithPayload, "an event"), (flowWithoutPayload, "one without payload"),
+    ] {
       report.add(flow.source, of: "\(name), source; raw", baseline: raw.peer)
       report.add(flow.sink, of: "\(name), sink; raw", baseline: raw.own)
     }
@@ -59,7 +62,7 @@ struct RoundTripSection {
     var baseline = RawFigures()
     // The first round is discarded.
     _ = try raw.roundTrip(count: count)
-    try ours.measure(isKept: false)
+    try ours.measure(isCounted: false)
     for _ in 0..<repeats {
       baseline.add(try raw.roundTrip(count: count), of: count)
       try ours.measure()
@@ -71,9 +74,9 @@ struct RoundTripSection {
     report.add(ours.pinger, of: "a trip, pinger; raw", baseline: baseline.own)
     report.add(ours.ponger, of: "a trip, ponger; raw", baseline: baseline.peer)
     report.note(
-      "medians of \(repeats) × \(count.grouped); ours \(Quantity.seconds(ours.times.least)) to "
-        + "\(Quantity.seconds(ours.times.greatest)), raw \(Quantity.seconds(baseline.times.least)) to "
-        + "\(Quantity.seconds(baseline.times.greatest))")
+      "medians of \(repeats) × \(count.grouped); ours \(Quantity.seconds(ours.times.minimum)) to "
+        + "\(Quantity.seconds(ours.times.maximum)), raw \(Quantity.seconds(baseline.times.minimum)) to "
+        + "\(Quantity.seconds(baseline.times.maximum))")
     report.note(
       "a trip: two steps, two events with \(Payload.byteCount) bytes of JSON written and read;")
     report.note("raw: a message of \(RawSocket.byteCount) bytes over ipc and back")
@@ -104,13 +107,13 @@ struct RoundTrips {
   }
 
   /// - Parameter isKept: `false` for the first measurement, when connections and caches are cold.
-  mutating func measure(isKept: Bool = true) throws {
+  mutating func measure(isCounted: Bool = true) throws {
     let before = (pinger: topology.use(of: "pinger"), ponger: topology.use(of: "ponger"))
     let elapsed = try topology.measure("pinger")
-    guard isKept else { return }
+    guard isCounted else { return }
     times.add(elapsed / Double(count))
-    pinger.add(topology.use(of: "pinger").each(of: count, since: before.pinger))
-    ponger.add(topology.use(of: "ponger").each(of: count, since: before.ponger))
+    pinger.add(topology.use(of: "pinger").perOperation(of: count, since: before.pinger))
+    ponger.add(topology.use(of: "ponger").perOperation(of: count, since: before.ponger))
   }
 
   private static func text(named name: String, count: Int, _ durability: Durability) -> String {

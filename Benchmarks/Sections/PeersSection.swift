@@ -23,7 +23,7 @@ struct PeersSection {
   }
 
   /// The measurements of one task.
-  private struct Measured {
+  private struct TaskSamples {
     var elapsed = Samples()
     var own = Samples()
     var other = Samples()
@@ -43,17 +43,17 @@ struct PeersSection {
     var bare = try Flow(hasPayload: false, count: casts, in: directory)
     var trips = try RoundTrips(.volatile, count: calls, in: directory)
     var (posts, sends) = (Samples(), Samples())
-    var peer: [ErlangPeer.Task: Measured] = [:]
+    var peer: [ErlangPeer.Task: TaskSamples] = [:]
     // The first round is discarded.
     for round in 0...repeats {
       for task in ErlangPeer.Task.allCases {
         let isCall = task == .localCalls || task == .calls
         let result = try erlang.measure(task, count: isCall ? calls : casts)
-        if round > 0 { peer[task, default: Measured()].add(result) }
+        if round > 0 { peer[task, default: TaskSamples()].add(result) }
       }
-      try flow.measure(isKept: round > 0)
-      try bare.measure(isKept: round > 0)
-      try trips.measure(isKept: round > 0)
+      try flow.measure(isCounted: round > 0)
+      try bare.measure(isCounted: round > 0)
+      try trips.measure(isCounted: round > 0)
       let (post, send) = Blocking.run { (await Self.post(casts), await Self.send(casts)) }
       guard round > 0 else { continue }
       posts.add(post)
@@ -91,7 +91,7 @@ struct PeersSection {
   }
 
   private func add(
-    _ own: ProcessorUses, _ other: ProcessorUses, _ peer: Measured?, of operation: String,
+    _ own: ProcessorUses, _ other: ProcessorUses, _ peer: TaskSamples?, of operation: String,
     _ report: inout Report
   ) {
     report.add(

@@ -31,7 +31,7 @@ struct RecoverySection {
         value: .seconds(ours.median), baseline: .seconds(baseline.median),
         target: .atMost(.seconds(5))))
     report.note(
-      "median of \(ours.count), greatest \(Quantity.seconds(ours.greatest)): from the first "
+      "median of \(ours.count), greatest \(Quantity.seconds(ours.maximum)): from the first "
         + "SIGKILL until all run and an")
     report.note(
       "event has gone through all \(Self.nodeCount); restart policy, backoff and durability are "

@@ -43,15 +43,15 @@ struct RestartSection {
     return times
   }
 
-  private func add(_ what: String, _ times: Samples, to report: inout Report) throws {
+  private func add(_ condition: String, _ times: Samples, to report: inout Report) throws {
     var bare = Samples()
     for _ in 0..<times.count { bare.add(try StartSection.spawnSleeping(count: 1)) }
     report.add(
       Figure(
-        name: "killed to ready, \(what); /bin/sleep", value: .seconds(times.median),
+        name: "killed to ready, \(condition); /bin/sleep", value: .seconds(times.median),
         baseline: .seconds(bare.median), target: .atMost(.seconds(0.1))))
     report.note(
-      "least \(Quantity.seconds(times.least)), greatest \(Quantity.seconds(times.greatest))")
+      "least \(Quantity.seconds(times.minimum)), greatest \(Quantity.seconds(times.maximum))")
   }
 
   private static var text: String {

@@ -26,7 +26,7 @@ struct SearchSection {
     try searchShipped(&report)
   }
 
-  private struct Search {
+  private struct SearchRun {
     var result: ExplorationResult
     /// The duration of the search. Unit: seconds.
     var elapsed: Double
@@ -34,15 +34,15 @@ struct SearchSection {
   }
 
   private func search(
-    _ searched: SearchedModel, _ peer: SpinPeer?, atLeast ratio: Double, _ report: inout Report
+    _ searchedModel: SearchedModel, _ peer: SpinPeer?, atLeast ratio: Double, _ report: inout Report
   ) throws {
     var baseline: SpinPeer.Result?
     for threads in [1, 2] {
       var rates = Samples()
-      var last: Search?
+      var last: SearchRun?
       for _ in 0..<setting.pick(3, quick: 1) {
-        let search = Blocking.run { await Self.search(searched, threads: threads) }
-        try check(search.result.states, search.result.steps, against: searched, "the search")
+        let search = Blocking.run { await Self.search(searchedModel, threads: threads) }
+        try check(search.result.states, search.result.steps, against: searchedModel, "the search")
         rates.add(Double(search.result.steps) / search.elapsed)
         last = search
       }
@@ -51,14 +51,14 @@ struct SearchSection {
         let found = try peer.search(last.promela, states: last.result.states)
         guard found.states == last.result.states, found.steps == last.result.steps else {
           throw HarnessError(
-            "\(searched.name): SPIN has \(found.states) states and \(found.steps) steps, and the "
+            "\(searchedModel.name): SPIN has \(found.states) states and \(found.steps) steps, and the "
               + "search \(last.result.states) and \(last.result.steps)")
         }
         baseline = found
       }
       report.add(
         Figure(
-          name: "\(searched.name), \(threads == 1 ? "1 thread" : "2 threads")",
+          name: "\(searchedModel.name), \(threads == 1 ? "1 thread" : "2 threads")",
           value: .perSecond(rates.median),
           baseline: baseline.map { .perSecond(Double($0.steps) / $0.elapsed) },
           target: .ratioAtLeast(ratio)))
@@ -72,24 +72,24 @@ struct SearchSection {
   }
 
   private func check(
-    _ states: Int, _ steps: Int, against searched: SearchedModel, _ who: String
+    _ states: Int, _ steps: Int, against searchedModel: SearchedModel, _ subject: String
   ) throws {
-    guard states == searched.states ?? states, steps == searched.steps ?? steps else {
+    guard states == searchedModel.states ?? states, steps == searchedModel.steps ?? steps else {
       throw HarnessError(
-        "\(searched.name): \(who) has \(states) states and \(steps) steps, which are to be "
-          + "\(searched.states ?? 0) and \(searched.steps ?? 0)")
+        "\(searchedModel.name): \(subject) has \(states) states and \(steps) steps, which are to be "
+          + "\(searchedModel.states ?? 0) and \(searchedModel.steps ?? 0)")
     }
   }
 
-  private static func search(_ searched: SearchedModel, threads: Int) async -> Search {
+  private static func search(_ searchedModel: SearchedModel, threads: Int) async -> SearchRun {
     var options = ExplorationOptions()
     options.threads = threads
     let start = Clock.nanoseconds
-    var exploration = PipeModelChecker.Exploration(searched.model, options: options)
+    var exploration = PipeModelChecker.Exploration(searchedModel.model, options: options)
     let result = await exploration.run()
     let elapsed = Double(Clock.nanoseconds - start) / 1e9
     exploration.model.fillQueues()
-    return Search(result: result, elapsed: elapsed, promela: exploration.model.promela())
+    return SearchRun(result: result, elapsed: elapsed, promela: exploration.model.promela())
   }
 
   /// Searches every topology of the checkout, one after another, with the command that a person
@@ -131,44 +131,44 @@ struct SearchedModel {
   static func philosophers(
     _ count: Int, states: Int? = nil, steps: Int? = nil
   ) throws -> SearchedModel {
-    var searched = SearchedModel("\(count) philosophers, left fork first")
-    searched.states = states
-    searched.steps = steps
-    let philosophers = (0..<count).map { _ in searched.model.addComponent(stateCount: 5) }
-    let forks = (0..<count).map { _ in searched.model.addComponent(stateCount: 3) }
-    for (place, philosopher) in philosophers.enumerated() {
+    var searchedModel = SearchedModel("\(count) philosophers, left fork first")
+    searchedModel.states = states
+    searchedModel.steps = steps
+    let philosophers = (0..<count).map { _ in searchedModel.model.addComponent(stateCount: 5) }
+    let forks = (0..<count).map { _ in searchedModel.model.addComponent(stateCount: 3) }
+    for (index, philosopher) in philosophers.enumerated() {
       // A fork is free, held by its own philosopher, or held by the previous one.
-      let (own, next) = (forks[place], forks[(place + 1) % count])
-      try searched.add((philosopher, 0, 1), (own, 0, 1))
-      try searched.add((philosopher, 1, 2), (next, 0, 2))
-      try searched.add((philosopher, 2, 3))
-      try searched.add((philosopher, 3, 4), (own, 1, 0))
-      try searched.add((philosopher, 4, 0), (next, 2, 0))
+      let (own, next) = (forks[index], forks[(index + 1) % count])
+      try searchedModel.add((philosopher, 0, 1), (own, 0, 1))
+      try searchedModel.add((philosopher, 1, 2), (next, 0, 2))
+      try searchedModel.add((philosopher, 2, 3))
+      try searchedModel.add((philosopher, 3, 4), (own, 1, 0))
+      try searchedModel.add((philosopher, 4, 0), (next, 2, 0))
     }
-    return searched
+    return searchedModel
   }
 
   /// Relays in a ring. Each takes a token from the preceding pipe, holds it, and puts it into the
   /// next pipe.
   /// - Parameter capacity: The capacity of each pipe. Every other pipe is full at the start.
   static func ring(_ count: Int, capacity: Int) throws -> SearchedModel {
-    var searched = SearchedModel("a ring of \(count) relays, pipes of \(capacity)")
-    let relays = (0..<count).map { _ in searched.model.addComponent(stateCount: 2) }
-    let pipes = (0..<count).map { place in
-      searched.model.addQueue(
+    var searchedModel = SearchedModel("a ring of \(count) relays, pipes of \(capacity)")
+    let relays = (0..<count).map { _ in searchedModel.model.addComponent(stateCount: 2) }
+    let pipes = (0..<count).map { index in
+      searchedModel.model.addQueue(
         capacity: capacity,
-        contents: place.isMultiple(of: 2) ? Array(repeating: 0, count: capacity) : [])
+        contents: index.isMultiple(of: 2) ? Array(repeating: 0, count: capacity) : [])
     }
-    for (place, relay) in relays.enumerated() {
-      _ = try searched.model.addVector([
-        .table(relay, cells(from: 0, to: 1, of: 2)), .queue(pipes[place], .take(0)),
+    for (index, relay) in relays.enumerated() {
+      _ = try searchedModel.model.addVector([
+        .table(relay, cells(from: 0, to: 1, of: 2)), .queue(pipes[index], .take(0)),
       ])
-      _ = try searched.model.addVector([
+      _ = try searchedModel.model.addVector([
         .table(relay, cells(from: 1, to: 0, of: 2)),
-        .queue(pipes[(place + 1) % count], .append(0)),
+        .queue(pipes[(index + 1) % count], .append(0)),
       ])
     }
-    return searched
+    return searchedModel
   }
 
   /// Adds a step of some components, each from one local state to another.

@@ -19,20 +19,22 @@ struct SlurmSection {
   init(_ setting: Setting) { self.setting = setting }
 
   func run(_ report: inout Report) throws {
-    if let obstacle = SlurmHosts.obstacle { return report.note("not measured: \(obstacle)") }
+    if let unavailableReason = SlurmHosts.unavailableReason {
+      return report.note("not measured: \(unavailableReason)")
+    }
     let count = setting.pick(100, quick: 12)
     let directory = try TemporaryDirectory()
     let hosts = try SlurmHosts(in: directory)
     defer { withExtendedLifetime(hosts) {} }
-    let near = try start(count, named: "near", deployment: nil, on: nil, in: directory)
-    let apart = try start(
+    let oneHost = try start(count, named: "near", deployment: nil, on: nil, in: directory)
+    let onSlurm = try start(
       count, named: "apart", deployment: Self.deployment, on: hosts, in: directory)
     report.add(
       Figure(
         name: "\(count) nodes on three hosts run; on one host, without Slurm",
-        value: .seconds(apart.elapsed), baseline: .seconds(near.elapsed)))
-    try again(apart.run, near.run, hosts, directory, &report)
-    try lost(apart.run, hosts, &report)
+        value: .seconds(onSlurm.elapsed), baseline: .seconds(oneHost.elapsed)))
+    try measureRestarts(onSlurm.run, oneHost.run, hosts, directory, &report)
+    try measureHostLoss(onSlurm.run, hosts, &report)
     report.note(
       "the hosts are namespaces of this machine, Slurm is Debian's; nodes record nothing, and may move;"
     )
@@ -45,9 +47,9 @@ struct SlurmSection {
     _ count: Int, named name: String, deployment: String?, on hosts: SlurmHosts?,
     in directory: TemporaryDirectory
   ) throws -> (run: TopologyRun, elapsed: Double) {
-    let place = deployment == nil ? "" : ", place: hall, on_host_loss: move"
+    let placementText = deployment == nil ? "" : ", place: hall, on_host_loss: move"
     let nodes = (0..<count).map {
-      "\n  n\($0): { machine: Relay, durability: none\(place), restart: { max: 100, backoff: { initial: 20ms } } }"
+      "\n  n\($0): { machine: Relay, durability: none\(placementText), restart: { max: 100, backoff: { initial: 20ms } } }"
     }
     let text = "topology: \(name)\nprogram: \(Programs.nodes)\nnodes:\(nodes.joined())\n"
     let start = Clock.nanoseconds
@@ -57,19 +59,19 @@ struct SlurmSection {
   }
 
   /// Measures restarts after a process is killed on its own host.
-  private func again(
-    _ apart: TopologyRun, _ near: TopologyRun, _ hosts: SlurmHosts,
+  private func measureRestarts(
+    _ onSlurm: TopologyRun, _ oneHost: TopologyRun, _ hosts: SlurmHosts,
     _ directory: TemporaryDirectory, _ report: inout Report
   ) throws {
-    var times = (apart: Samples(), near: Samples())
+    var times = (onSlurm: Samples(), oneHost: Samples())
     for round in 0..<setting.pick(9, quick: 3) {
-      times.apart.add(try kill("n\(round)", of: apart, on: hosts, in: directory))
-      times.near.add(try kill("n\(round)", of: near, on: nil, in: directory))
+      times.onSlurm.add(try kill("n\(round)", of: onSlurm, on: hosts, in: directory))
+      times.oneHost.add(try kill("n\(round)", of: oneHost, on: nil, in: directory))
     }
     report.add(
       Figure(
         name: "killed, and running again; on one host, without Slurm",
-        value: .seconds(times.apart.median), baseline: .seconds(times.near.median)))
+        value: .seconds(times.onSlurm.median), baseline: .seconds(times.oneHost.median)))
   }
 
   private func kill(
@@ -85,18 +87,20 @@ struct SlurmSection {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  private func lost(_ run: TopologyRun, _ hosts: SlurmHosts, _ report: inout Report) throws {
-    let there = try run.directory().nodes.filter { $0.hostName == "fh3" }.map(\.name)
+  private func measureHostLoss(_ run: TopologyRun, _ hosts: SlurmHosts, _ report: inout Report)
+    throws
+  {
+    let nodesOnHost = try run.directory().nodes.filter { $0.hostName == "fh3" }.map(\.name)
     let start = Clock.nanoseconds
-    try hosts.lose(3)
+    try hosts.cutPower(3)
     try run.wait(until: "the nodes of the lost host run elsewhere") { directory in
-      there.allSatisfy { name in
+      nodesOnHost.allSatisfy { name in
         directory[node: name].map { $0.isRunning && $0.hostName != "fh3" } == true
       }
     }
     report.add(
       Figure(
-        name: "host lost: its \(there.count) nodes run elsewhere",
+        name: "host lost: its \(nodesOnHost.count) nodes run elsewhere",
         value: .seconds(Double(Clock.nanoseconds - start) / 1e9), target: .atMost(.seconds(10))))
   }
 }
@@ -110,7 +114,7 @@ final class SlurmHosts: Sendable {
   private let job: String
 
   /// The reason why there cannot be such hosts here; `nil` if there can.
-  static var obstacle: String? {
+  static var unavailableReason: String? {
     guard FileSystem.exists(script) else { return "it is run where '\(script)' is" }
     guard geteuid() == 0, FileSystem.exists("/sys/fs/cgroup/freezer") else {
       return "it needs root, and cgroups of version 1"
@@ -130,7 +134,7 @@ final class SlurmHosts: Sendable {
   deinit { _ = try? Self.call(directory, name, ["down"]) }
 
   /// Cuts a host's power.
-  func lose(_ host: Int) throws { _ = try Self.call(directory, name, ["lose", String(host)]) }
+  func cutPower(_ host: Int) throws { _ = try Self.call(directory, name, ["lose", String(host)]) }
 
   /// The command prefix that runs a program on the orchestrator's host.
   var prefix: [String] { ["/usr/sbin/ip", "netns", "exec", name + "fh0"] }

@@ -18,17 +18,17 @@ struct StartSection {
     report.note(
       "executed. A node is ready when it has said so; \(Self.nodeCount) of them when up returns")
     report.note("durability is the default, \(Durability.standard.rawValue): each makes a journal")
-    try supervisor(&report)
+    try measureSupervisord(&report)
   }
 
   private func runOne(_ report: inout Report) throws {
     let directory = try TemporaryDirectory()
-    let standIn = try StandIn(in: directory)
+    let nodeLauncher = try NodeLauncher(in: directory)
     var ours = Samples()
     var baseline = Samples()
     var uses = ProcessorUses()
     for round in 0...setting.pick(21, quick: 5) {
-      var node = try standIn.start(machine: "Relay", durability: .standard)
+      var node = try nodeLauncher.start(machine: "Relay", durability: .standard)
       node.process.end()
       let bare = try Self.spawnSleeping(count: 1)
       guard round > 0 else { continue }
@@ -77,7 +77,7 @@ struct StartSection {
   }
 
   /// Measures the same number of processes under Debian's supervisord, if it is installed.
-  private func supervisor(_ report: inout Report) throws {
+  private func measureSupervisord(_ report: inout Report) throws {
     let directory = try TemporaryDirectory()
     var times = Samples()
     for _ in 0..<setting.pick(5, quick: 1) {

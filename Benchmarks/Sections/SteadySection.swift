@@ -8,24 +8,24 @@ struct SteadySection {
   init(_ setting: Setting) { self.setting = setting }
 
   func run(_ report: inout Report) {
-    let counted = setting.pick(1_000_000, quick: 100_000)
+    let stepCount = setting.pick(1_000_000, quick: 100_000)
     report.add(
       Figure(
         name: "allocations of a step by reduce",
-        value: .count(Self.allocations(of: counted) { ReduceSection.reduce(steps: counted) }),
+        value: .count(Self.allocations(of: stepCount) { ReduceSection.reduce(steps: stepCount) }),
         target: .atMost(.count(0.01))))
     report.add(
       Figure(
         name: "allocations of a send to AsyncStateMachineSequence",
         value: .count(
-          Self.allocations(of: counted) {
-            Blocking.run { await ReduceSection.sequence(count: counted) }
+          Self.allocations(of: stepCount) {
+            Blocking.run { await ReduceSection.sequence(count: stepCount) }
           })))
-    long(&report)
+    measureLongRun(&report)
   }
 
   /// Compares the last of ten parts of one long run with the first one.
-  private func long(_ report: inout Report) {
+  private func measureLongRun(_ report: inout Report) {
     let part = setting.pick(1_000_000, quick: 100_000)
     let (times, growth) = Blocking.run { await Self.parts(of: part) }
     report.add(

@@ -20,12 +20,12 @@ struct StylesSection {
         rates[index].samples.add(Double(count) / (Double(Clock.nanoseconds - start) / 1e9))
       }
     }
-    let language = rates[0].samples.median
+    let languageRate = rates[0].samples.median
     for (style, samples) in rates {
       report.add(
         Figure(
           name: "a kettle: \(style)", value: .perSecond(samples.median),
-          baseline: .perSecond(language)))
+          baseline: .perSecond(languageRate)))
     }
     report.note(
       "switched on and off: every second event starts an effect, and the next cancels it;")

@@ -23,16 +23,16 @@ struct SynchronizedSection {
     let repeats = setting.pick(9, quick: 3)
     var volatile = try Lamps(2, .volatile, count: count, in: directory)
     var recorded = try Lamps(2, .process, count: count, in: directory)
-    var within = try Lamps(2, .volatile, isWithin: true, count: count, in: directory)
+    var within = try Lamps(2, .volatile, isEmbedded: true, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = RawFigures()
     for round in 0...repeats {
       // The first round is discarded.
       let result = try raw.roundTrip(count: count)
       if round > 0 { baseline.add(result, of: count) }
-      try volatile.measure(isKept: round > 0)
-      try recorded.measure(isKept: round > 0)
-      try within.measure(isKept: round > 0)
+      try volatile.measure(isCounted: round > 0)
+      try recorded.measure(isCounted: round > 0)
+      try within.measure(isCounted: round > 0)
     }
     report.add(
       Figure(
@@ -107,7 +107,7 @@ struct SynchronizedSection {
     let repeats = setting.pick(3, quick: 1)
     for durability in [Durability.volatile, .process] {
       var table = try PhilosophersTable(Self.philosopherCount, durability, in: directory)
-      for round in 0...repeats { try table.measure(for: duration, isKept: round > 0) }
+      for round in 0...repeats { try table.measure(for: duration, isCounted: round > 0) }
       report.add(
         Figure(
           name: "meals of \(Self.philosopherCount) philosophers, \(durability.rawValue)",

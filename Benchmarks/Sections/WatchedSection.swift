@@ -5,7 +5,7 @@ import PipeSupervision
 /// default one that reads, is stopped, or was killed; and with one that asks for every state. The
 /// cases are measured in turns.
 struct WatchedSection {
-  private enum Watch: String, CaseIterable {
+  private enum MonitorCondition: String, CaseIterable {
     case none = "no monitor"
     /// A repetition of the first case. Its ratio shows the noise of the machine, below which no
     /// other ratio is meaningful.
@@ -17,7 +17,7 @@ struct WatchedSection {
     case every = "monitor --every"
 
     /// Whether the monitor should have no measurable cost for a node.
-    var isLight: Bool {
+    var shouldBeFree: Bool {
       switch self {
       case .live, .stopped, .killed: true
       case .none, .again, .steps, .every: false
@@ -45,11 +45,11 @@ struct WatchedSection {
     let count = setting.pick(600_000, quick: 160_000)
     let repeats = setting.pick(7, quick: 3)
     let flow = try Flow(hasPayload: false, count: count, in: directory)
-    let turns = try FlowTurns<Watch>(
+    let comparison = try FlowComparison<MonitorCondition>(
       rounds: repeats, baseline: .none, only: { $0 == .steps || $0 == .every ? 3 : nil },
       { try measure(flow.topology, $0, count) })
-    turns.add(to: &report, hasSwitches: true) {
-      $0.isLight || $0 == .again ? [.time, .processorTime] : []
+    comparison.add(to: &report, hasSwitches: true) {
+      $0.shouldBeFree || $0 == .again ? [.time, .processorTime] : []
     }
     try addMemory(flow, count, &report)
     report.note(
@@ -71,15 +71,17 @@ struct WatchedSection {
   }
 
   private func measure(
-    _ topology: TopologyRun, _ watch: Watch, _ count: Int
+    _ topology: TopologyRun, _ monitorCondition: MonitorCondition, _ count: Int
   ) throws -> FlowResult {
     var monitor: ChildProcess?
-    if watch != .none && watch != .again { monitor = try attach(to: topology, watch.options) }
+    if monitorCondition != .none && monitorCondition != .again {
+      monitor = try attach(to: topology, monitorCondition.options)
+    }
     defer {
       monitor?.signal(.kill)
       monitor?.wait()
     }
-    switch watch {
+    switch monitorCondition {
     case .stopped: monitor?.signal(.stop)
     case .killed:
       monitor?.signal(.kill)
@@ -91,7 +93,7 @@ struct WatchedSection {
     let elapsed = try topology.measure("source")
     return FlowResult(
       elapsed: elapsed / Double(count),
-      use: topology.use(of: "sink").each(of: count, since: before))
+      use: topology.use(of: "sink").perOperation(of: count, since: before))
   }
 
   /// Starts a monitor of the sink, and waits until it receives something from the node.

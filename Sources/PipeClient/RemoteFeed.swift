@@ -50,7 +50,8 @@ final class RemoteFeed<State: MachineState>: Sendable {
   ) throws(TopologyClientError) -> RemoteState<State> {
     RemoteState(
       state: try RemoteTypes.decode(change.state, of: change.node),
-      incarnation: change.incarnation, version: change.version, isIntermediate: change.isIntermediate)
+      incarnation: change.incarnation, version: change.version,
+      isIntermediate: change.isIntermediate)
   }
 }
 

@@ -292,7 +292,7 @@ extension EnablednessQuestion {
   /// Returns the verdict for an evaluation that is not a refusal.
   private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
     switch evaluation {
-    case .taken: .enabled
+    case .accepted: .enabled
     case .dependsOnValues: .dependsOnValue
     case .asynchronous, .selfContained, .refused: .undetermined
     }
@@ -317,7 +317,7 @@ extension EnablednessQuestion {
     switch evaluation {
     case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
     case .refused(let refusal): .refused(refusal)
-    case .taken, .dependsOnValues, .selfContained: nil
+    case .accepted, .dependsOnValues, .selfContained: nil
     }
   }
 

@@ -45,7 +45,7 @@ package enum InspectorCommand {
   private static func code(of error: any Error) -> Int32 {
     switch error {
     case let error as TopologyClientError: error.exitCode
-    case WebListenerError.noAddress, is WebAddressError: 2
+    case WebListenerError.invalidAddress, is WebAddressError: 2
     default: 1
     }
   }
@@ -88,7 +88,7 @@ package enum InspectorCommand {
   /// Throws if an option for ports is combined with a socket in the file system.
   static func expectNoPort(_ arguments: ParsedArguments) throws(WebAddressError) {
     let others = ["port", "address", "tls-certificate", "tls-key"].filter(arguments.flag)
-    guard others.isEmpty else { throw .besideSocket(others[0]) }
+    guard others.isEmpty else { throw .conflictsWithSocket(others[0]) }
   }
 
   /// Returns the topology that the command line names, with its name. Without a name, it is the
@@ -110,7 +110,7 @@ package enum InspectorCommand {
     return (.local(name), name)
   }
 
-  static func say(_ line: String) {
+  static func printLine(_ line: String) {
     print(line)
     // Standard output may be a file or a pipe, which is buffered.
     fflush(nil)

@@ -101,12 +101,12 @@ final class Statement {
   /// Runs the statement to its end, with values in memory of the caller.
   func run(_ values: [EncodedOperation.Value]) throws(DatabaseError) {
     for (index, value) in values.enumerated() {
-      let place = Int32(index + 1)
+      let parameterIndex = Int32(index + 1)
       switch value {
-      case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
-      case .null: sqlite3_bind_null(statement, place)
+      case .integer(let integer): sqlite3_bind_int64(statement, parameterIndex, integer)
+      case .null: sqlite3_bind_null(statement, parameterIndex)
       // Not copied: the statement does not use the text after this call.
-      case .text(let bytes): bind(bytes, at: place, nil)
+      case .text(let bytes): bind(bytes, at: parameterIndex, nil)
       }
     }
     try finish()
@@ -136,26 +136,26 @@ final class Statement {
 
   private func bind(_ values: [SQLValue]) {
     for (index, value) in values.enumerated() {
-      let place = Int32(index + 1)
+      let parameterIndex = Int32(index + 1)
       switch value {
-      case .integer(let integer): sqlite3_bind_int64(statement, place, integer)
-      case .null: sqlite3_bind_null(statement, place)
+      case .integer(let integer): sqlite3_bind_int64(statement, parameterIndex, integer)
+      case .null: sqlite3_bind_null(statement, parameterIndex)
       case .text(let bytes):
         // Copied, since the statement uses the text after this call.
-        let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-        bytes.withUnsafeBytes { bind($0, at: place, copied) }
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        bytes.withUnsafeBytes { bind($0, at: parameterIndex, transient) }
       }
     }
   }
 
   private func bind(
-    _ text: UnsafeRawBufferPointer, at place: Int32, _ destructor: sqlite3_destructor_type?
+    _ text: UnsafeRawBufferPointer, at parameterIndex: Int32, _ destructor: sqlite3_destructor_type?
   ) {
     if let start = text.baseAddress?.assumingMemoryBound(to: CChar.self), !text.isEmpty {
-      sqlite3_bind_text(statement, place, start, Int32(text.count), destructor)
+      sqlite3_bind_text(statement, parameterIndex, start, Int32(text.count), destructor)
     } else {
-      let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-      sqlite3_bind_text(statement, place, "", 0, copied)
+      let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+      sqlite3_bind_text(statement, parameterIndex, "", 0, transient)
     }
   }
 }

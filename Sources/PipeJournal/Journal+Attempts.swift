@@ -4,13 +4,13 @@ import PipeMachines
 extension Journal {
   /// Counts an end of the process in the step of this event. Returns the number of such ends in a
   /// row, this one included.
-  package func attempts(of step: StepMarkerFile.Step) throws(JournalError) -> Int {
+  package func countAttempt(of step: StepMarkerFile.Step) throws(JournalError) -> Int {
     try count(step, "DELETE FROM attempt WHERE source NOT GLOB '\(EffectOrigin.attemptPrefix)*'")
   }
 
   /// Counts an end of the process in this effect. Returns the number of such ends in a row, this
   /// one included. If several effects alternate, each has its own count.
-  package func attempts(of effect: EffectOrigin) throws(JournalError) -> Int {
+  package func countAttempt(of effect: EffectOrigin) throws(JournalError) -> Int {
     try count(
       effect.attempt,
       """
@@ -21,7 +21,7 @@ extension Journal {
   }
 
   /// Resets the count of an effect that has made progress.
-  package func forgetAttempts(of effect: EffectOrigin) throws(JournalError) {
+  package func resetAttempts(of effect: EffectOrigin) throws(JournalError) {
     try change { try self.remove(effect.attempt) }
   }
 
@@ -29,9 +29,9 @@ extension Journal {
   private func count(_ step: StepMarkerFile.Step, _ obsolete: String) throws(JournalError) -> Int {
     var count = 1
     try change {
-      let known = try self.database.prepare(
+      let query = try self.database.prepare(
         "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
-      try known.rows(.text(step.source), .integer(step.sequence)) { row in
+      try query.rows(.text(step.source), .integer(step.sequence)) { row in
         count = Int(row.integer(0)) + 1
       }
       try self.database.execute(obsolete)
@@ -48,12 +48,12 @@ extension Journal {
   }
 
   /// Returns the effects that are dead letters.
-  package func parkedEffects() throws(JournalError) -> Set<EffectOrigin> {
+  package func deadLetteredEffects() throws(JournalError) -> Set<EffectOrigin> {
     guard let contents, !contents.effects.isEmpty, contents.deadLetterCount > 0 else { return [] }
     do {
-      let deadLetters = try upToDate().select(
+      let deadLetters = try updatedDatabase().select(
         "SELECT pipe, sequence FROM dead_letter WHERE pipe GLOB 'effect *' OR pipe GLOB 'feedback *'"
-      ) { EffectOrigin(ofLetterFrom: $0.text(0), UInt64(bitPattern: $0.integer(1))) }
+      ) { EffectOrigin(ofDeadLetterFrom: $0.text(0), UInt64(bitPattern: $0.integer(1))) }
       return Set(deadLetters.compactMap(\.self))
     } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -71,16 +71,16 @@ extension EffectOrigin {
 
   /// Returns the text that replaces the pipe's name in the dead letter of an effect.
   /// - Parameter name: The name of the effect.
-  package func letterSource(named name: String) -> String {
+  package func deadLetterSource(named name: String) -> String {
     feedback == 0 ? "effect \(name)" : "feedback \(feedback)"
   }
 
   /// Finds the effect of a dead letter; `nil` for the dead letter of an event.
-  package init?(ofLetterFrom source: String, _ sequence: UInt64) {
+  package init?(ofDeadLetterFrom source: String, _ sequence: UInt64) {
     if source.hasPrefix("effect ") {
       self.init(version: sequence)
-    } else if source.hasPrefix("feedback "), let place = Int(source.dropFirst(9)) {
-      self.init(version: sequence, feedback: place)
+    } else if source.hasPrefix("feedback "), let feedbackNumber = Int(source.dropFirst(9)) {
+      self.init(version: sequence, feedback: feedbackNumber)
     } else {
       return nil
     }

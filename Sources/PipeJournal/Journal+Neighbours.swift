@@ -13,14 +13,14 @@ extension Journal {
   package func receivers() throws(JournalError) -> [String: JournalContents.Receiver] {
     let key = JournalSnapshot.receiverKey
     do {
-      let rows = try upToDate().select(
+      let rows = try updatedDatabase().select(
         "SELECT key, value FROM meta WHERE key GLOB ?", .text(key + "*")
       ) { row -> (String, JournalContents.Receiver)? in
         let parts = row.text(1).split(separator: " ", maxSplits: 1).map(String.init)
-        guard parts.count == 2, let turnedAfter = UInt64(parts[0]) else { return nil }
+        guard parts.count == 2, let redirectedAfter = UInt64(parts[0]) else { return nil }
         return (
           String(row.text(0).dropFirst(key.count)),
-          JournalContents.Receiver(parts[1], turnedAfter: turnedAfter)
+          JournalContents.Receiver(parts[1], redirectedAfter: redirectedAfter)
         )
       }
       return Dictionary(rows.compactMap { $0 }) { first, _ in first }
@@ -30,10 +30,10 @@ extension Journal {
   }
 
   /// Records the receiver of a pipe, with or before the first event that is sent to it.
-  package func leads(_ pipe: String, to receiver: JournalContents.Receiver) throws {
+  package func pipeConnected(_ pipe: String, to receiver: JournalContents.Receiver) throws {
     run(
       .meta, .text(JournalSnapshot.receiverKey + pipe),
-      .text("\(receiver.turnedAfter) \(receiver.name)"))
+      .text("\(receiver.redirectedAfter) \(receiver.name)"))
   }
 }
 

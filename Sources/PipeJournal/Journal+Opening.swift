@@ -71,14 +71,14 @@ extension Journal {
   static func check(
     _ database: Database, _ path: String, _ identity: Identity
   ) throws {
-    try JournalCheck.whole(database, path, node: identity.node)
-    for (what, expected) in [
+    try JournalCheck.checkIntegrity(database, path, node: identity.node)
+    for (attribute, expected) in [
       ("topology", identity.topology), ("node", identity.node), ("machine", identity.machine),
     ] {
-      let found = try JournalCheck.meta(what, in: database) ?? ""
+      let found = try JournalCheck.meta(attribute, in: database) ?? ""
       guard found == expected else {
         throw JournalError.other(
-          path: path, node: identity.node, what: what, found: found, expected: expected)
+          path: path, node: identity.node, attribute: attribute, found: found, expected: expected)
       }
     }
     if let reason = try JournalCheck.meta(JournalSnapshot.refusedKey, in: database) {

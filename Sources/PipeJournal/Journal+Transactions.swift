@@ -6,7 +6,7 @@ extension Journal {
   /// Makes a prepared step as durable as a record does, but without a record. Returns `false` if
   /// that is not possible.
   package func markPrepared(_ step: PreparedStep) -> Bool {
-    guard durability == .process, mark.prepare(step, applied: lastApplied) else {
+    guard durability == .process, marker.prepare(step, applied: lastApplied) else {
       return false
     }
     countRecord()
@@ -22,14 +22,14 @@ extension Journal {
 
   /// Records that a prepared step is aborted.
   package func aborted(_ transaction: TransactionID) throws {
-    if mark.prepared.abort(transaction) { return }
+    if marker.prepared.abort(transaction) { return }
     run(.aborted, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// Records that the step of a transaction is taken, together with the state that it has led to.
   package func applied(_ transaction: TransactionID) throws {
     lastApplied = transaction
-    if durability == .process, mark.prepared.take(transaction) { return }
+    if durability == .process, marker.prepared.take(transaction) { return }
     recordApplied(transaction)
   }
 
@@ -43,7 +43,7 @@ extension Journal {
     if let coordinator {
       run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))
     } else {
-      run(.unmeta, .text(JournalSnapshot.coordinatorKey))
+      run(.metaRemoved, .text(JournalSnapshot.coordinatorKey))
     }
   }
 
@@ -102,7 +102,7 @@ extension Journal {
 
   private func readCoordinator() throws -> CoordinatorJournal {
     var journal = CoordinatorJournal()
-    let database = try upToDate()
+    let database = try updatedDatabase()
     try database.prepare(
       "SELECT epoch, forgotten_epoch, forgotten_sequence FROM coordinator"
     ).rows { row in

@@ -28,9 +28,9 @@ package final class Journal {
   /// The contents when the journal was opened; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
   /// The file that marks the step in progress.
-  package let mark: StepMarkerFile
+  package let marker: StepMarkerFile
   /// The identity of the open file, independent of its name.
-  let identityOfFile: FileIdentity?
+  let fileIdentity: FileIdentity?
   /// Whether there was no trace of an earlier journal.
   package let isFirst: Bool
 
@@ -56,14 +56,14 @@ package final class Journal {
   private var isFirstRecordDue = false
 
   /// The number of records that are kept for readers of the journal. Unit: records.
-  private static let keptRecords = 1_000
+  private static let recordLimit = 1_000
   /// The maximum size of the states of these records together. Unit: bytes.
-  private static let keptBytes = 4 << 20
+  private static let stateByteLimit = 4 << 20
   /// The maximum capacity of the buffer that is kept for the next record. Unit: bytes.
-  private static let keptRoom = 256 << 10
+  private static let bufferLimit = 256 << 10
   /// The number of pages in the write-ahead log before they are copied into the file. A page has
   /// 4096 bytes.
-  private static let logPages = 4_000
+  private static let checkpointPageCount = 4_000
 
   /// Opens the journal, or creates one. Existing files stay unchanged until ``begin()``.
   /// - Parameter incarnation: The start of the node, if several hosts share the storage. The
@@ -76,28 +76,28 @@ package final class Journal {
     self.path = path
     self.identity = identity
     self.durability = durability
-    mark = try StepMarkerFile(path: path, node: identity.node)
+    marker = try StepMarkerFile(path: path, node: identity.node)
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
       if isNew {
         // There was a journal: a new one would be a silent fresh start.
-        try mark.checkNothingRecorded(path: path, node: identity.node)
+        try marker.checkNothingRecorded(path: path, node: identity.node)
         try Self.make(path, identity, durability, isHeld: incarnation != nil)
       }
-      isFirst = isNew && !mark.existed
+      isFirst = isNew && !marker.existed
       database = try Database(path, .readWrite)
       // Set before the first read: SQLite then uses no shared memory, which hosts cannot share.
       // Otherwise each of two hosts would see only its own records.
       if incarnation != nil { try database.execute("PRAGMA locking_mode = EXCLUSIVE") }
-      identityOfFile = FileIdentity(path)
+      fileIdentity = FileIdentity(path)
       // A journal that was just created needs no check.
       if !isNew { try Self.check(database, path, identity) }
       if let incarnation { try Self.hold(database, path, by: incarnation) }
       try database.execute(
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
-        PRAGMA wal_autocheckpoint = \(Self.logPages);
-        PRAGMA journal_size_limit = \(Self.logPages * 4096);
+        PRAGMA wal_autocheckpoint = \(Self.checkpointPageCount);
+        PRAGMA journal_size_limit = \(Self.checkpointPageCount * 4096);
         PRAGMA cache_size = -1000;
         """)
       isFirstRecordDue = isNew && durability != .power
@@ -107,17 +107,17 @@ package final class Journal {
       try JournalSchema.upgrade(database, from: try JournalCheck.version(of: database))
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       let written = try RecordWriter.written(to: database)
-      log = RecordLog(mark.log, stream: stream, written: written)
+      log = RecordLog(marker.log, stream: stream, written: written)
       opening = try JournalOpening(database)
       mayLackRecords = opening.isOpen && !opening.isSameBoot
       lacksLog =
         try !isNew
-        && mark.check(
+        && marker.check(
           stream, last: log.last, written: written, opening, durability, path: path,
           node: identity.node)
       if !log.isEmpty { try writer.write(log.records(), through: log.last) }
       contents = try JournalContents.read(database)
-      if let prepared = mark.prepared.read(), let version = contents?.record.version {
+      if let prepared = marker.prepared.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)
       }
       lastApplied = contents?.participant.applied ?? .zero
@@ -146,7 +146,7 @@ package final class Journal {
       // The mark first: a mark with a lower count than the database is then known to be an older
       // copy.
       opening.begin(durability)
-      try mark.begin(stream, opening: opening.count, record: log.last)
+      try marker.begin(stream, opening: opening.count, record: log.last)
       try opening.write(to: database)
       // The note of a reset is not needed once the journal exists.
       unlink(path + JournalFiles.resetSuffix)
@@ -161,8 +161,8 @@ package final class Journal {
   let mayLackRecords: Bool
 
   /// Reads the present contents, for callers that need more than was kept.
-  package func readAgain() throws(JournalError) -> JournalContents? {
-    do { return try JournalContents.read(upToDate()) } catch {
+  package func readCurrentContents() throws(JournalError) -> JournalContents? {
+    do { return try JournalContents.read(updatedDatabase()) } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
@@ -175,7 +175,7 @@ package final class Journal {
   /// this call.
   package func leave() {
     hasLeft = true
-    mark.unlock()
+    marker.unlock()
   }
 
   // MARK: Records
@@ -190,8 +190,8 @@ package final class Journal {
       try write()
       if !pending.isEmpty { try keep(pending) }
       // The buffer of a long queue need not be kept for the next record.
-      if pending.capacity > Self.keptRoom { pending = [] }
-      mark.lastRecord = log.last
+      if pending.capacity > Self.bufferLimit { pending = [] }
+      marker.lastRecord = log.last
       countRecord()
     } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -204,17 +204,17 @@ package final class Journal {
     if durability == .process, log.append(record) { return }
     try writeLog()
     if durability == .process, log.append(record) { return }
-    mark.willWrite(log.last + 1)
+    marker.willWrite(log.last + 1)
     try writer.write(record, as: log.last + 1)
     log.skip()
-    try firstWasWritten()
+    try finishFirstWrite()
   }
 
   /// Whether the database lacks records.
-  package var hasUnwritten: Bool { !log.isEmpty }
+  package var hasUnwrittenRecords: Bool { !log.isEmpty }
 
   /// Writes the records that the database lacks into it, for readers that do not use this library.
-  package func writeOut() throws(JournalError) {
+  package func writePendingRecords() throws(JournalError) {
     do { try writeLog() } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
@@ -223,15 +223,15 @@ package final class Journal {
   /// Completes the database after the node has stopped gracefully: it then has everything that the
   /// next process needs.
   package func finish() throws(JournalError) {
-    guard opening.isOpen else { return try writeOut() }
-    let step = mark.prepared.read().flatMap { $0.end == .unknown ? $0.step : nil }
+    guard opening.isOpen else { return try writePendingRecords() }
+    let step = marker.prepared.read().flatMap { $0.end == .unknown ? $0.step : nil }
     if step != nil || lastApplied > .zero {
       try record {
         recordApplied(lastApplied)
         if let step { try prepared(step) }
       }
     }
-    try writeOut()
+    try writePendingRecords()
     do { try opening.close(in: database) } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
@@ -243,28 +243,28 @@ package final class Journal {
     try writer.write(log.records(), through: log.last)
     Failpoint.hit(.writeAfter)
     log.clear()
-    try firstWasWritten()
+    try finishFirstWrite()
   }
 
-  private func firstWasWritten() throws(DatabaseError) {
+  private func finishFirstWrite() throws(DatabaseError) {
     guard isFirstRecordDue, !writer.isHeld else { return }
     isFirstRecordDue = false
     try database.execute("PRAGMA synchronous = NORMAL")
   }
 
   /// Changes the database at once, outside of any record.
-  func change(_ work: () throws -> Void) throws(JournalError) {
+  func change(_ body: () throws -> Void) throws(JournalError) {
     do {
       try writeLog()
-      try writer.transaction(work)
-      try firstWasWritten()
+      try writer.transaction(body)
+      try finishFirstWrite()
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
   /// Returns the database with all records.
-  func upToDate() throws -> Database {
+  func updatedDatabase() throws -> Database {
     try writeLog()
     return database
   }
@@ -285,13 +285,13 @@ package final class Journal {
     run(
       .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
       .text(cause), .integer(steps), .text(state))
-    let kept = max(8, min(Self.keptRecords, Self.keptBytes / max(1, state.count)))
+    let keptRecordCount = max(8, min(Self.recordLimit, Self.stateByteLimit / max(1, state.count)))
     // Records are deleted only when there are a quarter more than that, so that it happens seldom.
-    guard lastRecord - oldestRecord > Int64(kept + kept / 4) else { return }
-    oldestRecord = lastRecord - Int64(kept) + 1
-    run(.forgetRecords, .integer(oldestRecord))
+    guard lastRecord - oldestRecord > Int64(keptRecordCount + keptRecordCount / 4) else { return }
+    oldestRecord = lastRecord - Int64(keptRecordCount) + 1
+    run(.deleteRecords, .integer(oldestRecord))
     // Pages that a long queue has left behind are returned to the system, a part at a time.
-    run(.giveBackPages)
+    run(.incrementalVacuum)
   }
 
   package func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
@@ -329,7 +329,7 @@ package final class Journal {
     run(.postponed, .integer(id), .text(pipe), .integer(sequence), .text(event))
   }
 
-  package func unpostponed(_ id: Int64) throws { run(.unpostponed, .integer(id)) }
+  package func postponedRemoved(_ id: Int64) throws { run(.postponedRemoved, .integer(id)) }
 
   package func deadLetterAdded(_ deadLetter: DeadLetter) throws {
     run(
@@ -350,14 +350,14 @@ package final class Journal {
 
   /// Deletes the progress of a node that reports no more steps to the rules.
   package func componentRemoved(_ node: String) throws {
-    run(.unmeta, .text(JournalSnapshot.componentKey + node))
+    run(.metaRemoved, .text(JournalSnapshot.componentKey + node))
   }
 
   /// Returns the recorded progress of all such nodes, by their names.
   package func components() throws(JournalError) -> [String: [UInt8]] {
     let key = JournalSnapshot.componentKey
     do {
-      let rows = try upToDate().select(
+      let rows = try updatedDatabase().select(
         "SELECT key, value FROM meta WHERE key GLOB ?", .text(key + "*")
       ) { (String($0.text(0).dropFirst(key.count)), $0.bytes(1)) }
       return Dictionary(rows) { first, _ in first }
@@ -369,7 +369,7 @@ package final class Journal {
   /// Returns a recorded dead letter.
   package func deadLetter(_ id: UInt64) -> DeadLetter? {
     var deadLetter: DeadLetter?
-    try? upToDate().prepare(JournalContents.deadLetterByID).rows(.integer(id)) {
+    try? updatedDatabase().prepare(JournalContents.deadLetterByID).rows(.integer(id)) {
       deadLetter = DeadLetter($0)
     }
     return deadLetter

@@ -40,11 +40,11 @@ package struct JournalContents {
     /// The name of the node.
     package var name: String
     /// The last event that went to an earlier receiver of the pipe.
-    package var turnedAfter: UInt64
+    package var redirectedAfter: UInt64
 
-    package init(_ name: String, turnedAfter: UInt64 = 0) {
+    package init(_ name: String, redirectedAfter: UInt64 = 0) {
       self.name = name
-      self.turnedAfter = turnedAfter
+      self.redirectedAfter = redirectedAfter
     }
   }
 
@@ -82,12 +82,12 @@ package struct JournalContents {
 
     /// Adds a step that was prepared without a record of its own.
     /// - Parameter version: The version of the last record.
-    mutating func add(_ mark: PreparedStepRecord.Contents, at version: UInt64) {
-      let step = mark.step
+    mutating func add(_ preparedRecord: PreparedStepRecord.Contents, at version: UInt64) {
+      let step = preparedRecord.step
       // If the database has the step as well, the mark shows its outcome.
       guard step.transaction >= prepared?.transaction ?? .zero else { return }
-      applied = max(applied, mark.applied)
-      switch mark.end {
+      applied = max(applied, preparedRecord.applied)
+      switch preparedRecord.end {
       case .unknown: prepared = step
       case .taken:
         prepared = step
@@ -128,7 +128,8 @@ extension JournalContents {
   static let deadLetterByID = deadLetters + " WHERE id = ?"
 
   /// The SQL expression of `DeadLetter.byteCount`.
-  private static let deadLetterBytesExpression = ["pipe", "event", "reason", "state"].reduce("100") {
+  private static let deadLetterBytesExpression = ["pipe", "event", "reason", "state"].reduce("100")
+  {
     "\($0) + length(CAST(\($1) AS BLOB))"
   }
 
@@ -148,11 +149,13 @@ extension JournalContents {
     contents.participant = try readParticipant(database)
     contents.lastDeadLetter = UInt64(
       try JournalCheck.number(
-        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dead_letter'", in: database))
+        "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dead_letter'", in: database
+      ))
     contents.deadLetterCount = Int(
       try JournalCheck.number("SELECT count(*) FROM dead_letter", in: database))
     contents.deadLetterBytes = Int(
-      try JournalCheck.number("SELECT coalesce(sum(\(deadLetterBytesExpression)), 0) FROM dead_letter", in: database))
+      try JournalCheck.number(
+        "SELECT coalesce(sum(\(deadLetterBytesExpression)), 0) FROM dead_letter", in: database))
     contents.lostDeadLetters = try JournalReader.lostDeadLetters(in: database)
     contents.deadLetters = try database.select(
       "\(deadLetterQuery) DESC LIMIT \(DeadLetter.keptInMemory)"
@@ -219,11 +222,11 @@ extension JournalContents {
     return try database.select(
       "SELECT version, feedback, state, time, boot, clock FROM effect ORDER BY version, feedback"
     ) { row in
-      let then = BootClock.Instant(time: row.integer(3), clock: row.integer(5))
+      let startInstant = BootClock.Instant(time: row.integer(3), clock: row.integer(5))
       return Effect(
         origin: EffectOrigin(version: row.unsigned(0), feedback: Int(row.integer(1))),
         state: row.bytes(2),
-        elapsed: now.duration(since: then, isSameBoot: row.text(4) == boot))
+        elapsed: now.duration(since: startInstant, isSameBoot: row.text(4) == boot))
     }
   }
 }
@@ -288,7 +291,7 @@ package struct RecordedEvents: Sequence {
 
   package struct Iterator: IteratorProtocol {
     private let rows: [ArraySlice<UInt8>]
-    private var place = 0
+    private var rowIndex = 0
     /// The rest of the current row; `nil` if the row is used up.
     private var row: ArraySlice<UInt8>?
 
@@ -298,9 +301,9 @@ package struct RecordedEvents: Sequence {
 
     package mutating func next() -> ArraySlice<UInt8>? {
       if row == nil {
-        guard place < rows.count else { return nil }
-        row = rows[place]
-        place += 1
+        guard rowIndex < rows.count else { return nil }
+        row = rows[rowIndex]
+        rowIndex += 1
       }
       guard let lines = row else { return nil }
       let (event, rest) = RecordedEvents.split(lines)
@@ -308,7 +311,7 @@ package struct RecordedEvents: Sequence {
       return event
     }
 
-    fileprivate var rest: [ArraySlice<UInt8>] { (row.map { [$0] } ?? []) + rows[place...] }
+    fileprivate var rest: [ArraySlice<UInt8>] { (row.map { [$0] } ?? []) + rows[rowIndex...] }
   }
 
   /// Returns the first line, and the lines after it; `nil` if there are none.

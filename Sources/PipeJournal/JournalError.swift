@@ -15,7 +15,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The tables have another version.
   case otherVersion(path: String, node: String, found: Int64)
   /// The journal belongs to another topology, node or machine.
-  case other(path: String, node: String, what: String, found: String, expected: String)
+  case other(path: String, node: String, attribute: String, found: String, expected: String)
   /// The machine's type does not accept the recorded state.
   case undecodable(path: String, node: String, problem: String)
   /// The recorded state fits into no message. An earlier version of this library has recorded it.
@@ -65,8 +65,8 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       "the journal '\(path)' has schema version \(found), but this program reads version "
         + "\(JournalSchema.version); run the program that wrote the journal, or reset the node "
         + "with 'orchestrator reset \(node)'"
-    case .other(let path, let node, let what, let found, let expected):
-      "the journal '\(path)' belongs to \(what) '\(found)', not to '\(expected)'; correct the "
+    case .other(let path, let node, let attribute, let found, let expected):
+      "the journal '\(path)' belongs to \(attribute) '\(found)', not to '\(expected)'; correct the "
         + "topology, or reset the node with 'orchestrator reset \(node)'"
     case .undecodable(let path, let node, let problem):
       "the journal '\(path)' was written by another version of the machine: \(problem); run that "

@@ -16,11 +16,11 @@ package final class JournalFiles {
   package init(_ path: String, node: String) throws(JournalError) {
     self.path = path
     self.node = node
-    let mark = path + ".step"
-    let descriptor = open(mark, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    let marker = path + ".step"
+    let descriptor = open(marker, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else {
       guard errno == ENOENT else {
-        throw .inaccessible(path: mark, node: node, reason: SystemError.text(of: errno))
+        throw .inaccessible(path: marker, node: node, reason: SystemError.text(of: errno))
       }
       // No process has ever opened the journal.
       self.descriptor = nil
@@ -61,12 +61,12 @@ extension FileSystem {
   /// Notes that a journal was removed on purpose. Without the note, a composite without a journal
   /// would refuse to continue.
   fileprivate static func noteReset(_ path: String, node: String) throws(JournalError) {
-    let mark = path + JournalFiles.resetSuffix
+    let marker = path + JournalFiles.resetSuffix
     do {
       try makeDirectories(directory(of: path), mode: 0o700)
-      try replace(mark, with: [])
+      try replace(marker, with: [])
     } catch {
-      throw .inaccessible(path: mark, node: node, reason: "\(error)")
+      throw .inaccessible(path: marker, node: node, reason: "\(error)")
     }
   }
 }
@@ -74,19 +74,19 @@ extension FileSystem {
 // The reaction of a running node to the removal of its journal's files.
 extension Journal {
   /// Whether the names of the journal's files still refer to the open files.
-  package var isInPlace: Bool { FileIdentity(path) == identityOfFile && mark.isInPlace }
+  package var isLinked: Bool { FileIdentity(path) == fileIdentity && marker.isLinked }
 
   /// Writes new files of the journal from what this process holds: its files are open, but have no
   /// names any more.
   ///
   /// This process continues with the old files; the next process uses the new ones.
-  package func writeAnew() throws(JournalError) {
+  package func recreate() throws(JournalError) {
     do {
       try FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
       // The mark first: while there is a mark but no journal, the next start reports the journal as
       // missing.
-      try mark.writeAnew()
-      let database = try upToDate()
+      try marker.recreate()
+      let database = try updatedDatabase()
       let temporary = path + ".new"
       for suffix in ["", "-wal", "-shm", "-journal"] { unlink(temporary + suffix) }
       try database.prepare("VACUUM INTO ?").run(.text(Array(temporary.utf8)))

@@ -68,40 +68,40 @@ extension StepMarkerFile {
     _ stream: UInt64, last: UInt64, written: UInt64, _ opening: JournalOpening,
     _ durability: Durability, path: String, node: String
   ) throws(JournalError) -> Bool {
-    func refuse(_ reason: String) -> JournalError {
+    func damageError(_ reason: String) -> JournalError {
       .damaged(path: path, node: node, reason: reason)
     }
     guard let former, former.stream == stream || former.record > 0 else {
       guard opening.isOpen else { return false }
       guard opening.isSameBoot else { return true }
-      throw refuse(
+      throw damageError(
         "the '.step' file was \(existed ? "overwritten" : "removed"), and the node had not stopped "
           + "gracefully: the last records were in this file")
     }
     guard former.stream == stream else {
-      throw refuse("the '.step' file belongs to another journal")
+      throw damageError("the '.step' file belongs to another journal")
     }
     // After a power failure, records that waited in memory may be lost.
     guard former.isSameBoot || durability == .power else { return false }
     guard last >= former.record else {
-      throw refuse(
+      throw damageError(
         "the journal ends at record \(last), but record \(former.record) was written: the '-wal' "
           + "file was removed, or a file of the journal is an older copy")
     }
     guard former.isSameBoot else { return false }
     // The file notes a record before any part of the record reaches the database.
     guard written <= max(former.record, former.written), former.opening >= opening.count else {
-      throw refuse(
+      throw damageError(
         "the '.step' file is an older copy: it ends at record \(former.record) of opening "
           + "\(former.opening), the database at record \(written) of opening \(opening.count)")
     }
     guard former.opening <= opening.count + 1 else {
-      throw refuse(
+      throw damageError(
         "the journal is an older copy: it was opened \(opening.count) times, its '.step' file "
           + "\(former.opening) times")
     }
     guard hasPrepared else {
-      throw refuse(
+      throw damageError(
         "the '.step' file lacks the synchronized event that the node was last prepared for")
     }
     return false

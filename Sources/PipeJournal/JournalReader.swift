@@ -24,7 +24,7 @@ package struct JournalReader {
       let log = StepMarkerFile.log(ofJournal: path)
       let file = try Database(path, .readOnly)
       file.keepLogOnClose()
-      try JournalCheck.whole(file, path, node: node)
+      try JournalCheck.checkIntegrity(file, path, node: node)
       database = try Self.withRecords(of: log, file, path, node: node)
     } catch {
       throw JournalError(error, path: path, node: node)
@@ -91,7 +91,8 @@ package struct JournalReader {
         ) ORDER BY version
         """
       ) { .init(version: $0.unsigned(0), state: $0.json(1), time: $0.integer(2)) }
-      snapshot.deadLetterCount = Int(try JournalCheck.number(Self.count("dead_letter"), in: database))
+      snapshot.deadLetterCount = Int(
+        try JournalCheck.number(Self.count("dead_letter"), in: database))
       snapshot.lostDeadLetters = try Self.lostDeadLetters(in: database)
       snapshot.requestCount = Int(try JournalCheck.number(Self.count("request"), in: database))
       snapshot.unacknowledgedCount = Int(
@@ -110,7 +111,9 @@ package struct JournalReader {
   /// Returns the oldest dead letters with higher numbers than this.
   package func deadLetters(after id: UInt64, limit: Int) throws(JournalError) -> [DeadLetter] {
     try read {
-      try database.select(JournalContents.deadLetterQuery(after: id, limit: limit)) { DeadLetter($0) }
+      try database.select(JournalContents.deadLetterQuery(after: id, limit: limit)) {
+        DeadLetter($0)
+      }
     }
   }
 
@@ -120,7 +123,8 @@ package struct JournalReader {
   }
 
   static func lostDeadLetters(in database: Database) throws -> UInt64 {
-    try JournalCheck.meta(JournalSnapshot.deadLettersLostKey, in: database).flatMap { UInt64($0) } ?? 0
+    try JournalCheck.meta(JournalSnapshot.deadLettersLostKey, in: database).flatMap { UInt64($0) }
+      ?? 0
   }
 
   /// Runs queries that all see the database at the same moment.
@@ -204,8 +208,8 @@ package struct JournalReader {
   /// Returns the step that the node is prepared for, if its transaction has not ended.
   private func prepared() throws -> JournalSnapshot.Prepared? {
     guard var contents = try JournalContents.participant(of: database) else { return nil }
-    if let mark = StepMarkerFile.prepared(ofJournal: path) {
-      contents.participant.add(mark, at: contents.version)
+    if let preparedRecord = StepMarkerFile.prepared(ofJournal: path) {
+      contents.participant.add(preparedRecord, at: contents.version)
     }
     let participant = contents.participant
     guard let step = participant.prepared, step.transaction > participant.applied,
@@ -265,7 +269,7 @@ enum JournalCheck {
   }
 
   /// Throws if the file is not a journal, has another version, or is inconsistent.
-  static func whole(_ database: Database, _ path: String, node: String) throws {
+  static func checkIntegrity(_ database: Database, _ path: String, node: String) throws {
     guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
       throw JournalError.damaged(path: path, node: node, reason: "the file is not a journal")
     }
@@ -273,9 +277,9 @@ enum JournalCheck {
     guard JournalSchema.readable.contains(version) else {
       throw JournalError.otherVersion(path: path, node: node, found: version)
     }
-    let problem = try database.select("PRAGMA quick_check(1)") { $0.text(0) }.last
-    if let problem, problem != "ok" {
-      let line = problem.split(separator: "\n").joined(separator: " ")
+    let checkResult = try database.select("PRAGMA quick_check(1)") { $0.text(0) }.last
+    if let checkResult, checkResult != "ok" {
+      let line = checkResult.split(separator: "\n").joined(separator: " ")
       throw JournalError.damaged(path: path, node: node, reason: line)
     }
   }

@@ -102,8 +102,8 @@ enum JournalSchema {
 /// records wait in a ``RecordLog``, and is never reused.
 enum JournalOperation: UInt8, CaseIterable {
   case moved = 1
-  case forgetRecords
-  case giveBackPages
+  case deleteRecords
+  case incrementalVacuum
   case consumed
   case queued
   case sent
@@ -111,11 +111,11 @@ enum JournalOperation: UInt8, CaseIterable {
   case effectStarted
   case effectEnded
   case postponed
-  case unpostponed
+  case postponedRemoved
   case deadLetter
   case deadLetterRemoved
   case meta
-  case unmeta
+  case metaRemoved
   case answered
   case answerForgotten
   case prepared
@@ -132,8 +132,8 @@ enum JournalOperation: UInt8, CaseIterable {
   var statement: String {
     switch self {
     case .moved: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)"
-    case .forgetRecords: "DELETE FROM record WHERE id < ?"
-    case .giveBackPages: "PRAGMA incremental_vacuum(1024)"
+    case .deleteRecords: "DELETE FROM record WHERE id < ?"
+    case .incrementalVacuum: "PRAGMA incremental_vacuum(1024)"
     case .consumed: "REPLACE INTO consumed VALUES (?, ?, ?, ?)"
     case .queued: "INSERT INTO outbox VALUES (?, ?, ?, ?)"
     case .sent: "REPLACE INTO sent VALUES (?, ?, ?)"
@@ -141,11 +141,11 @@ enum JournalOperation: UInt8, CaseIterable {
     case .effectStarted: "REPLACE INTO effect VALUES (?, ?, ?, ?, ?, ?)"
     case .effectEnded: "DELETE FROM effect WHERE version = ? AND feedback = ?"
     case .postponed: "REPLACE INTO postponed VALUES (?, ?, ?, ?)"
-    case .unpostponed: "DELETE FROM postponed WHERE id = ?"
+    case .postponedRemoved: "DELETE FROM postponed WHERE id = ?"
     case .deadLetter: "REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     case .deadLetterRemoved: "DELETE FROM dead_letter WHERE id = ?"
     case .meta: "REPLACE INTO meta VALUES (?, ?)"
-    case .unmeta: "DELETE FROM meta WHERE key = ?"
+    case .metaRemoved: "DELETE FROM meta WHERE key = ?"
     case .answered: "REPLACE INTO request VALUES (?, ?, ?, ?)"
     case .answerForgotten: "DELETE FROM request WHERE client = ? AND id = ?"
     case .requestsAcknowledged: "DELETE FROM request WHERE client = ? AND id < ?"

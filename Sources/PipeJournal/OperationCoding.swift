@@ -42,20 +42,20 @@ struct EncodedOperation {
     in bytes: UnsafeRawBufferPointer
   ) throws(UnreadableRecord) -> [EncodedOperation] {
     var operations: [EncodedOperation] = []
-    var place = 0
-    while place < bytes.count {
-      guard place + 2 <= bytes.count, let operation = JournalOperation(rawValue: bytes[place])
+    var offset = 0
+    while offset < bytes.count {
+      guard offset + 2 <= bytes.count, let operation = JournalOperation(rawValue: bytes[offset])
       else { throw UnreadableRecord() }
-      let count = Int(bytes[place + 1])
-      let start = place + 2
-      place = start
+      let count = Int(bytes[offset + 1])
+      let start = offset + 2
+      offset = start
       for _ in 0..<count {
-        guard let next = end(ofValueAt: place, in: bytes) else { throw UnreadableRecord() }
-        place = next
+        guard let next = end(ofValueAt: offset, in: bytes) else { throw UnreadableRecord() }
+        offset = next
       }
       operations.append(
         EncodedOperation(
-          operation: operation, bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<place]),
+          operation: operation, bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<offset]),
           count: count))
     }
     return operations
@@ -64,20 +64,20 @@ struct EncodedOperation {
   /// The values, in order.
   var values: [Value] {
     var values: [Value] = []
-    var place = 0
+    var offset = 0
     for _ in 0..<count {
-      let start = place + 1
-      switch bytes[place] {
+      let start = offset + 1
+      switch bytes[offset] {
       case OperationCoding.integer:
-        place = start + 8
+        offset = start + 8
         values.append(
           .integer(Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: Int64.self))))
       case OperationCoding.text:
         let count = Self.textCount(at: start, in: bytes)
-        place = start + 4 + count
-        values.append(.text(UnsafeRawBufferPointer(rebasing: bytes[(start + 4)..<place])))
+        offset = start + 4 + count
+        values.append(.text(UnsafeRawBufferPointer(rebasing: bytes[(start + 4)..<offset])))
       default:
-        place = start
+        offset = start
         values.append(.null)
       }
     }
@@ -86,23 +86,23 @@ struct EncodedOperation {
 
   /// Returns the encoding of the first values. Equal values have the same encoding.
   func key(_ count: Int) -> [UInt8] {
-    var place = 0
-    for _ in 0..<count { place = Self.end(ofValueAt: place, in: bytes) ?? place }
-    return Array(bytes[..<place])
+    var offset = 0
+    for _ in 0..<count { offset = Self.end(ofValueAt: offset, in: bytes) ?? offset }
+    return Array(bytes[..<offset])
   }
 
   /// Returns the value at this index, which must be an integer.
   func integer(_ index: Int) -> Int64 {
-    var place = 0
-    for _ in 0..<index { place = Self.end(ofValueAt: place, in: bytes) ?? place }
-    return Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: place + 1, as: Int64.self))
+    var offset = 0
+    for _ in 0..<index { offset = Self.end(ofValueAt: offset, in: bytes) ?? offset }
+    return Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 1, as: Int64.self))
   }
 
-  private static func end(ofValueAt place: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
-    guard place < bytes.count else { return nil }
-    let start = place + 1
+  private static func end(ofValueAt offset: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
+    guard offset < bytes.count else { return nil }
+    let start = offset + 1
     let end: Int
-    switch bytes[place] {
+    switch bytes[offset] {
     case OperationCoding.integer: end = start + 8
     case OperationCoding.text:
       guard start + 4 <= bytes.count else { return nil }
@@ -113,8 +113,8 @@ struct EncodedOperation {
     return end <= bytes.count ? end : nil
   }
 
-  private static func textCount(at place: Int, in bytes: UnsafeRawBufferPointer) -> Int {
-    Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
+  private static func textCount(at offset: Int, in bytes: UnsafeRawBufferPointer) -> Int {
+    Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
   }
 }
 
@@ -126,25 +126,26 @@ struct UnreadableRecord: Error, CustomStringConvertible {
 
 /// The operations of some records that determine the final contents of the database. Rows that are
 /// overwritten or deleted again before they are visible in the database need not be written.
-struct LastingOperations {
+struct EffectiveOperations {
   /// The operations, in order.
   private(set) var operations: [EncodedOperation] = []
 
   /// The keys that later operations write, by table.
-  private var later: [Table: Set<[UInt8]>] = [:]
+  private var laterKeys: [Table: Set<[UInt8]>] = [:]
   /// The last event that a later operation trims, by pipe.
   private var trimmed: [[UInt8]: Int64] = [:]
   /// The request before which a later operation deletes all answers, by client.
   private var acknowledged: [[UInt8]: Int64] = [:]
   /// The record before which a later operation deletes all records.
   private var firstRecord = Int64.min
-  private var givesBackPages = false
+  private var hasVacuum = false
 
   private enum Table { case consumed, sent, effect, postponed, meta, request, client, applied }
 
   init(_ records: [UnsafeRawBufferPointer]) throws(UnreadableRecord) {
     for record in records.reversed() {
-      for operation in try EncodedOperation.all(in: record).reversed() where lasts(operation) {
+      for operation in try EncodedOperation.all(in: record).reversed() where isEffective(operation)
+      {
         operations.append(operation)
       }
     }
@@ -152,24 +153,25 @@ struct LastingOperations {
   }
 
   /// Whether an operation lasts, given the operations after it.
-  private mutating func lasts(_ operation: EncodedOperation) -> Bool {
+  private mutating func isEffective(_ operation: EncodedOperation) -> Bool {
     switch operation.operation {
     case .consumed: isLast(operation, 1, of: .consumed)
     case .sent: isLast(operation, 1, of: .sent)
     case .effectStarted, .effectEnded: isLast(operation, 2, of: .effect)
-    case .postponed, .unpostponed: isLast(operation, 1, of: .postponed)
-    case .meta, .unmeta: isLast(operation, 1, of: .meta)
-    case .answered, .answerForgotten: isNeeded(operation) && isLast(operation, 2, of: .request)
-    case .requestsAcknowledged: acknowledges(operation)
+    case .postponed, .postponedRemoved: isLast(operation, 1, of: .postponed)
+    case .meta, .metaRemoved: isLast(operation, 1, of: .meta)
+    case .answered, .answerForgotten: isRetained(operation) && isLast(operation, 2, of: .request)
+    case .requestsAcknowledged: isLastAcknowledgement(operation)
     case .clientForgotten: isLast(operation, 1, of: .client)
     case .applied: isLast(operation, 0, of: .applied)
-    case .trim: trims(operation)
+    case .trim: isLastTrim(operation)
     case .queued: operation.integer(1) > trimmed[operation.key(1)] ?? .min
-    case .forgetRecords: forgets(operation)
+    case .deleteRecords: isLastDeletion(operation)
     case .moved: operation.integer(0) >= firstRecord
-    case .giveBackPages: givesBack()
+    case .incrementalVacuum: isLastVacuum()
     // The numbers of dead letters are never reused, and the table remembers them.
-    case .deadLetter, .deadLetterRemoved, .prepared, .aborted, .coordinatorStarted, .committed, .acknowledged,
+    case .deadLetter, .deadLetterRemoved, .prepared, .aborted, .coordinatorStarted, .committed,
+      .acknowledged,
       .forgotten, .forgottenThrough:
       true
     }
@@ -179,10 +181,10 @@ struct LastingOperations {
   ///   operation on a key alone determines its row.
   private mutating func isLast(_ operation: EncodedOperation, _ count: Int, of table: Table) -> Bool
   {
-    later[table, default: []].insert(operation.key(count)).inserted
+    laterKeys[table, default: []].insert(operation.key(count)).inserted
   }
 
-  private mutating func trims(_ operation: EncodedOperation) -> Bool {
+  private mutating func isLastTrim(_ operation: EncodedOperation) -> Bool {
     let (pipe, last) = (operation.key(1), operation.integer(1))
     guard last > trimmed[pipe] ?? .min else { return false }
     trimmed[pipe] = last
@@ -190,30 +192,30 @@ struct LastingOperations {
   }
 
   /// Whether no later operation deletes an answer together with others of its client.
-  private func isNeeded(_ answer: EncodedOperation) -> Bool {
+  private func isRetained(_ answer: EncodedOperation) -> Bool {
     let client = answer.key(1)
-    return later[.client]?.contains(client) != true
+    return laterKeys[.client]?.contains(client) != true
       && answer.integer(1) >= acknowledged[client] ?? .min
   }
 
-  private mutating func acknowledges(_ operation: EncodedOperation) -> Bool {
+  private mutating func isLastAcknowledgement(_ operation: EncodedOperation) -> Bool {
     let (client, oldest) = (operation.key(1), operation.integer(1))
-    guard later[.client]?.contains(client) != true, oldest > acknowledged[client] ?? .min else {
+    guard laterKeys[.client]?.contains(client) != true, oldest > acknowledged[client] ?? .min else {
       return false
     }
     acknowledged[client] = oldest
     return true
   }
 
-  private mutating func forgets(_ operation: EncodedOperation) -> Bool {
+  private mutating func isLastDeletion(_ operation: EncodedOperation) -> Bool {
     let first = operation.integer(0)
     guard first > firstRecord else { return false }
     firstRecord = first
     return true
   }
 
-  private mutating func givesBack() -> Bool {
-    defer { givesBackPages = true }
-    return !givesBackPages
+  private mutating func isLastVacuum() -> Bool {
+    defer { hasVacuum = true }
+    return !hasVacuum
   }
 }

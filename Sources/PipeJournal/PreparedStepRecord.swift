@@ -17,7 +17,7 @@ struct PreparedStepRecord {
   }
 
   /// The outcome of the prepared step.
-  enum End: UInt64 {
+  enum Outcome: UInt64 {
     case unknown = 0
     /// The step was about to be recorded, or was.
     case taken = 1
@@ -27,12 +27,12 @@ struct PreparedStepRecord {
   /// The contents of the mark.
   struct Contents {
     var step: PreparedStep
-    var end: End
+    var end: Outcome
     /// The last transaction before this one whose step was recorded.
     var applied: TransactionID
   }
 
-  private static let room = byteCount - Word.bytes * 8
+  private static let payloadCapacity = byteCount - Word.bytes * 8
 
   init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
 
@@ -40,8 +40,9 @@ struct PreparedStepRecord {
   /// - Parameter applied: The last transaction whose step is recorded.
   func write(_ step: PreparedStep, applied: TransactionID) -> Bool {
     let (state, event) = (step.move.state, step.event)
-    guard state.count <= Self.room, event.count <= Self.room - state.count else { return false }
-    words[Word.end] = End.unknown.rawValue
+    guard state.count <= Self.payloadCapacity, event.count <= Self.payloadCapacity - state.count
+    else { return false }
+    words[Word.end] = Outcome.unknown.rawValue
     words[Word.epoch] = step.transaction.epoch
     words[Word.sequence] = step.transaction.sequence
     words[Word.version] = step.move.version
@@ -64,7 +65,7 @@ struct PreparedStepRecord {
   /// Notes that a step is aborted. Returns `false` if the step was not prepared here.
   func abort(_ transaction: TransactionID) -> Bool { end(transaction, .aborted) }
 
-  private func end(_ transaction: TransactionID, _ end: End) -> Bool {
+  private func end(_ transaction: TransactionID, _ end: Outcome) -> Bool {
     guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
     else { return false }
     words[Word.end] = end.rawValue
@@ -75,8 +76,8 @@ struct PreparedStepRecord {
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])
     let eventCount = Int(clamping: words[Word.event])
-    guard words[Word.checksum] != 0, stateCount <= Self.room,
-      eventCount <= Self.room - stateCount,
+    guard words[Word.checksum] != 0, stateCount <= Self.payloadCapacity,
+      eventCount <= Self.payloadCapacity - stateCount,
       words[Word.checksum] == checksum(byteCount: stateCount + eventCount)
     else { return nil }
     let bytes = UnsafeRawBufferPointer(start: words + Word.bytes, count: stateCount + eventCount)
@@ -85,7 +86,7 @@ struct PreparedStepRecord {
       event: Array(bytes[stateCount...]),
       move: ParticipantMove(version: words[Word.version], state: Array(bytes[..<stateCount])))
     return Contents(
-      step: step, end: End(rawValue: words[Word.end]) ?? .unknown,
+      step: step, end: Outcome(rawValue: words[Word.end]) ?? .unknown,
       applied: TransactionID(
         epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }

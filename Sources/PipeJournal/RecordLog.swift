@@ -30,9 +30,9 @@ struct RecordLog {
     seed = stream
     self.written = written
     last = written
-    let left = Self.records(words, count: Self.byteCount / 8, stream: stream, after: written)
-    last += UInt64(left.count)
-    if !left.isEmpty { end = Self.byteCount / 8 }
+    let remaining = Self.records(words, count: Self.byteCount / 8, stream: stream, after: written)
+    last += UInt64(remaining.count)
+    if !remaining.isEmpty { end = Self.byteCount / 8 }
   }
 
   /// Whether the database has all records.
@@ -81,12 +81,12 @@ struct RecordLog {
     _ words: UnsafePointer<UInt64>, count: Int, stream seed: UInt64, after number: UInt64
   ) -> [UnsafeRawBufferPointer] {
     var found: [UnsafeRawBufferPointer] = []
-    var place = 0
+    var offset = 0
     var next: UInt64?
-    while place + Word.bytes < count {
-      let start = words + place
+    while offset + Word.bytes < count {
+      let start = words + offset
       let byteCount = Int(clamping: start[Word.count])
-      guard byteCount > 0, byteCount <= (count - place - Word.bytes) * 8 else { break }
+      guard byteCount > 0, byteCount <= (count - offset - Word.bytes) * 8 else { break }
       let length = (byteCount + 7) / 8
       let record = start[Word.number]
       guard record == next ?? record, next != nil || record <= number &+ 1,
@@ -96,7 +96,7 @@ struct RecordLog {
         found.append(UnsafeRawBufferPointer(start: start + Word.bytes, count: byteCount))
       }
       next = record + 1
-      place += Word.bytes + length
+      offset += Word.bytes + length
     }
     return found
   }
@@ -106,8 +106,8 @@ struct RecordLog {
     _ start: UnsafePointer<UInt64>, length: Int, seed: UInt64
   ) -> UInt64 {
     var sum = seed ^ start[Word.count] &* 0x9E37_79B9_7F4A_7C15 ^ start[Word.number]
-    for place in Word.bytes..<(Word.bytes + length) {
-      sum = (sum ^ start[place]) &* 0xD6E8_FEB8_6659_FD93
+    for offset in Word.bytes..<(Word.bytes + length) {
+      sum = (sum ^ start[offset]) &* 0xD6E8_FEB8_6659_FD93
       sum ^= sum >> 32
     }
     return sum

@@ -30,19 +30,19 @@ final class RecordWriter {
       try record.withUnsafeBytes { bytes in
         for operation in try EncodedOperation.all(in: bytes) { try run(operation) }
       }
-      try keep(number)
+      try storeNumber(number)
     }
   }
 
   /// Writes the records of a log, up to the record of this number.
   func write(_ records: [UnsafeRawBufferPointer], through number: UInt64) throws {
     try transaction {
-      for operation in try LastingOperations(records).operations { try run(operation) }
-      try keep(number)
+      for operation in try EffectiveOperations(records).operations { try run(operation) }
+      try storeNumber(number)
     }
   }
 
-  private func keep(_ number: UInt64) throws(DatabaseError) {
+  private func storeNumber(_ number: UInt64) throws(DatabaseError) {
     try statement(of: .meta).run(.text(Self.writtenKey), .text(String(number)))
   }
 
@@ -78,10 +78,10 @@ final class RecordWriter {
   }
 
   private func statement(of operation: JournalOperation) throws(DatabaseError) -> Statement {
-    let place = Int(operation.rawValue)
-    if let statement = statements[place] { return statement }
+    let index = Int(operation.rawValue)
+    if let statement = statements[index] { return statement }
     let statement = try database.prepare(operation.statement)
-    statements[place] = statement
+    statements[index] = statement
     return statement
   }
 }

@@ -44,13 +44,13 @@ package final class StepMarkerFile {
   package let measuresEachStep: Bool
   /// The journal's data in the file when it was opened; `nil` if there was none, or an earlier
   /// version wrote it.
-  let former: Former?
-  private let recordedBefore: UInt64
+  let former: FormerContents?
+  private let formerLastRecord: UInt64
   /// Whether the file existed before it was opened.
   let existed: Bool
 
   /// The data of a file about the journal that it belongs to.
-  struct Former {
+  struct FormerContents {
     /// The number of the last record.
     var record: UInt64
     /// The number of the last record that was written into the database directly, or was about to
@@ -78,7 +78,7 @@ package final class StepMarkerFile {
     static let measures = 509, feedback = 510, version = 511
   }
   /// The capacity for the name of a source. Unit: bytes.
-  private static let nameRoom = (Word.measures - Word.name) * 8
+  private static let nameCapacity = (Word.measures - Word.name) * 8
   private static let isPreparing: UInt64 = 2
 
   /// Takes the lock. Waits a little for a holder that is just ending.
@@ -121,17 +121,17 @@ package final class StepMarkerFile {
     }
     words = map.assumingMemoryBound(to: UInt64.self)
     prepared = PreparedStepRecord(words + Self.byteCount / 8)
-    let isKnown = words[0] == Self.magic
+    let hasKnownFormat = words[0] == Self.magic
     former =
-      isKnown
-      ? Former(
+      hasKnownFormat
+      ? FormerContents(
         record: words[Word.record], written: words[Word.written], stream: words[Word.stream],
         opening: words[Word.opening],
         prepared: words[Word.prepared], isSameBoot: words[Word.boot] == Self.boot) : nil
-    recordedBefore = isKnown || words[0] == Self.formerMagic ? words[Word.record] : 0
-    interrupted = isKnown ? Self.step(words) : nil
-    fatalEffect = isKnown ? Self.effect(words) : nil
-    measuresEachStep = isKnown && words[Word.measures] == 1
+    formerLastRecord = hasKnownFormat || words[0] == Self.formerMagic ? words[Word.record] : 0
+    interrupted = hasKnownFormat ? Self.step(words) : nil
+    fatalEffect = hasKnownFormat ? Self.effect(words) : nil
+    measuresEachStep = hasKnownFormat && words[Word.measures] == 1
   }
 
   /// Returns the size of a file that is shorter than when it was created; `nil` for any other file.
@@ -209,8 +209,8 @@ package final class StepMarkerFile {
       // Written through the file: pages that are written through the map are held in memory.
       let zeros = [UInt8](repeating: 0, count: 64 << 10)
       for part in 0..<(RecordLog.byteCount / zeros.count) {
-        let place = off_t(Self.logStart + part * zeros.count)
-        guard pwrite(descriptor, zeros, zeros.count, place) == zeros.count else {
+        let offset = off_t(Self.logStart + part * zeros.count)
+        guard pwrite(descriptor, zeros, zeros.count, offset) == zeros.count else {
           throw SystemError("write", on: path, code: errno)
         }
       }
@@ -232,10 +232,11 @@ package final class StepMarkerFile {
 
   /// Throws if records were made but there is no journal.
   func checkNothingRecorded(path: String, node: String) throws(JournalError) {
-    guard recordedBefore > 0 else { return }
+    guard formerLastRecord > 0 else { return }
     throw .damaged(
       path: path, node: node,
-      reason: "the file is missing, but record \(recordedBefore) was written: the file was removed")
+      reason:
+        "the file is missing, but record \(formerLastRecord) was written: the file was removed")
   }
 
   // MARK: The prepared step
@@ -249,30 +250,32 @@ package final class StepMarkerFile {
 
   /// Whether the file has the prepared step that was written last.
   var hasPrepared: Bool {
-    guard let known = former?.prepared, known != 0, known != Self.isPreparing else { return true }
-    return prepared.checksum == known && prepared.read() != nil
+    guard let recordedChecksum = former?.prepared, recordedChecksum != 0,
+      recordedChecksum != Self.isPreparing
+    else { return true }
+    return prepared.checksum == recordedChecksum && prepared.read() != nil
   }
 
   /// Whether the name of the file still refers to the open file.
-  var isInPlace: Bool {
+  var isLinked: Bool {
     FileIdentity(path).map { $0 == FileIdentity(descriptor: descriptor) } == true
   }
 
   /// Writes the file again if it was removed.
-  func writeAnew() throws {
-    if isInPlace { return }
+  func recreate() throws {
+    if isLinked { return }
     let bytes = UnsafeRawBufferPointer(start: words, count: Self.fileByteCount)
     try FileSystem.replace(path, with: Array(bytes))
   }
 
   /// Returns the marker for the events of one source.
-  package func source(_ name: String) -> Source {
-    let bytes = Array(name.utf8.prefix(Self.nameRoom))
-    return Source(words: words, name: bytes)
+  package func source(_ name: String) -> SourceMarker {
+    let bytes = Array(name.utf8.prefix(Self.nameCapacity))
+    return SourceMarker(words: words, name: bytes)
   }
 
   /// Marks the steps of events from one source.
-  package struct Source {
+  package struct SourceMarker {
     fileprivate let words: UnsafeMutablePointer<UInt64>
     fileprivate let name: [UInt8]
 
@@ -292,7 +295,7 @@ package final class StepMarkerFile {
 
   private static func step(_ words: UnsafeMutablePointer<UInt64>) -> Step? {
     let length = Int(clamping: words[Word.length])
-    guard length > 0, length <= nameRoom else { return nil }
+    guard length > 0, length <= nameCapacity else { return nil }
     let name = UnsafeRawBufferPointer(start: words + Word.name, count: length)
     return Step(
       source: String(decoding: name, as: UTF8.self), sequence: words[Word.sequence])
@@ -302,7 +305,7 @@ package final class StepMarkerFile {
   package func measureEachStepNext() { words[Word.measures] = 1 }
 
   /// The marker of the effect that ends the process.
-  package var effectMark: EffectMarker { EffectMarker(words: words) }
+  package var effectMarker: EffectMarker { EffectMarker(words: words) }
 
   /// Marks an effect, even from a signal handler: a mark is two stores.
   package struct EffectMarker {

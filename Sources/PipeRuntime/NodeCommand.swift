@@ -30,8 +30,8 @@ struct NodeCommand {
     case "monitor": attach(verbs.monitor.parseOrExit(rest))
     case "explore":
       _ = verbs.explore.parseOrExit(rest)
-      var oracle = EvaluatorServer(host)
-      exit(oracle.serve())
+      var evaluator = EvaluatorServer(host)
+      exit(evaluator.serve())
     case "view": exit(ViewCommand(program: program, views: views).run(verbs.view.parseOrExit(rest)))
     case "help", "--help", "-h":
       print(help)
@@ -179,8 +179,8 @@ struct NodeCommand {
       """
   }
 
-  private func stop(_ problem: String, code: Int32) -> Never {
-    StandardError.write("\(program): error: \(problem)\n")
+  private func stop(_ message: String, code: Int32) -> Never {
+    StandardError.write("\(program): error: \(message)\n")
     exit(code)
   }
 }

@@ -71,12 +71,12 @@ struct ViewCommand {
       return code
     } catch {
       StandardError.write("\(program): error: \(error)\n")
-      return (error as? ViewedTopology.Problem)?.code ?? 2
+      return (error as? ViewedTopology.LaunchError)?.code ?? 2
     }
   }
 
-  private func fail(_ problem: String, code: Int32) -> Int32 {
-    StandardError.write("\(program): error: \(problem)\n")
+  private func fail(_ failure: String, code: Int32) -> Int32 {
+    StandardError.write("\(program): error: \(failure)\n")
     return code
   }
 
@@ -150,7 +150,7 @@ struct ViewedTopology {
   private let wasRunning: Bool
 
   /// The reason why the topology cannot be viewed.
-  struct Problem: Error, CustomStringConvertible {
+  struct LaunchError: Error, CustomStringConvertible {
     var description: String
     var code: Int32
   }
@@ -164,7 +164,8 @@ struct ViewedTopology {
     if wasRunning { return }
     let code = try Self.orchestrate("up", "--wait", file)
     guard code == 0 else {
-      throw Problem(description: "topology '\(name)' of '\(file)' could not be started", code: code)
+      throw LaunchError(
+        description: "topology '\(name)' of '\(file)' could not be started", code: code)
     }
   }
 
@@ -175,14 +176,16 @@ struct ViewedTopology {
     else { return }
     let code = try Self.orchestrate("down", "-p", name)
     guard code == 0 else {
-      throw Problem(description: "topology '\(name)' did not stop in order", code: code)
+      throw LaunchError(description: "topology '\(name)' did not stop in order", code: code)
     }
   }
 
   /// Runs the orchestrator beside this program, or else the one in `PATH`, and returns its exit code.
   private static func orchestrate(_ words: String...) throws -> Int32 {
-    let beside = OwnProcess.executablePath.map { FileSystem.directory(of: $0) + "/orchestrator" }
-    let program = beside.flatMap { access($0, X_OK) == 0 ? $0 : nil } ?? "orchestrator"
+    let siblingPath = OwnProcess.executablePath.map {
+      FileSystem.directory(of: $0) + "/orchestrator"
+    }
+    let program = siblingPath.flatMap { access($0, X_OK) == 0 ? $0 : nil } ?? "orchestrator"
     var arguments = ([program] + words).map { strdup($0) }
     defer { for argument in arguments { free(argument) } }
     arguments.append(nil)
@@ -193,10 +196,10 @@ struct ViewedTopology {
     defer { posix_spawn_file_actions_destroy(&actions) }
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
     var pid: pid_t = 0
-    let problem = posix_spawnp(&pid, program, &actions, nil, arguments, environ)
-    guard problem == 0 else {
-      throw Problem(
-        description: "cannot run '\(program)': \(String(cString: strerror(problem))); install the "
+    let failure = posix_spawnp(&pid, program, &actions, nil, arguments, environ)
+    guard failure == 0 else {
+      throw LaunchError(
+        description: "cannot run '\(program)': \(String(cString: strerror(failure))); install the "
           + "orchestrator beside this program, or in PATH", code: 1)
     }
     var status: Int32 = 0

@@ -12,7 +12,7 @@ package final class LaunchedProgram: Sendable {
   private let output: Int32
   private let error: Int32
   /// The test directory whose other processes count as progress in waits for this one.
-  private let root: TestDirectory?
+  private let testDirectory: TestDirectory?
 
   /// Starts a program. Its standard input is a pipe whose write end only this process holds.
   package init(
@@ -20,7 +20,7 @@ package final class LaunchedProgram: Sendable {
     directory: String? = nil
   ) throws {
     self.path = path
-    root = TestDirectory(environment: environment)
+    testDirectory = TestDirectory(environment: environment)
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError("pipe", code: errno) }
     // Children of this library inherit no other descriptors anyway. The flag is for children of
@@ -100,12 +100,12 @@ package final class LaunchedProgram: Sendable {
 
   /// Waits for the process to end. Returns `nil` if it has stalled before.
   package func waitForExit(within limit: Duration) async throws -> ProcessExit? {
-    try await poll(within: limit, of: root) { exit }
+    try await poll(within: limit, of: testDirectory) { exit }
   }
 
   /// Waits for the process to end.
-  func waitForEnd(within limit: Duration) async throws -> Waited<ProcessExit> {
-    try await ask(within: limit, of: root) { exit }
+  func waitForEnd(within limit: Duration) async throws -> WaitResult<ProcessExit> {
+    try await ask(within: limit, of: testDirectory) { exit }
   }
 
   /// Waits until the program has written the text to standard output or standard error.
@@ -113,7 +113,7 @@ package final class LaunchedProgram: Sendable {
   package func waitForOutput(
     containing text: String, within limit: Duration = .seconds(10)
   ) async throws -> Bool {
-    try await poll(within: limit, of: root) {
+    try await poll(within: limit, of: testDirectory) {
       outputText.contains(text) || errorText.contains(text) ? true : nil
     } ?? false
   }
@@ -123,8 +123,8 @@ package final class LaunchedProgram: Sendable {
 /// together, and hundreds of processes on a few cores would only wait for processor time.
 package final class LaunchLimit: Sendable {
   private struct State {
-    var free: Int
-    var waiting: [CheckedContinuation<Void, Never>] = []
+    var freeCount: Int
+    var waitingContinuations: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state: Mutex<State>
@@ -136,7 +136,7 @@ package final class LaunchLimit: Sendable {
   /// end of the outer one.
   @TaskLocal private static var isInside = false
 
-  init(_ count: Int) { state = Mutex(State(free: count)) }
+  init(_ count: Int) { state = Mutex(State(freeCount: count)) }
 
   /// Runs the body as soon as the limit allows.
   package func run<Result>(
@@ -151,25 +151,25 @@ package final class LaunchLimit: Sendable {
 
   private func enter() async {
     await withCheckedContinuation { continuation in
-      let hasRoom = state.withLock { state in
-        if state.free > 0 {
-          state.free -= 1
+      let hasCapacity = state.withLock { state in
+        if state.freeCount > 0 {
+          state.freeCount -= 1
           return true
         }
-        state.waiting.append(continuation)
+        state.waitingContinuations.append(continuation)
         return false
       }
-      if hasRoom { continuation.resume() }
+      if hasCapacity { continuation.resume() }
     }
   }
 
   private func leave() {
     let next = state.withLock { state in
-      if state.waiting.isEmpty {
-        state.free += 1
+      if state.waitingContinuations.isEmpty {
+        state.freeCount += 1
         return nil as CheckedContinuation<Void, Never>?
       }
-      return state.waiting.removeFirst()
+      return state.waitingContinuations.removeFirst()
     }
     next?.resume()
   }

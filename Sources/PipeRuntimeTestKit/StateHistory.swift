@@ -4,39 +4,43 @@ import Synchronization
 /// All recorded states of a topology's nodes, and the waits for them.
 final class StateHistory: Sendable {
   /// An incarnation of a node and a step of it. States before it are no longer considered.
-  struct Mark: Comparable, Sendable {
+  struct StepPosition: Comparable, Sendable {
     var incarnation: UInt64
     var version: UInt64
 
-    static func < (left: Mark, right: Mark) -> Bool {
+    static func < (left: StepPosition, right: StepPosition) -> Bool {
       (left.incarnation, left.version) < (right.incarnation, right.version)
     }
   }
 
   private struct Node {
     /// The number of states that were discarded.
-    var forgotten = 0
+    var droppedCount = 0
     var changes: [StateChange] = []
     /// The position, from the first state recorded, where the next search starts.
     var position = 0
-    var mark = Mark(incarnation: 0, version: 0)
+    var searchStart = StepPosition(incarnation: 0, version: 0)
 
     /// Whether a state is considered. A state on the way of a step belongs to that step: `nil` if
     /// the end of the step has not been recorded yet.
-    func counts(at index: Int) -> Bool? {
+    func isConsidered(at index: Int) -> Bool? {
       let change = changes[index]
-      if Mark(incarnation: change.incarnation, version: change.version) >= mark { return true }
+      if StepPosition(incarnation: change.incarnation, version: change.version) >= searchStart {
+        return true
+      }
       guard change.isIntermediate else { return false }
       let end = changes[index...].first { next in
         !next.isIntermediate || next.incarnation != change.incarnation
       }
-      return end.map { Mark(incarnation: $0.incarnation, version: $0.version) == mark }
+      return end.map {
+        StepPosition(incarnation: $0.incarnation, version: $0.version) == searchStart
+      }
     }
   }
 
   private struct Record {
     var nodes: [String: Node] = [:]
-    var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    var continuations: [Int: CheckedContinuation<Void, Never>] = [:]
     var lastID = 0
     var hasEnded = false
   }
@@ -53,7 +57,7 @@ final class StateHistory: Sendable {
       node.changes.append(change)
       if node.changes.count > Self.limit {
         node.changes.removeFirst(Self.limit / 2)
-        node.forgotten += Self.limit / 2
+        node.droppedCount += Self.limit / 2
       }
       record.nodes[change.node] = node
     }
@@ -63,20 +67,20 @@ final class StateHistory: Sendable {
   func end() { wake { $0.hasEnded = true } }
 
   /// Excludes the node's states before this mark from further searches.
-  func advance(_ node: String, to mark: Mark) {
+  func advance(_ node: String, to searchStart: StepPosition) {
     record.withLock { record in
-      let known = record.nodes[node]?.mark ?? mark
-      record.nodes[node, default: Node()].mark = max(known, mark)
+      let known = record.nodes[node]?.searchStart ?? searchStart
+      record.nodes[node, default: Node()].searchStart = max(known, searchStart)
     }
   }
 
   private func wake(_ change: (inout Record) -> Void) {
-    let waiting = record.withLock { record in
+    let continuations = record.withLock { record in
       change(&record)
-      defer { record.waiting = [:] }
-      return record.waiting.values
+      defer { record.continuations = [:] }
+      return record.continuations.values
     }
-    for continuation in waiting { continuation.resume() }
+    for continuation in continuations { continuation.resume() }
   }
 
   // MARK: Reading
@@ -96,7 +100,7 @@ final class StateHistory: Sendable {
   /// - Returns: The states, or `nil` if no more states can arrive.
   func find(
     _ search: StateSearch, of node: String, within limit: Duration, directory: TestDirectory
-  ) async throws -> Waited<[StateChange]?> {
+  ) async throws -> WaitResult<[StateChange]?> {
     try await withStallLimit(limit, of: directory) { [self] in
       var search = search
       var next = 0
@@ -106,7 +110,7 @@ final class StateHistory: Sendable {
           return (found, Self.count(of: node, in: record))
         }
         if let found { return found }
-        guard await hasChange(of: node, past: count) else { return nil }
+        guard await waitForChange(of: node, past: count) else { return nil }
       }
       return nil
     }
@@ -115,13 +119,13 @@ final class StateHistory: Sendable {
   private static func advance(
     _ search: inout StateSearch, _ next: inout Int, in node: inout Node
   ) -> [StateChange]? {
-    next = max(next, node.position, node.forgotten)
-    while next < node.forgotten + node.changes.count {
-      let change = node.changes[next - node.forgotten]
-      guard let counts = node.counts(at: next - node.forgotten) else { return nil }
+    next = max(next, node.position, node.droppedCount)
+    while next < node.droppedCount + node.changes.count {
+      let change = node.changes[next - node.droppedCount]
+      guard let isConsidered = node.isConsidered(at: next - node.droppedCount) else { return nil }
       defer { next += 1 }
-      guard counts else { continue }
-      if let found = search.take(change) {
+      guard isConsidered else { continue }
+      if let found = search.add(change) {
         node.position = next
         return found
       }
@@ -130,7 +134,7 @@ final class StateHistory: Sendable {
   }
 
   /// Waits until there is a state of the node at the position, or no more states can arrive.
-  private func hasChange(of node: String, past position: Int) async -> Bool {
+  private func waitForChange(of node: String, past position: Int) async -> Bool {
     let id = record.withLock { record in
       record.lastID += 1
       return record.lastID
@@ -140,18 +144,18 @@ final class StateHistory: Sendable {
         let isDone = record.withLock { record in
           let isDone =
             record.hasEnded || Task.isCancelled || Self.count(of: node, in: record) > position
-          if !isDone { record.waiting[id] = continuation }
+          if !isDone { record.continuations[id] = continuation }
           return isDone
         }
         if isDone { continuation.resume() }
       }
     } onCancel: {
-      record.withLock { $0.waiting.removeValue(forKey: id) }?.resume()
+      record.withLock { $0.continuations.removeValue(forKey: id) }?.resume()
     }
     return record.withLock { !$0.hasEnded || Self.count(of: node, in: $0) > position }
   }
 
   private static func count(of node: String, in record: borrowing Record) -> Int {
-    (record.nodes[node]?.forgotten ?? 0) + (record.nodes[node]?.changes.count ?? 0)
+    (record.nodes[node]?.droppedCount ?? 0) + (record.nodes[node]?.changes.count ?? 0)
   }
 }

@@ -80,7 +80,7 @@ struct StateSearch: Sendable {
   }
 
   /// Adds the next state. Returns the matching states once all patterns have matched.
-  mutating func take(_ change: StateChange) -> [StateChange]? {
+  mutating func add(_ change: StateChange) -> [StateChange]? {
     switch order {
     case .inOrder:
       if patterns[matched.count].accepts(change.state) { matched.append(change) }

@@ -37,8 +37,8 @@ package struct TestDirectory: Sendable {
     var environment = ProcessEnvironment.current.merging(own) { _, own in own }
     environment[Self.variable] = path
     environment["NO_COLOR"] = "1"
-    let known = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    environment["PATH"] = (search + [known]).joined(separator: ":")
+    let inheritedPath = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
+    environment["PATH"] = (search + [inheritedPath]).joined(separator: ":")
     return environment
   }
 
@@ -107,13 +107,13 @@ package struct TestDirectory: Sendable {
   }
 
   /// The processes that were started for this directory, identified by their environment.
-  package var processes: [LeftProcess] {
+  package var processes: [LeftoverProcess] {
     processIDs.compactMap { pid in
       let arguments = FileSystem.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
       // The process has ended in between.
       if words.isEmpty { return nil }
-      return LeftProcess(pid: pid, command: words.joined(separator: " "))
+      return LeftoverProcess(pid: pid, command: words.joined(separator: " "))
     }
   }
 
@@ -139,7 +139,7 @@ package struct TestDirectory: Sendable {
 }
 
 /// A process that outlived its parent.
-package struct LeftProcess: Hashable, Sendable, CustomStringConvertible {
+package struct LeftoverProcess: Hashable, Sendable, CustomStringConvertible {
   package var pid: Int32
   package var command: String
 
@@ -157,7 +157,7 @@ extension TestDirectory {
   /// Returns the crashes of nodes in this directory, read from the nodes' logs.
   /// - Parameter expected: The nodes that may crash.
   package func crashes(except expected: Set<String> = []) -> [String] {
-    let ends = Dictionary(
+    let crashSignalsByText = Dictionary(
       uniqueKeysWithValues: Self.crashSignals.map { signal in
         ("\(NodeReport.exited(.signalled(number: signal.number)))", signal)
       })
@@ -168,7 +168,9 @@ extension TestDirectory {
       var logs = LogReader(directory: directories.logs)
       return logs.next().compactMap { entry in
         guard entry.stream == .note, !expected.contains(entry.node) else { return nil }
-        return ends[entry.text].map { "node '\(entry.node)' of '\(topology)' crashed: \($0)" }
+        return crashSignalsByText[entry.text].map {
+          "node '\(entry.node)' of '\(topology)' crashed: \($0)"
+        }
       }
     }
   }

@@ -42,21 +42,23 @@ public final class TopologyCoverage: Sendable {
 
   /// Expects the synchronized events of a topology.
   /// - Returns: A function that receives the states of the topology's feeds.
-  package func feed(of composites: [CompositeSpecification]) -> @Sendable (StateChange) -> Void {
+  package func makeRecorder(of composites: [CompositeSpecification])
+    -> @Sendable (StateChange) -> Void
+  {
     expect(
       composites.flatMap { composite in
         composite.synchronize.map { .synchronized($0.event, by: composite.name) }
       })
     let events = composites.map { ($0.name, Set($0.synchronize.map(\.event))) }
     let steps = Locked(
-      FeedSteps(synchronized: Dictionary(events) { first, second in first.union(second) }))
+      StepDetector(synchronized: Dictionary(events) { first, second in first.union(second) }))
     return { [self] change in
-      let (taken, missed) = steps.withLock { steps in
+      let (newSteps, missed) = steps.withLock { steps in
         let missed = steps.missed
-        return (steps.take(change), steps.missed - missed)
+        return (steps.add(change), steps.missed - missed)
       }
       record.withLock { record in
-        for step in taken { record.counts[step, default: 0] += 1 }
+        for step in newSteps { record.counts[step, default: 0] += 1 }
         record.missed += missed
       }
     }
@@ -116,15 +118,15 @@ extension TopologyCoverage {
     except exceptions: [TopologyStep] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) {
-    let account = CoverageAccount(
-      entries: entries.map { CoverageAccount.Entry(name: $0.step, isSeen: $0.seen > 0) },
+    let coverageReport = CoverageReport(
+      entries: entries.map { CoverageReport.Entry(name: $0.step, isSeen: $0.seen > 0) },
       others: unexpected,
-      words: CoverageAccount.Words(
-        things: "steps", seen: "seen", thingOfOwner: "expected step",
+      wording: CoverageReport.Wording(
+        items: "steps", seen: "seen", expectedItem: "expected step",
         advice: "Make the topology take each step, or list exceptions in 'except:'.",
-        adviceWithoutAny:
+        adviceIfEmpty:
           "List steps in 'expecting:', and set 'coverage' in the options of the topology."))
-    let problems = account.problems(except: exceptions)
+    let problems = coverageReport.problems(except: exceptions)
     guard !problems.isEmpty else { return }
     FailureReporter.fail(
       (problems + [report]).joined(separator: "\n"),

@@ -86,12 +86,12 @@ extension TopologyHarness {
         "the states of node '\(node)' are not recorded; add the node to 'recordedNodes' of "
           + "the options, or use 'expectStatus'")
     }
-    let waited = try await history.find(search, of: node, within: timeout, directory: directory)
-    if case .found(let found?) = waited { return found }
+    let waitResult = try await history.find(search, of: node, within: timeout, directory: directory)
+    if case .found(let found?) = waitResult { return found }
     try Task.checkCancellation()
     throw await failure(
       "timed out: node '\(node)' was not \(search.description) within \(timeout.shortText)",
-      of: node, after: waited.stall)
+      of: node, after: waitResult.stall)
   }
 
   /// The recorded states of the node, oldest first.
@@ -107,16 +107,16 @@ extension TopologyHarness {
   ) async throws -> NodeInformation {
     try await at(fileID, filePath, line, column) {
       var last: NodeInformation?
-      let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
+      let waitResult = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
         let information = try client.node(node, in: await client.directory(fresh: true))
         last = information
         return predicate(information) ? information : nil
       }
-      if let found = waited.value { return found }
-      let told = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
+      if let found = waitResult.value { return found }
+      let lastStatus = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
       throw await failure(
         "timed out: node '\(node)': expected \(description) within \(timeout.shortText); "
-          + "last status: \(told)", of: node, after: waited.stall)
+          + "last status: \(lastStatus)", of: node, after: waitResult.stall)
     }
   }
 
@@ -129,13 +129,13 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws -> String {
     try await at(fileID, filePath, line, column) {
-      let waited = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
+      let waitResult = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
         logs(node).first { $0.contains(text) }
       }
-      if let found = waited.value { return found }
+      if let found = waitResult.value { return found }
       throw await failure(
         "timed out: no line with '\(text)' in the log of node '\(node)' within "
-          + "\(timeout.shortText)", of: node, after: waited.stall)
+          + "\(timeout.shortText)", of: node, after: waitResult.stall)
     }
   }
 
@@ -149,10 +149,11 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws -> Int32 {
     try await at(fileID, filePath, line, column) {
-      let waited = try await orchestrator.waitForEnd(within: timeout)
-      guard let exit = waited.value else {
+      let waitResult = try await orchestrator.waitForEnd(within: timeout)
+      guard let exit = waitResult.value else {
         throw await failure(
-          "timed out: the topology did not end within \(timeout.shortText)", after: waited.stall)
+          "timed out: the topology did not end within \(timeout.shortText)", after: waitResult.stall
+        )
       }
       state.withLock { $0.hasSeenEnd = true }
       return switch exit {

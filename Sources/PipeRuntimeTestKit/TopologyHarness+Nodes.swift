@@ -13,7 +13,7 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws -> RequestOutcome {
     try await at(fileID, filePath, line, column) {
-      try await counting(node) { [client] in
+      try await advancingHistory(node) { [client] in
         try await client.send(node, event, timeout: timeout)
       }
     }
@@ -28,21 +28,21 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws -> RequestOutcome {
     try await at(fileID, filePath, line, column) {
-      try await counting(node) { [client] in
+      try await advancingHistory(node) { [client] in
         try await client.send(node, json: event, timeout: timeout)
       }
     }
   }
 
   /// Sends an event, and starts the next expectation at the state that the event caused.
-  private func counting(
+  private func advancingHistory(
     _ node: String, _ send: @escaping @Sendable () async throws -> RequestOutcome
   ) async throws -> RequestOutcome {
     let incarnation = history.incarnation(of: node)
     let outcome = try await answer("node '\(node)' did not answer an event", send)
     if case .accepted(let version, _) = outcome {
       history.advance(
-        node, to: StateHistory.Mark(incarnation: incarnation, version: version))
+        node, to: StateHistory.StepPosition(incarnation: incarnation, version: version))
     }
     return outcome
   }
@@ -67,7 +67,7 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws -> TopologyDirectory {
     try await at(fileID, filePath, line, column) {
-      try await told { _ in true }
+      try await upToDateDirectory { _ in true }
     }
   }
 
@@ -78,19 +78,23 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws -> NodeInformation {
     try await at(fileID, filePath, line, column) {
-      try client.node(node, in: await told { $0.name == node })
+      try client.node(node, in: await upToDateDirectory { $0.name == node })
     }
   }
 
   /// Asks until these nodes have reported their status since the call. The orchestrator waits for
   /// new reports only briefly, and then returns older ones. Without progress, the last answer is
   /// returned.
-  private func told(by isMeant: (NodeInformation) -> Bool) async throws -> TopologyDirectory {
+  private func upToDateDirectory(by isRelevant: (NodeInformation) -> Bool) async throws
+    -> TopologyDirectory
+  {
     let start = WallClock.nanoseconds
     var last = try await client.directory(fresh: true)
     _ = try await ask(every: .milliseconds(10), within: .seconds(10), of: directory) {
       () -> Bool? in
-      if last.nodes.allSatisfy({ !isMeant($0) || Self.hasTold($0, since: start) }) { return true }
+      if last.nodes.allSatisfy({ !isRelevant($0) || Self.hasReported($0, since: start) }) {
+        return true
+      }
       last = try await client.directory(fresh: true)
       return nil
     }
@@ -99,7 +103,7 @@ extension TopologyHarness {
 
   /// Whether a node has reported its status since `start`, or cannot report because a signal has
   /// stopped it.
-  private static func hasTold(_ node: NodeInformation, since start: Int64) -> Bool {
+  private static func hasReported(_ node: NodeInformation, since start: Int64) -> Bool {
     guard node.isRunning, node.kind != .monitor, let pid = node.pid else { return true }
     if let time = node.status?.time, time >= start { return true }
     return FileSystem.text(of: "/proc/\(pid)/stat")?.contains(") T ") == true
@@ -134,7 +138,7 @@ extension TopologyHarness {
     try await at(fileID, filePath, line, column) {
       let incarnation = try await information(of: node).incarnation
       try await signal(node, .kill)
-      history.advance(node, to: StateHistory.Mark(incarnation: incarnation + 1, version: 0))
+      history.advance(node, to: StateHistory.StepPosition(incarnation: incarnation + 1, version: 0))
     }
   }
 
@@ -228,7 +232,7 @@ extension TopologyHarness {
       }
       for node in directory.nodes where nodes.contains(node.name) {
         history.advance(
-          node.name, to: StateHistory.Mark(incarnation: node.incarnation + 1, version: 0))
+          node.name, to: StateHistory.StepPosition(incarnation: node.incarnation + 1, version: 0))
       }
     }
   }

@@ -4,7 +4,7 @@ import PipeSupervision
 
 extension TopologyHarness {
   /// The number of lines of each log that a report shows.
-  private static let shown = 12
+  private static let displayLimit = 12
 
   /// The log lines of a node, including the orchestrator's notes about it, oldest first.
   public func logs(_ node: String) -> [String] {
@@ -24,16 +24,17 @@ extension TopologyHarness {
     do {
       return try await call()
     } catch {
-      let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
-      state.withLock { $0.failedCall = FailedCall(error: "\(error)", place: place) }
+      let callSite = AssertionLocation(
+        fileID: fileID, filePath: filePath, line: line, column: column)
+      state.withLock { $0.failedCall = FailedCall(error: "\(error)", callSite: callSite) }
       throw error
     }
   }
 
   /// Returns the location of the call that threw an error; `nil` if no call of the harness did.
-  func place(of error: any Error) -> AssertionLocation? {
+  func callSite(of error: any Error) -> AssertionLocation? {
     let text = "\(error)"
-    return state.withLock { $0.failedCall.flatMap { $0.error == text ? $0.place : nil } }
+    return state.withLock { $0.failedCall.flatMap { $0.error == text ? $0.callSite : nil } }
   }
 
   /// Returns the status of the nodes and the last lines of every log, for a failure's message.
@@ -48,18 +49,18 @@ extension TopologyHarness {
     }
     for node in LogReader.nodes(in: directories.logs) {
       let log = logs(node)
-      lines.append("log of '\(node)'\(log.count > Self.shown ? ", last lines" : ""):")
-      lines += log.suffix(Self.shown).map { "  \($0)" }
+      lines.append("log of '\(node)'\(log.count > Self.displayLimit ? ", last lines" : ""):")
+      lines += log.suffix(Self.displayLimit).map { "  \($0)" }
     }
     lines.append(Self.report(of: orchestrator))
     return lines.joined(separator: "\n")
   }
 
   static func report(of orchestrator: LaunchedProgram) -> String {
-    let written = (orchestrator.outputText + orchestrator.errorText)
-      .split(separator: "\n").suffix(2 * shown)
+    let outputLines = (orchestrator.outputText + orchestrator.errorText)
+      .split(separator: "\n").suffix(2 * displayLimit)
     let end = orchestrator.exit.map { "ended with \($0); output" } ?? "is running; output"
-    return (["the orchestrator \(end):"] + written.map { "  \($0)" }).joined(separator: "\n")
+    return (["the orchestrator \(end):"] + outputLines.map { "  \($0)" }).joined(separator: "\n")
   }
 
   /// - Parameter stall: The stall that ended the wait.
@@ -88,15 +89,17 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
   public var report: String
 
   /// The number of states in `description`.
-  private static let shown = 30
+  private static let displayLimit = 30
 
   /// The expectation, the states seen, and the report.
   public var description: String {
     var lines = [(location.map { "\($0): " } ?? "") + expectation]
     if !seen.isEmpty {
       lines.append("states of '\(seen[0].node)':")
-      if seen.count > Self.shown { lines.append("  … \(seen.count - Self.shown) earlier states") }
-      for change in seen.suffix(Self.shown) {
+      if seen.count > Self.displayLimit {
+        lines.append("  … \(seen.count - Self.displayLimit) earlier states")
+      }
+      for change in seen.suffix(Self.displayLimit) {
         let missed = change.missed > 0 ? ", after \(change.missed) missed states" : ""
         lines.append(
           "  \(change.incarnation).\(change.version) \(change.state.text) "

@@ -57,21 +57,21 @@ public final class TopologyHarness: Sendable {
   let history = StateHistory()
   package let directories: RuntimeDirectories
   let state = Mutex(State())
-  private let guardian: LaunchedProgram
+  private let cleanupProcess: LaunchedProgram
 
   struct State {
     /// The nodes that the test has paused.
     var paused: Set<String> = []
     /// Whether the test has awaited the end, whatever the exit code was.
     var hasSeenEnd = false
-    var watching: Task<Void, Never>?
+    var watchTask: Task<Void, Never>?
     /// The last call of the test that threw an error.
     var failedCall: FailedCall?
   }
 
   struct FailedCall {
     var error: String
-    var place: AssertionLocation
+    var callSite: AssertionLocation
   }
 
   /// Starts a topology, and attaches to it.
@@ -92,7 +92,7 @@ public final class TopologyHarness: Sendable {
           .merging(options.environment) { _, own in own },
         path: options.searchPath))
     do {
-      guardian = try directory.removeAfterCrash(and: orchestrator.pid)
+      cleanupProcess = try directory.removeAfterCrash(and: orchestrator.pid)
     } catch {
       orchestrator.signal(.kill)
       _ = try? await orchestrator.waitForExit(within: .seconds(5))
@@ -103,16 +103,16 @@ public final class TopologyHarness: Sendable {
         to: name, at: control, orchestrator: orchestrator, options: options,
         directory: directory)
       if options.recordedNodes != [] {
-        let cover = try options.coverage.map {
-          $0.feed(of: try TopologyReader.read(path: file).topology.composites)
+        let recordCoverage = try options.coverage.map {
+          $0.makeRecorder(of: try TopologyReader.read(path: file).topology.composites)
         }
-        watch(try await client.states(of: options.recordedNodes?.sorted()), cover)
+        watch(try await client.states(of: options.recordedNodes?.sorted()), recordCoverage)
       }
       try await awaitStates()
     } catch {
       orchestrator.signal(.kill)
       _ = try? await orchestrator.waitForExit(within: .seconds(5))
-      await Self.end(guardian)
+      await Self.end(cleanupProcess)
       throw error
     }
   }
@@ -135,14 +135,14 @@ public final class TopologyHarness: Sendable {
         expectation: "topology '\(name)' \(problem)", seen: [],
         report: (stall.map { "\($0)\n" } ?? "") + report(of: orchestrator))
     }
-    func ended() throws {
+    func checkNotEnded() throws {
       if let exit = orchestrator.exit { throw failure("did not start: \(exit)") }
     }
     // The client retries a failed connection only after a pause. So the harness waits for the
     // socket first.
     let path = String(control.dropFirst("ipc://".count))
-    let socket: Waited<Bool> = try await ask(within: options.startTimeout, of: directory) {
-      try ended()
+    let socket: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
+      try checkNotEnded()
       return FileSystem.exists(path) ? true : nil
     }
     if let stall = socket.stall {
@@ -150,10 +150,10 @@ public final class TopologyHarness: Sendable {
     }
     let client = try TopologyClient(
       topology: name, control: control, answerTimeout: clientTimeout)
-    let start: Waited<Bool> = try await ask(
+    let start: WaitResult<Bool> = try await ask(
       every: .milliseconds(5), within: options.startTimeout, of: directory
     ) {
-      try ended()
+      try checkNotEnded()
       guard let directory = try? await client.directory(fresh: false) else { return nil }
       return directory.isRunning || !options.waitsUntilRunning ? true : nil
     }
@@ -164,31 +164,31 @@ public final class TopologyHarness: Sendable {
     return client
   }
 
-  private func watch(_ stream: StateStream, _ cover: (@Sendable (StateChange) -> Void)?) {
+  private func watch(_ stream: StateStream, _ recordCoverage: (@Sendable (StateChange) -> Void)?) {
     let task = Task { [history] in
       for await change in stream {
-        cover?(change)
+        recordCoverage?(change)
         history.append(change)
       }
       history.end()
     }
-    state.withLock { $0.watching = task }
+    state.withLock { $0.watchTask = task }
   }
 
   /// Waits until the feeds have delivered the current state of each node. No later state is missed.
   private func awaitStates() async throws {
-    var silent: [String] = []
-    let states: Waited<Bool> = try await ask(within: options.startTimeout, of: directory) {
+    var nodesWithoutState: [String] = []
+    let states: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
       guard orchestrator.exit == nil else { return true }
-      silent = try await client.directory(fresh: false).nodes
+      nodesWithoutState = try await client.directory(fresh: false).nodes
         .filter { $0.isRunning && $0.kind != .monitor }.map(\.name)
         .filter { options.recordedNodes?.contains($0) ?? true }
         .filter { history.states(of: $0).isEmpty }
-      return silent.isEmpty ? true : nil
+      return nodesWithoutState.isEmpty ? true : nil
     }
     guard let stall = states.stall else { return }
     throw await failure(
-      "timed out: no state of \(silent.joined(separator: ", ")) was seen within "
+      "timed out: no state of \(nodesWithoutState.joined(separator: ", ")) was seen within "
         + "\(options.startTimeout.shortText) of the start", after: stall)
   }
 
@@ -224,9 +224,9 @@ public final class TopologyHarness: Sendable {
       }
     }
     client.close()
-    state.withLock { $0.watching }?.cancel()
+    state.withLock { $0.watchTask }?.cancel()
     problems += directory.crashes(except: options.crashingNodes)
-    problems += await leftovers()
+    problems += await removeLeftovers()
     return problems
   }
 
@@ -237,9 +237,9 @@ public final class TopologyHarness: Sendable {
     return directory?.nodes.contains { $0.phase == "failed" } ?? false
   }
 
-  private static func end(_ guardian: LaunchedProgram) async {
-    guardian.closeInput()
-    _ = try? await unlessCancelled { try await guardian.waitForExit(within: .seconds(10)) }
+  private static func end(_ cleanupProcess: LaunchedProgram) async {
+    cleanupProcess.closeInput()
+    _ = try? await unlessCancelled { try await cleanupProcess.waitForExit(within: .seconds(10)) }
   }
 
   /// Runs an operation regardless of cancellation: a cancelled test must still stop its topology.
@@ -249,23 +249,23 @@ public final class TopologyHarness: Sendable {
     try await Task { try await operation() }.value
   }
 
-  private func leftovers() async -> [String] {
-    var left: [LeftProcess] = []
+  private func removeLeftovers() async -> [String] {
+    var remaining: [LeftoverProcess] = []
     // Processes with a death signal end a moment after their parent.
     _ = try? await Self.unlessCancelled { [directory] in
       try await ask(every: .milliseconds(10), within: .seconds(2), of: directory) {
         directory.processIDs.isEmpty ? true : nil
       }
     }
-    left = directory.processes
-    var problems = left.map { "left behind: \($0)" }
-    for process in left { process.kill() }
+    remaining = directory.processes
+    var problems = remaining.map { "left behind: \($0)" }
+    for process in remaining { process.kill() }
     // After SIGKILL no process cleans up, except the next start of a topology with that name.
     if orchestrator.exit != .signalled(number: Signal.kill.number) {
       problems += directory.sockets.map { "left behind: \($0)" }
     }
     directory.remove()
-    await Self.end(guardian)
+    await Self.end(cleanupProcess)
     return problems
   }
 }

@@ -33,7 +33,7 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Derives steps from the states that the feeds of one run of a topology report.
-struct FeedSteps {
+struct StepDetector {
   /// The synchronized events of each composite.
   let synchronized: [String: Set<String>]
   private var last: [String: StateChange] = [:]
@@ -42,10 +42,10 @@ struct FeedSteps {
 
   init(synchronized: [String: Set<String>] = [:]) { self.synchronized = synchronized }
 
-  mutating func take(_ change: StateChange) -> [TopologyStep] {
-    let before = last.updateValue(change, forKey: change.node)
+  mutating func add(_ change: StateChange) -> [TopologyStep] {
+    let previous = last.updateValue(change, forKey: change.node)
     guard
-      before.map({ ($0.incarnation, $0.version) < (change.incarnation, change.version) }) ?? true
+      previous.map({ ($0.incarnation, $0.version) < (change.incarnation, change.version) }) ?? true
     else {
       // A repetition for a new subscriber.
       return []
@@ -55,10 +55,12 @@ struct FeedSteps {
     if change.version > 0, synchronized[change.node]?.contains(change.cause) == true {
       steps.append(.synchronized(change.cause, by: change.node))
     }
-    if let before, before.incarnation == change.incarnation, before.version + 1 == change.version {
+    if let previous, previous.incarnation == change.incarnation,
+      previous.version + 1 == change.version
+    {
       steps.append(
         .moved(
-          change.node, from: before.state.caseName ?? "state",
+          change.node, from: previous.state.caseName ?? "state",
           to: change.state.caseName ?? "state"))
     }
     return steps

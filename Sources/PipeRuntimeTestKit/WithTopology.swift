@@ -107,7 +107,7 @@ extension TopologyHarness {
   /// Stops the topology after the body has failed. Returns the error with the details that explain
   /// it.
   fileprivate func end(after error: any Error) async -> any Error {
-    let place = place(of: error)
+    let callSite = callSite(of: error)
     var failure: TopologyExpectationFailure
     switch error {
     case let error as TopologyExpectationFailure: failure = error
@@ -122,7 +122,7 @@ extension TopologyHarness {
     if !problems.isEmpty {
       failure.report += "\nwhen the topology was stopped: " + problems.joined(separator: "\n")
     }
-    return FailureReporter.end(with: failure, at: place)
+    return FailureReporter.end(with: failure, at: callSite)
   }
 }
 

@@ -33,8 +33,8 @@ public struct Backoff: Hashable, Sendable {
   public func pause(
     before attempt: Int, using generator: inout some RandomNumberGenerator
   ) -> Duration {
-    let whole = pause(before: attempt)
-    guard jitter > 0 else { return whole }
-    return whole * (1 - Double.random(in: 0...jitter, using: &generator))
+    let fullPause = pause(before: attempt)
+    guard jitter > 0 else { return fullPause }
+    return fullPause * (1 - Double.random(in: 0...jitter, using: &generator))
   }
 }

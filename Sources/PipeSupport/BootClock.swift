@@ -24,15 +24,15 @@ package enum BootClock {
     /// Returns the time of day of this instant by the current setting of the clock. This is the
     /// recorded time unless the clock has been set by a second or more since then.
     package func time(asOf now: Instant) -> Int64 {
-      let present = now.offset &+ clock
-      return abs(present &- time) < 1_000_000_000 ? time : present
+      let adjusted = now.offset &+ clock
+      return abs(adjusted &- time) < 1_000_000_000 ? time : adjusted
     }
 
     /// Returns the time that has passed since an earlier instant, never negative. The time of day,
     /// which can be set, is used only if the system has rebooted in between.
     package func duration(since earlier: Instant, isSameBoot: Bool) -> Duration {
-      let passed = isSameBoot ? clock &- earlier.clock : time &- earlier.time
-      return .nanoseconds(max(0, passed))
+      let elapsed = isSameBoot ? clock &- earlier.clock : time &- earlier.time
+      return .nanoseconds(max(0, elapsed))
     }
   }
 

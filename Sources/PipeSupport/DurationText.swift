@@ -26,8 +26,9 @@ package enum DurationText {
       rest = rest[deadLetters.endIndex...]
       let name = String(Substring(deadLetters))
       guard let found = units.firstIndex(where: { $0.names.contains(name) }) else { return nil }
-      let (length, left) = (number * units[found].length).quotientAndRemainder(dividingBy: scale)
-      guard left == 0 else { return nil }
+      let (length, remainder) = (number * units[found].length).quotientAndRemainder(
+        dividingBy: scale)
+      guard remainder == 0 else { return nil }
       total += length
       units = units[(found + 1)...]
     } while !rest.isEmpty
@@ -37,17 +38,17 @@ package enum DurationText {
   /// The reason why a text is not a duration; the description continues a message about the text.
   package enum ParseFailure: Hashable, Sendable, CustomStringConvertible {
     case noUnit(String)
-    case noLength
+    case notADuration
 
     package init(with text: String) {
       var rest = text.utf8[...]
-      self = readNumber(&rest) != nil && rest.isEmpty ? .noUnit(text) : .noLength
+      self = readNumber(&rest) != nil && rest.isEmpty ? .noUnit(text) : .notADuration
     }
 
     package var description: String {
       switch self {
       case .noUnit(let text): "has no unit; write \(text)s, \(text)ms or \(text)m"
-      case .noLength: "must be a duration such as 200ms, 1.5s, 1m30s or 2h"
+      case .notADuration: "must be a duration such as 200ms, 1.5s, 1m30s or 2h"
       }
     }
   }
@@ -58,9 +59,9 @@ package enum DurationText {
     var rest = Int128(seconds) * 1_000_000_000 + Int128(attoseconds) / 1_000_000_000
     var text = ""
     for (names, length) in units {
-      let (count, left) = rest.quotientAndRemainder(dividingBy: length)
+      let (count, remainder) = rest.quotientAndRemainder(dividingBy: length)
       if count > 0 { text += "\(count)\(names[0])" }
-      rest = left
+      rest = remainder
     }
     return text.isEmpty ? "0s" : text
   }
@@ -69,9 +70,10 @@ package enum DurationText {
   private static func readNumber(
     _ rest: inout Substring.UTF8View
   ) -> (number: Int128, scale: Int128)? {
-    let whole = rest.prefix(while: isDigit)
-    guard (1...9).contains(whole.count), var number = Int128(Substring(whole)) else { return nil }
-    rest = rest[whole.endIndex...]
+    let integerDigits = rest.prefix(while: isDigit)
+    guard (1...9).contains(integerDigits.count), var number = Int128(Substring(integerDigits))
+    else { return nil }
+    rest = rest[integerDigits.endIndex...]
     guard rest.first == UInt8(ascii: ".") else { return (number, 1) }
     let fraction = rest.dropFirst().prefix(while: isDigit)
     guard (1...9).contains(fraction.count) else { return nil }
@@ -125,8 +127,9 @@ extension Duration {
     return product + attoseconds / 1_000_000_000_000_000
   }
 
-  private func joined(_ large: Int64, _ unit: String, _ small: Int64, _ part: String) -> String {
-    small == 0 ? "\(large) \(unit)" : "\(large) \(unit) \(small) \(part)"
+  private func joined(_ large: Int64, _ unit: String, _ small: Int64, _ smallUnit: String) -> String
+  {
+    small == 0 ? "\(large) \(unit)" : "\(large) \(unit) \(small) \(smallUnit)"
   }
 }
 

@@ -34,8 +34,8 @@ package struct Queue<Element> {
   }
 
   @inlinable
-  package func contains(where isWanted: (Element) -> Bool) -> Bool {
-    ring.contains { $0.map(isWanted) ?? false }
+  package func contains(where predicate: (Element) -> Bool) -> Bool {
+    ring.contains { $0.map(predicate) ?? false }
   }
 
   /// Empties the queue and returns its elements in order.

@@ -31,9 +31,9 @@ package enum Suggestion {
     let name = name.lowercased()
     let limit = min(3, name.count / 3)
     let best = choices.map { choice in
-      let small = choice.lowercased()
-      let isPrefix = name.count > 1 && small.hasPrefix(name)
-      return (isPrefix ? 0 : distance(name, small), choice)
+      let lowercasedChoice = choice.lowercased()
+      let isPrefix = name.count > 1 && lowercasedChoice.hasPrefix(name)
+      return (isPrefix ? 0 : distance(name, lowercasedChoice), choice)
     }.min { $0.0 < $1.0 }
     return best.flatMap { $0.0 <= limit ? $0.1 : nil }
   }

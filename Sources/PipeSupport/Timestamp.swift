@@ -15,8 +15,8 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   /// The time in nanoseconds since 1970, clamped to the range of `Int64` before 1677 and after 2262.
   package var nanoseconds: Int64 {
-    let (product, isTooFar) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
-    return isTooFar ? (milliseconds < 0 ? .min : .max) : product
+    let (product, isOverflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
+    return isOverflow ? (milliseconds < 0 ? .min : .max) : product
   }
 
   package static var now: Timestamp {
@@ -57,11 +57,11 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     var seconds = time_t(second)
     var parts = tm()
     _ = convert(&seconds, &parts)
-    func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : String(value) }
+    func twoDigits(_ value: Int32) -> String { value < 10 ? "0\(value)" : String(value) }
     let fraction = String(1000 + rest).dropFirst()
     return (
-      "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))",
-      "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(fraction)"
+      "\(parts.tm_year + 1900)-\(twoDigits(parts.tm_mon + 1))-\(twoDigits(parts.tm_mday))",
+      "\(twoDigits(parts.tm_hour)):\(twoDigits(parts.tm_min)):\(twoDigits(parts.tm_sec)).\(fraction)"
     )
   }
 
@@ -70,9 +70,9 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     let bytes = Array(text.utf8)
     let shape = Array("0000-00-00T00:00:00.000Z".utf8)
     guard bytes.count == shape.count else { return nil }
-    for (byte, wanted) in zip(bytes, shape) {
+    for (byte, expected) in zip(bytes, shape) {
       let isDigit = (48...57).contains(byte)
-      guard wanted == 48 ? isDigit : byte == wanted else { return nil }
+      guard expected == 48 ? isDigit : byte == expected else { return nil }
     }
     func number(_ range: Range<Int>) -> Int32 {
       bytes[range].reduce(0) { $0 * 10 + Int32($1 - 48) }

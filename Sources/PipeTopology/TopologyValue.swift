@@ -179,8 +179,8 @@ extension TopologyValue<Duration> {
         reading.report(.badDuration, cursor, "must be longer than \(scalar.text)")
         return nil
       }
-      let problem = scalar.map { DurationText.ParseFailure(with: $0.text) } ?? .noLength
-      let found = problem == .noLength ? ", not \(cursor.node.summary)" : ""
+      let problem = scalar.map { DurationText.ParseFailure(with: $0.text) } ?? .notADuration
+      let found = problem == .notADuration ? ", not \(cursor.node.summary)" : ""
       reading.report(.badDuration, cursor, "\(problem)\(found)")
       return nil
     }

@@ -22,7 +22,7 @@ enum Orchestrator {
       let code = try await invocation.run(console: console)
       try console.flush()
       return code
-    } catch is ConsoleClosed {
+    } catch is ConsoleClosedError {
       return .success
     } catch let error as UsageError {
       return fail(error.code, error.description, console: console)
@@ -57,7 +57,8 @@ package enum Verbs {
     Init(), Check(), Test(), Run(), Up(), Submit(), Apply(), Down(), List(), Processes(), Status(),
     Pipe(),
     Steer.start,
-    Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), Watch(), ShowScreen(), TraceRun(),
+    Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), MonitorNodes(), ShowScreen(),
+    TraceRun(),
     Web(),
     Describe(), ShowGraph(), Why(), ShowJournal(),
     DeadLetterCommand(), Reset(), Config(), Export(), Agent(), Probe(), Schema(), Completion(),

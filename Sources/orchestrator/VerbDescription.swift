@@ -31,8 +31,8 @@ extension Option {
   static let universal = [noColor, help]
 
   /// The options that completion offers before the verb.
-  static let beforeVerb = valuedBeforeVerb + [help, version]
-  static let valuedBeforeVerb = target + [output]
+  static let beforeVerb = withValueBeforeVerb + [help, version]
+  static let withValueBeforeVerb = target + [output]
 }
 
 /// The format of the data on stdout.
@@ -95,13 +95,13 @@ package struct ArgumentParser {
 
   /// Returns the index of the first argument that is neither an option nor an option's value.
   private func verbPosition(in arguments: [String]) -> Int? {
-    let takingValues = Option.valuedBeforeVerb.flatMap { option in
+    let optionsTakingValues = Option.withValueBeforeVerb.flatMap { option in
       ["--" + option.long] + (option.short.map { ["-\($0)"] } ?? [])
     }
     var index = 0
     while index < arguments.count {
       if !arguments[index].hasPrefix("-") { return index }
-      index += takingValues.contains(arguments[index]) ? 2 : 1
+      index += optionsTakingValues.contains(arguments[index]) ? 2 : 1
     }
     return nil
   }

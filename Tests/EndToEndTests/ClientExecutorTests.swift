@@ -16,8 +16,9 @@ struct ClientExecutorTests {
       let threads = try await withTaskExecutorPreference(client.executor) {
         var threads: Set<pthread_t> = [Self.currentThread()]
         for count in 1...20 {
-          guard case .accepted(let version, _) = try await client.send("left", Party.Event.step) else {
-            throw Unexpected("a step was not taken")
+          guard case .accepted(let version, _) = try await client.send("left", Party.Event.step)
+          else {
+            throw UnexpectedResult("a step was not taken")
           }
           #expect(version == UInt64(count))
           threads.insert(Self.currentThread())

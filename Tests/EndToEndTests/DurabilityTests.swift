@@ -53,13 +53,14 @@ struct DurabilityTests {
       for part in 1...8 {
         try await topology.expect("sink", "number \(part * 200)", within: .seconds(60)) {
           (state: Sink.State) in
-          guard case .counting(let last, _, _) = state else { return false }
+          guard case .advancingHistory(let last, _, _) = state else { return false }
           return last >= part * 200
         }
         try await topology.kill(part.isMultiple(of: 2) ? "source" : "sink")
       }
       try await topology.expect(
-        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(60))
+        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        within: .seconds(60))
       for node in ["source", "sink"] {
         let status = try await topology.expectStatus(of: node, "its end of the pipe") {
           $0.isRunning && $0.status != nil
@@ -99,7 +100,8 @@ struct DurabilityTests {
       try await topology.expectStatus(of: "source", "the source to run") { $0.isRunning }
       try await topology.send("source", Source.Event.go(count: count))
       try await topology.expect(
-        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        within: .seconds(30))
       let name = place.drop { $0 != ":" }.dropFirst()
       try await topology.expectLog(node, contains: "failpoint \(name): crash")
       // A node that has just crashed has no status yet.
@@ -131,7 +133,8 @@ struct DurabilityTests {
       }
       try await topology.kill("sink")
       try await topology.expect(
-        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        within: .seconds(30))
       #expect(try await topology.status("sink").status?.gaps == 0)
     }
   }
@@ -167,13 +170,13 @@ struct DurabilityTests {
         try await topology.send("source", Source.Event.go(count: count))
         try await topology.expect("sink", "number \(count)", within: .seconds(30)) {
           (state: Sink.State) in
-          guard case .counting(count, _, _) = state else { return false }
+          guard case .advancingHistory(count, _, _) = state else { return false }
           return true
         }
         guard place != "open.after" else { return }
         try await topology.expectLog("source", contains: "failpoint \(place): cut")
         try await topology.expect(
-          "sink", Sink.State.counting(last: count, count: count, wrong: 0))
+          "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0))
       }
     }
   }
@@ -232,7 +235,8 @@ struct DurabilityTests {
           "node", Button.Event.press)
         #expect(
           outcome
-            == .accepted(version: UInt64(press), state: ["pressed": ["times": .integer(Int64(press))]])
+            == .accepted(
+              version: UInt64(press), state: ["pressed": ["times": .integer(Int64(press))]])
         )
       }
       try await topology.expectLog("node", contains: "failpoint \(place): crash")

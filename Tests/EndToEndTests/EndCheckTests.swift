@@ -13,11 +13,11 @@ struct EndCheckTests {
     of lines: [(LogStream, String)], endedBy signal: Int32, sending sent: Int32? = nil,
     to pid: Int32 = 7
   ) -> [String] {
-    var check = EndCheck()
+    var check = UnexpectedExitChecker()
     if let sent { check.note(Signal(number: sent), to: "a", pid: pid) }
     let end = (LogStream.note, "\(NodeReport.exited(.signalled(number: signal)))")
     for (stream, text) in lines + [end] {
-      check.take(
+      check.add(
         LogEntry(node: "a", time: Timestamp(milliseconds: 0), stream: stream, text: text))
     }
     return check.violations
@@ -58,20 +58,22 @@ struct EndCheckTests {
 
   @Test("A crash of one node explains the exits of all nodes in its process, in any order")
   func shared() {
-    let struck = (node: "host", stream: LogStream.err, text: "failpoint ack.after: crash (hit 3)")
+    let faultTargets = (
+      node: "host", stream: LogStream.err, text: "failpoint ack.after: crash (hit 3)"
+    )
     let ends = ["host", "lodger"].map { name in
       (
         node: name, stream: LogStream.note,
         text: "\(NodeReport.exited(.signalled(number: SIGKILL)))"
       )
     }
-    for lines in [[struck] + ends, [ends[1], struck, ends[0]], ends] {
-      var check = EndCheck()
+    for lines in [[faultTargets] + ends, [ends[1], faultTargets, ends[0]], ends] {
+      var check = UnexpectedExitChecker()
       let spawned = ["host", "lodger"].map {
         (node: $0, stream: Self.spawned.0, text: Self.spawned.1)
       }
       for line in spawned + lines {
-        check.take(
+        check.add(
           LogEntry(
             node: line.node, time: Timestamp(milliseconds: 0), stream: line.stream,
             text: line.text))
@@ -91,20 +93,20 @@ struct EndCheckTests {
 
   @Test("An unexplained death of an orphaned process is reported once")
   func orphan() {
-    var check = EndCheck()
-    check.take(.signalled(number: SIGKILL), of: "a", pid: 7)
-    check.take(.exited(code: 1), of: "a", pid: 8)
+    var check = UnexpectedExitChecker()
+    check.add(.signalled(number: SIGKILL), of: "a", pid: 7)
+    check.add(.exited(code: 1), of: "a", pid: 8)
     #expect(check.violations.isEmpty)
-    check.take(.signalled(number: SIGABRT), of: "a", pid: 9)
-    check.take(.signalled(number: SIGABRT), of: "a", pid: 9)
+    check.add(.signalled(number: SIGABRT), of: "a", pid: 9)
+    check.add(.signalled(number: SIGABRT), of: "a", pid: 9)
     #expect(check.violations.count == 1)
   }
 
   @Test("A fatal error that a process writes before it crashes is a violation")
   func words() {
-    var check = EndCheck()
+    var check = UnexpectedExitChecker()
     let text = "Swift/Array.swift:423: Fatal error: Index out of range"
-    check.take(LogEntry(node: "a", time: Timestamp(milliseconds: 0), stream: .err, text: text))
+    check.add(LogEntry(node: "a", time: Timestamp(milliseconds: 0), stream: .err, text: text))
     #expect(check.violations == ["node 'a' wrote: \(text)"])
   }
 }

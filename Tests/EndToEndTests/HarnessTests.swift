@@ -13,7 +13,7 @@ struct HarnessTests {
     nodes: { button: { machine: Button }, gate: { machine: Gate } }
     """
 
-  private struct Mishap: Error {}
+  private struct BodyError: Error {}
 
   /// Returns the failure with which a test of the topology ends.
   private func failure(
@@ -49,8 +49,8 @@ struct HarnessTests {
 
   @Test("An error that a test throws is kept and reported with the state of the topology")
   func error() async throws {
-    let failure = try await failure { _ in throw Mishap() }
-    #expect(failure.cause is Mishap)
+    let failure = try await failure { _ in throw BodyError() }
+    #expect(failure.cause is BodyError)
     #expect(failure.description.contains("gate is running"))
   }
 

@@ -32,9 +32,9 @@ struct HostsPartsTests {
         text: Array(text.utf8), file: "hosts.yaml", variables: TopologyVariables([:]))
       let found = PlacementChecker.check(read, source: source, in: deployment).map(\.description)
       #expect(found.isEmpty, "\(text)\n\(topology.yaml)")
-      let loner = try #require(read.nodes.first { $0.name == HostsPlan.loner })
-      #expect(loner.hostLossPolicy == .move && loner.durability == .volatile)
-      #expect(read.nodes.allSatisfy { $0.durability != .volatile || $0.name == loner.name })
+      let isolatedNode = try #require(read.nodes.first { $0.name == HostsPlan.isolatedNode })
+      #expect(isolatedNode.hostLossPolicy == .move && isolatedNode.durability == .volatile)
+      #expect(read.nodes.allSatisfy { $0.durability != .volatile || $0.name == isolatedNode.name })
     }
   }
 
@@ -43,11 +43,11 @@ struct HostsPartsTests {
     for seed in Self.seeds {
       let plan = Self.plan(seed: seed, faults: 60)
       #expect(plan.faults.count == 60)
-      let long = plan.faults.filter { $0.kind.silencesHost && $0.time > HostsPlan.unnoticed }
+      let long = plan.faults.filter { $0.kind.silencesHost && $0.time > HostsPlan.silenceLimit }
       if plan.faults.contains(where: { $0.kind == .orchestrator }) { #expect(long.isEmpty) }
       for fault in plan.faults {
         #expect((0...20_000).contains(fault.time))
-        #expect(plan.spots[fault.node]?.place != nil)
+        #expect(plan.nodePlacements[fault.node]?.place != nil)
         // The orchestrator's host is only ever cut off.
         #expect(fault.host != 0 || fault.kind == .partition)
       }
@@ -66,42 +66,49 @@ struct HostsPartsTests {
           if case .meetings(let plan) = $0.base { plan.models.isEmpty != hasModels } else { false }
         })
     }
-    let spots = plans.flatMap { $0.spots.values }
+    let nodePlacements = plans.flatMap { $0.nodePlacements.values }
     for durability in Durability.allCases {
       for moves in [false, true] {
         // A node with durability 'process' must not move, because its records are in memory of its
         // host. A node without a journal must not wait, because it would lose its state.
         let isPossible = moves ? durability != .process : durability != .volatile
         #expect(
-          spots.contains { $0.moves == moves && $0.durability == durability } == isPossible)
+          nodePlacements.contains { $0.moves == moves && $0.durability == durability } == isPossible
+        )
       }
     }
-    #expect(spots.contains { $0.place == nil })
-    #expect(plans.contains { $0.isLasting } && plans.contains { !$0.isLasting })
+    #expect(nodePlacements.contains { $0.place == nil })
+    #expect(plans.contains { $0.hasLongFaults } && plans.contains { !$0.hasLongFaults })
   }
 
   @Test(
     "Two processes of a node that overlap in time are a violation, and others are not")
-  func lives() {
-    func life(_ node: String, _ first: Int, _ last: Int) -> LivesCheck.Life {
-      LivesCheck.Life(node: node, first: first, last: last)
+  func lifetimes() {
+    func lifetime(_ node: String, _ first: Int, _ last: Int) -> LifetimeCheck.Lifetime {
+      LifetimeCheck.Lifetime(node: node, first: first, last: last)
     }
-    let sound = [life("a", 1, 5), life("b", 2, 9), life("a", 6, 6), life("a", 7, 12)]
-    #expect(LivesCheck(sound).violations.isEmpty)
-    #expect(LivesCheck(sound).count == 4)
-    for second in [life("a", 5, 6), life("a", 2, 3), life("a", 0, 1), life("a", 0, 20)] {
-      #expect(!LivesCheck(sound + [second]).violations.isEmpty, "\(second)")
+    let sound = [
+      lifetime("a", 1, 5), lifetime("b", 2, 9), lifetime("a", 6, 6), lifetime("a", 7, 12),
+    ]
+    #expect(LifetimeCheck(sound).violations.isEmpty)
+    #expect(LifetimeCheck(sound).count == 4)
+    for second in [
+      lifetime("a", 5, 6), lifetime("a", 2, 3), lifetime("a", 0, 1), lifetime("a", 0, 20),
+    ] {
+      #expect(!LifetimeCheck(sound + [second]).violations.isEmpty, "\(second)")
     }
     // The overlap is found even behind a shorter process.
-    let three = [life("a", 1, 100), life("a", 2, 3), life("a", 50, 60)]
-    #expect(LivesCheck(three).violations.count == 2)
+    let three = [lifetime("a", 1, 100), lifetime("a", 2, 3), lifetime("a", 50, 60)]
+    #expect(LifetimeCheck(three).violations.count == 2)
   }
 
   @Test("Missing prerequisites for hosts are listed")
-  func obstacle() throws {
-    #expect(HostCluster.obstacle(isRoot: true) { _ in true } == nil)
+  func missingRequirements() throws {
+    #expect(HostCluster.missingRequirements(isRoot: true) { _ in true } == nil)
     let missing = try #require(
-      HostCluster.obstacle(isRoot: false) { !$0.hasSuffix("slurmctld") && !$0.hasPrefix("/sys") })
+      HostCluster.missingRequirements(isRoot: false) {
+        !$0.hasSuffix("slurmctld") && !$0.hasPrefix("/sys")
+      })
     #expect(
       missing.hasPrefix(
         "hosts are namespaces of this machine with Slurm on them, for which there is no root, no "
@@ -112,9 +119,9 @@ struct HostsPartsTests {
   func ends() {
     for signal in [SIGKILL, SIGTERM, SIGABRT] {
       for isOnHosts in [true, false] {
-        var check = EndCheck(toleratesKills: isOnHosts)
+        var check = UnexpectedExitChecker(toleratesKills: isOnHosts)
         for report in [NodeReport.spawned(pid: 7), .exited(.signalled(number: signal))] {
-          check.take(
+          check.add(
             LogEntry(
               node: "a", time: Timestamp(milliseconds: 0), stream: .note, text: "\(report)"))
         }

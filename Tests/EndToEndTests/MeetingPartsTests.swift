@@ -159,16 +159,16 @@ struct MeetingPartsTests {
   }
 
   @Test("A reply about a transaction that contradicts an earlier one is a violation")
-  func endings() {
+  func coordinatorAnswers() {
     let number = TransactionID(epoch: 1, sequence: 1)
-    var endings = Endings()
-    endings.tell(number, of: "c1", .unknown(number))
-    endings.tell(number, of: "c1", .committed(number, versions: ["m1": 1]))
-    endings.tell(number, of: "c1", .committed(number, versions: ["m1": 1]))
-    endings.tell(number, of: "c2", .unavailable("c2"))
-    #expect(endings.contradictions == [])
-    endings.tell(number, of: "c1", .unavailable("c1"))
-    #expect(endings.contradictions.count == 1)
+    var coordinatorAnswers = CoordinatorAnswers()
+    coordinatorAnswers.record(number, of: "c1", .unknown(number))
+    coordinatorAnswers.record(number, of: "c1", .committed(number, versions: ["m1": 1]))
+    coordinatorAnswers.record(number, of: "c1", .committed(number, versions: ["m1": 1]))
+    coordinatorAnswers.record(number, of: "c2", .unavailable("c2"))
+    #expect(coordinatorAnswers.contradictions == [])
+    coordinatorAnswers.record(number, of: "c1", .unavailable("c1"))
+    #expect(coordinatorAnswers.contradictions.count == 1)
   }
 
   @Test("Transactions in doubt and their ends are counted from a node's log")
@@ -181,7 +181,7 @@ struct MeetingPartsTests {
       "piperuntime: synchronized event 3.2 is no longer in doubt: the event was aborted",
       "piperuntime: 1 synchronized events are committed, but not acknowledged by all participants",
     ] {
-      counts.take(
+      counts.add(
         LogEntry(node: "m1", time: Timestamp(milliseconds: 0), stream: .err, text: text))
     }
     #expect(counts.doubts == ["a restart": 1, "without a message": 1])

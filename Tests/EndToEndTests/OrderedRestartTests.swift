@@ -7,8 +7,8 @@ import Testing
 /// A flag that ends the callers' loops.
 private final class End: Sendable {
   private let state = Locked(false)
-  var hasCome: Bool { state.withLock { $0 } }
-  func come() { state.withLock { $0 = true } }
+  var hasArrived: Bool { state.withLock { $0 } }
+  func arrive() { state.withLock { $0 = true } }
 }
 
 @Suite("Restarts in order under load, with a pipe that is not recorded", .timed)
@@ -46,8 +46,8 @@ struct OrderedRestartTests {
     let sink = try await topology.expectStatus(of: "sink", description) { information in
       Self.state(of: information).map(accepts) ?? false
     }
-    guard case .counting(let last, let count, let wrong)? = state(of: sink) else {
-      throw Unexpected("\(sink)")
+    guard case .advancingHistory(let last, let count, let wrong)? = state(of: sink) else {
+      throw UnexpectedResult("\(sink)")
     }
     return (count, wrong, last)
   }
@@ -68,12 +68,12 @@ struct OrderedRestartTests {
       try await topology.send("source", Source.Event.go(count: count))
       last += count
       let reached = try await expect(topology, "some numbers") {
-        if case .counting(_, let count, _) = $0 { count > before + 500 } else { false }
+        if case .advancingHistory(_, let count, _) = $0 { count > before + 500 } else { false }
       }
       // Otherwise all numbers had arrived before the test looked.
       if reached.last < last { return last }
     }
-    throw Unexpected("the sink has all numbers whenever it is looked at")
+    throw UnexpectedResult("the sink has all numbers whenever it is looked at")
   }
 
   /// Restarts the nodes as a user does.
@@ -93,7 +93,7 @@ struct OrderedRestartTests {
       let all = try await Self.expectLoad(topology)
       try await Self.restart("source", in: topology)
       let end = try await Self.expect(topology, "the last number") {
-        if case .counting(let last, _, _) = $0 { last == all } else { false }
+        if case .advancingHistory(let last, _, _) = $0 { last == all } else { false }
       }
       #expect(end == (all, 0, all))
       #expect(try await topology.status("sink").status?.gaps == 0)
@@ -107,7 +107,7 @@ struct OrderedRestartTests {
       let all = try await Self.expectLoad(topology)
       try await Self.restart("source", "sink", in: topology)
       let end = try await Self.expect(topology, "the last number") {
-        if case .counting(let last, _, _) = $0 { last == all } else { false }
+        if case .advancingHistory(let last, _, _) = $0 { last == all } else { false }
       }
       let lost = all - end.count
       let told = Self.undelivered(topology.logs("source"))
@@ -139,7 +139,7 @@ struct OrderedRestartTests {
         for _ in 0..<callers {
           group.addTask {
             var replies: [SynchronizedReply?] = []
-            while !end.hasCome { replies.append(try await Self.meet(topology)) }
+            while !end.hasArrived { replies.append(try await Self.meet(topology)) }
             return replies
           }
         }
@@ -154,7 +154,7 @@ struct OrderedRestartTests {
           try await tool.run("restart", "pair", within: .seconds(60), code: 0)
           #expect(try await topology.status("pair").incarnation == UInt64(incarnation))
         }
-        end.come()
+        end.arrive()
         return try await group.reduce(into: []) { $0 += $1 }
       }
       let last = try await topology.meet(mode: .await(.seconds(300)))

@@ -79,7 +79,8 @@ struct PoisonEffectTests {
       #expect(stage.runs(of: "stunt").count == 3)
 
       stage.spreadNet()
-      #expect(try await stage.topology.client.resend(deadLetter: deadLetter.id, of: "node") == .done)
+      #expect(
+        try await stage.topology.client.resend(deadLetter: deadLetter.id, of: "node") == .done)
       try await stage.topology.expect("node", Stuntman.State.resting(done: 1))
       #expect(try await stage.topology.status("node").status?.deadLetters == 0)
       #expect(stage.runs(of: "stunt").count == 4)
@@ -100,7 +101,8 @@ struct PoisonEffectTests {
       try await stage.topology.client.drop(deadLetter: deadLetter.id, of: "node")
       try await stage.topology.kill("node")
       try await stage.topology.expectStatus(of: "node", "the process after it") {
-        $0.isRunning && $0.incarnation == 6 && $0.status?.deadLetters == 0 && $0.status?.effects == 1
+        $0.isRunning && $0.incarnation == 6 && $0.status?.deadLetters == 0
+          && $0.status?.effects == 1
       }
       #expect(stage.runs(of: "stunt").count == 3)
       let moved = try await stage.topology.send("node", Stuntman.Event.giveUp)

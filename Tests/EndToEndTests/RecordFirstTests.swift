@@ -55,7 +55,8 @@ struct RecordFirstTests {
         try await topology.send("source", Source.Event.go(count: 40))
         count += 40
         try await topology.expect(
-          "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+          "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+          within: .seconds(30))
       }
       #expect(try await topology.status("source").status?.gaps == 0)
       #expect(try await topology.status("sink").status?.gaps == 0)
@@ -72,7 +73,8 @@ struct RecordFirstTests {
       }
       #expect(sent != nil)
       try await topology.expect(
-        "sink", Sink.State.counting(last: count, count: count, wrong: 0), within: .seconds(30))
+        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        within: .seconds(30))
       try await topology.expectLog("source", contains: "failpoint record.error: error")
       #expect(try await topology.status("sink").status?.gaps == 0)
     }
@@ -105,8 +107,8 @@ struct RecordFirstTests {
   @Test("A step that is not recorded is in no step feed and in no summary")
   func steps() async throws {
     try await withTopology(Self.node("Button")) { topology in
-      let steps = Collected(try await topology.client.steps(of: ["node"]))
-      let summaries = Collected(try await topology.client.states(of: ["node"], .latest))
+      let steps = StreamCollector(try await topology.client.steps(of: ["node"]))
+      let summaries = StreamCollector(try await topology.client.states(of: ["node"], .latest))
       let first = try await poll(within: .seconds(20)) { summaries.all.first }
       #expect(first?.version == 0)
       _ = try #require(try await Self.press(topology))

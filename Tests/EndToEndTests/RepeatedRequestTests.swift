@@ -83,7 +83,8 @@ struct RepeatedRequestTests {
         try await Task.sleep(for: .milliseconds(5))
       }
       // The request arrived before the start, as this test requires.
-      #expect(codes == [RequestReply.Code.unavailable.rawValue, RequestReply.Code.accepted.rawValue])
+      #expect(
+        codes == [RequestReply.Code.unavailable.rawValue, RequestReply.Code.accepted.rawValue])
       #expect(try await outcome.isMoved)
       try await topology.expect("gate", Gate.State.open(passed: 2))
       #expect(try await topology.status("gate").incarnation == 2)

@@ -75,23 +75,23 @@ struct SoakPartsTests {
   @Test("Failpoint hits are counted from a node's log")
   func counts() {
     var counts = FaultCounts()
-    func take(_ stream: LogStream, _ text: String) {
-      counts.take(
+    func add(_ stream: LogStream, _ text: String) {
+      counts.add(
         LogEntry(node: "a", time: Timestamp(milliseconds: 0), stream: stream, text: text))
     }
-    take(.err, "failpoint record.after: crash (hit 3)")
-    take(.err, "failpoint record.after: crash (hit 12)")
-    take(.err, "failpoint send.after: delay:5ms (hit 1)")
-    take(.out, "failpoint send.after: crash (hit 1)")
-    take(.err, "failpoint nowhere: crash (hit 1)")
-    take(.note, "killed: hung: no heartbeat for 500 ms")
-    take(.note, "\(NodeReport.adopted(incarnation: 2))")
-    take(.note, "\(NodeReport.replacing(reason: "its environment was changed"))")
-    take(
+    add(.err, "failpoint record.after: crash (hit 3)")
+    add(.err, "failpoint record.after: crash (hit 12)")
+    add(.err, "failpoint send.after: delay:5ms (hit 1)")
+    add(.out, "failpoint send.after: crash (hit 1)")
+    add(.err, "failpoint nowhere: crash (hit 1)")
+    add(.note, "killed: hung: no heartbeat for 500 ms")
+    add(.note, "\(NodeReport.adopted(incarnation: 2))")
+    add(.note, "\(NodeReport.replacing(reason: "its environment was changed"))")
+    add(
       .err,
       "warning: 'b' does not respond; reconnecting; 'b' is stopped or overloaded, or another program has "
         + "connected to 'ipc:///b.in' with the same routing id, 'pipe/p' (1 so far)")
-    #expect(counts.adopted == 1 && counts.replaced == 1 && counts.takenBack == 1)
+    #expect(counts.adopted == 1 && counts.replaced == 1 && counts.reclaimedIDs == 1)
     #expect(counts.failpoints == [.recordAfter: ["crash": 2], .sendAfter: ["delay": 1]])
     #expect(counts.foundHung == 1)
     #expect(counts.total == 3)
@@ -137,7 +137,7 @@ struct SoakPartsTests {
   func rates(topic: SoakTopic) throws {
     var most: [Failpoint: Double] = [:]
     var least: [Failpoint: Double] = [:]
-    for round in 0..<topic.points.count {
+    for round in 0..<topic.failpointsToCover.count {
       var sums: [Failpoint: Double] = [:]
       for rule in try FailpointRule.parse(list: FailpointRates.text(of: topic, round: round)) {
         guard case .probability(let probability) = rule.trigger else {
@@ -146,12 +146,12 @@ struct SoakPartsTests {
         }
         sums[rule.point, default: 0] += probability
       }
-      #expect(Set(sums.keys).isSuperset(of: topic.points))
+      #expect(Set(sums.keys).isSuperset(of: topic.failpointsToCover))
       for (point, sum) in sums {
         most[point] = max(most[point] ?? 0, sum)
         least[point] = min(least[point] ?? 1, sum)
       }
     }
-    for point in topic.points { #expect(most[point]! > 2 * least[point]!) }
+    for point in topic.failpointsToCover { #expect(most[point]! > 2 * least[point]!) }
   }
 }

@@ -35,7 +35,8 @@ struct SoakTests {
   @Test(
     "A random topology on hosts delivers every event once and in order, and leaves no host behind",
     .enabled(
-      if: HostCluster.obstacle() == nil, Comment(rawValue: HostCluster.obstacle() ?? "")))
+      if: HostCluster.missingRequirements() == nil,
+      Comment(rawValue: HostCluster.missingRequirements() ?? "")))
   func calmHosts() async throws {
     let result = try await Self.soak(["--of", "hosts", "--calm", "--seed", "7"], isExact: true)
     #expect(result.code == 0, "\(result)")

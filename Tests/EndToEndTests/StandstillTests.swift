@@ -9,7 +9,7 @@ import Testing
 struct StandstillTests {
   @Test("A suspended node is detected by its missing heartbeat, killed and replaced")
   func heartbeat() async throws {
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       let before = try await ward.status("patient")
       try await ward.pause("patient")
       let after = try await ward.expectStatus(of: "patient", "a new process") {
@@ -31,7 +31,7 @@ struct StandstillTests {
     }
     defer { for burner in burners { burner.signal(.kill) } }
     for burner in burners { try await pin(burner.pid) }
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 200ms }")) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 200ms }")) { ward in
       let pid = try #require(try await ward.status("patient").pid)
       try await pin(pid)
       try await run("/usr/bin/chrt", "--idle", "-p", "0", String(pid))
@@ -49,7 +49,7 @@ struct StandstillTests {
 
   @Test("An orchestrator that was suspended does not take its nodes for hung")
   func stalled() async throws {
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       // Suspends the orchestrator for several durations: from the time of the next ping until it is
       // certain that the orchestrator was silent. The node has the rest of its heartbeat timeout
       // after a ping to answer, which must not be short on a busy machine.
@@ -69,7 +69,7 @@ struct StandstillTests {
 
   @Test("A node whose step never returns is replaced, and its caller gets an unknown outcome")
   func deadlock() async throws {
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
         try await ward.send("patient", Fragile.Event.hang)
       }

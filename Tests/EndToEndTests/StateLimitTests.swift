@@ -58,7 +58,9 @@ struct StateLimitTests {
           name: "goods")
       ])
     try await withTopology(file) { topology in
-      let node = try await topology.expectStatus(of: "node", "a letter") { $0.status?.deadLetters == 1 }
+      let node = try await topology.expectStatus(of: "node", "a letter") {
+        $0.status?.deadLetters == 1
+      }
       #expect(node.status?.recentDeadLetters.first?.reason == "refused: stateTooLarge")
       #expect(node.status?.version == 0)
     }

@@ -9,7 +9,7 @@ import Testing
 struct SupervisionTests {
   @Test("A killed node is restarted in its initial state, after a growing pause")
   func restarts() async throws {
-    try await withTopology(yaml: FragileWard.yaml()) { ward in
+    try await withTopology(yaml: FragileTopology.yaml()) { ward in
       try await ward.send("patient", Fragile.Event.touch)
       for attempt in 1...3 {
         let before = try await ward.status("patient")
@@ -37,7 +37,7 @@ struct SupervisionTests {
     "A node without CPU time for longer than its heartbeat timeout is not taken for hung",
     .needsProcessorQuota)
   func starved() async throws {
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 1s }")) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 1s }")) { ward in
       let pid = try #require(try await ward.status("patient").pid)
       let quota = try ProcessorQuota()
       defer { quota.remove() }
@@ -63,7 +63,7 @@ struct SupervisionTests {
     ] as [(String, Int, String)])
   func policies(policy: String, code: Int, phase: String) async throws {
     let restart = "{ policy: \(policy), backoff: { initial: 1ms } }"
-    try await withTopology(yaml: FragileWard.yaml(restart)) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(restart)) { ward in
       await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {
         try await ward.send("patient", Fragile.Event.exit(code: code))
       }
@@ -78,7 +78,7 @@ struct SupervisionTests {
   @Test("A node that keeps dying fails after 'max' restarts, and the others continue")
   func givesUp() async throws {
     let restart = "{ max: 2, window: 60s, backoff: { initial: 1ms } }"
-    let dying = FragileWard.yaml(restart).replacing(
+    let dying = FragileTopology.yaml(restart).replacing(
       "machine: Fragile", with: "machine: Fragile\n    parameters: { diesAtStart: true }")
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false
@@ -98,7 +98,7 @@ struct SupervisionTests {
   @Test("A required node's failure stops the topology with exit code 1 and the reason")
   func required() async throws {
     let restart = "{ policy: never }"
-    try await withTopology(yaml: FragileWard.yaml(restart, required: true)) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(restart, required: true)) { ward in
       try await ward.kill("patient")
       #expect(try await ward.expectEnd() == 1)
       #expect(
@@ -110,7 +110,7 @@ struct SupervisionTests {
 
   @Test("A node's last output is in its log, even if it crashes by a trap")
   func lastWords() async throws {
-    try await withTopology(yaml: FragileWard.yaml(), options: .crashing("patient")) { ward in
+    try await withTopology(yaml: FragileTopology.yaml(), options: .crashing("patient")) { ward in
       try await ward.send("patient", Fragile.Event.shout(lines: 500))
       _ = try? await ward.send("patient", Fragile.Event.trap)
       try await ward.expectLog("patient", contains: "killed by SIGABRT")
@@ -150,7 +150,7 @@ struct SupervisionTests {
     "SIGTERM and the end of the lifeline stop a topology in order",
     arguments: ["SIGTERM", "lifeline"])
   func stopRequests(by cause: String) async throws {
-    try await withTopology(yaml: FragileWard.yaml()) { ward in
+    try await withTopology(yaml: FragileTopology.yaml()) { ward in
       if cause == "SIGTERM" {
         ward.orchestrator.signal(.terminate)
       } else {
@@ -166,7 +166,7 @@ struct SupervisionTests {
   @Test("A second ^C kills the nodes, with exit code 130")
   func forced() async throws {
     // A suspended node does not react to a stop request.
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 60s, stop: 60s }")) {
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 60s, stop: 60s }")) {
       ward in
       try await ward.pause("patient")
       ward.orchestrator.signal(.interrupt)
@@ -180,7 +180,7 @@ struct SupervisionTests {
 
   @Test("A node that does not stop in time is terminated and then killed")
   func stopTimeout() async throws {
-    try await withTopology(yaml: FragileWard.yaml(timeouts: "{ heartbeat: 60s, stop: 2s }")) {
+    try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 60s, stop: 2s }")) {
       ward in
       try await ward.pause("patient")
       await #expect {
@@ -199,7 +199,7 @@ struct SupervisionTests {
 
   @Test("A killed orchestrator leaves no process behind, and the topology can start again")
   func orchestratorKilled() async throws {
-    try await withTopology(yaml: FragileWard.yaml()) { ward in
+    try await withTopology(yaml: FragileTopology.yaml()) { ward in
       #expect(ward.directory.processes.count >= 3)
       ward.orchestrator.signal(.kill)
       #expect(try await ward.expectEnd() == 137)
@@ -220,7 +220,7 @@ struct SupervisionTests {
 
   @Test("A stopped node stays stopped until it is started, and the topology continues")
   func stopAndStart() async throws {
-    try await withTopology(yaml: FragileWard.yaml()) { ward in
+    try await withTopology(yaml: FragileTopology.yaml()) { ward in
       try await ward.stop("patient", "nurse")
       for node in ["patient", "nurse"] {
         #expect(try await ward.status(node).phase == "stopped")

@@ -36,7 +36,7 @@ struct EnablednessTests {
     _ door: NodeAnswer<NodeExplanation>, _ coordinator: NodeAnswer<CoordinatorExplanation>
   ) throws -> EventEnabledness {
     try question().answer(
-      nodes: ["door": door, "motor": explained(.taken)], coordinators: ["house": coordinator])
+      nodes: ["door": door, "motor": explained(.accepted)], coordinators: ["house": coordinator])
   }
 
   @Test(
@@ -46,11 +46,11 @@ struct EnablednessTests {
       (explained(.refused(.guard)), .refused(.guard)),
       (explained(.refused(.thrown("no"))), .refused(.thrown("no"))),
       (explained(.asynchronous), .refused(.asynchronous)),
-      (explained(.taken, .transaction(prepared)), .inTransaction(transaction)),
+      (explained(.accepted, .transaction(prepared)), .inTransaction(transaction)),
       // A transaction may change the state, so the verdict of the current state does not count.
       (explained(.refused(.noTransition), .doubt(prepared)), .inDoubt(prepared)),
       (explained(.refused(.noTransition), .transition), .inTransition),
-      (explained(.taken, .pipes(["out"])), .pipesFull(["out"])),
+      (explained(.accepted, .pipes(["out"])), .pipesFull(["out"])),
       // A full pipe does not change the state.
       (explained(.refused(.guard), .pipes(["out"])), .refused(.guard)),
       (.failure(.down("failed")), .down("failed")),
@@ -69,7 +69,7 @@ struct EnablednessTests {
     "Only a run can decide whether an asynchronous transition accepts an event",
     arguments: [false, true])
   func undetermined(isGuardedElsewhere: Bool) throws {
-    let motor = Self.explained(isGuardedElsewhere ? .dependsOnValues : .taken)
+    let motor = Self.explained(isGuardedElsewhere ? .dependsOnValues : .accepted)
     let found = try Self.question().answer(
       nodes: ["door": Self.explained(.selfContained), "motor": motor],
       coordinators: ["house": .success(Self.connected)])
@@ -84,7 +84,7 @@ struct EnablednessTests {
 
   @Test("An event is enabled if all participants accept it, and is shown with their states")
   func enabled() throws {
-    let found = try Self.answer(Self.explained(.taken), .success(Self.connected))
+    let found = try Self.answer(Self.explained(.accepted), .success(Self.connected))
     #expect(found.verdict == .enabled)
     #expect(found.blockingAnswers.isEmpty)
     #expect(found.answers.map(\.state) == ["shut", "shut"])
@@ -105,14 +105,14 @@ struct EnablednessTests {
   @Test("An event is blocked if its coordinator is not connected, busy or unavailable")
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
-    let cut = try Self.answer(Self.explained(.taken), .success(alone))
+    let cut = try Self.answer(Self.explained(.accepted), .success(alone))
     #expect(cut.blockingAnswers.map(\.blocker) == [.notConnected])
     let busy = CoordinatorExplanation(
       connected: ["door", "motor"],
       transactions: [.init(transaction: Self.transaction, participants: ["door", "panel"])])
-    let locked = try Self.answer(Self.explained(.taken), .success(busy))
+    let locked = try Self.answer(Self.explained(.accepted), .success(busy))
     #expect(locked.blockingAnswers.map(\.blocker) == [.inTransaction(Self.transaction)])
-    let down = try Self.answer(Self.explained(.taken), .failure(.down("backing off")))
+    let down = try Self.answer(Self.explained(.accepted), .failure(.down("backing off")))
     #expect(down.verdict == .blocked)
     #expect(down.answers.map(\.participant) == ["house", "door", "motor"])
     #expect(down.answers.map(\.blocker) == [.down("backing off"), nil, nil])
@@ -125,8 +125,8 @@ struct EnablednessTests {
       question.answer(nodes: ["door": door], coordinators: [:])
     }
     #expect(answer(Self.explained(.asynchronous)).verdict == .undetermined)
-    #expect(answer(Self.explained(.taken)).composite == nil)
-    #expect(answer(Self.explained(.taken, .doubt(Self.prepared))).verdict == .blocked)
+    #expect(answer(Self.explained(.accepted)).composite == nil)
+    #expect(answer(Self.explained(.accepted, .doubt(Self.prepared))).verdict == .blocked)
   }
 
   @Test("A set of events is enabled if one of them is")

@@ -25,7 +25,9 @@ struct LogPagerTests {
   private func texts(_ page: LogPage) -> [String] { page.lines.map { LogEntry($0).text } }
 
   /// Returns all pages from these positions on.
-  private func rest(_ request: LogRequest) -> (lines: [String], pages: Int, positions: [LogPosition]) {
+  private func rest(_ request: LogRequest) -> (
+    lines: [String], pages: Int, positions: [LogPosition]
+  ) {
     var (request, lines, pages) = (request, [String](), 0)
     while true {
       let page = pager.page(request)

@@ -20,7 +20,7 @@ struct ConnectionTableTests {
 
     mutating func ask(_ socket: Int32) {
       now += .seconds(1)
-      table.asked(socket, at: now)
+      table.requestReceived(socket, at: now)
     }
 
     mutating func answer(_ socket: Int32) {

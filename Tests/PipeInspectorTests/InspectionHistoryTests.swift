@@ -14,32 +14,33 @@ struct InspectionHistoryTests {
   func cursors() {
     var history = InspectionHistory(origin: 100)
     let start = history.delta(after: 0, limit: 1_000)
-    #expect(start.isWhole && start.cursor == 100 && start.happened == [])
+    #expect(start.replacesAll && start.cursor == 100 && start.events == [])
     history.append(Self.bytes("1"))
     history.set("door", Self.bytes("\"open\""))
     let first = history.delta(after: start.cursor, limit: 1_000)
-    #expect(!first.isWhole && first.cursor == 102 && first.skipped == 0)
-    #expect(Self.texts(first.happened) == ["1"] && Self.texts(first.standing) == ["\"open\""])
+    #expect(!first.replacesAll && first.cursor == 102 && first.skipped == 0)
+    #expect(Self.texts(first.events) == ["1"] && Self.texts(first.currentValues) == ["\"open\""])
     history.append(Self.bytes("2"))
     let second = history.delta(after: first.cursor, limit: 1_000)
-    #expect(Self.texts(second.happened) == ["2"] && second.standing == [])
+    #expect(Self.texts(second.events) == ["2"] && second.currentValues == [])
     // A client that has just connected.
     let late = history.delta(after: 0, limit: 1_000)
-    #expect(late.isWhole && Self.texts(late.happened) == ["1", "2"] && late.standing.count == 1)
-    #expect(history.delta(after: second.cursor, limit: 1_000).happened == [])
+    #expect(
+      late.replacesAll && Self.texts(late.events) == ["1", "2"] && late.currentValues.count == 1)
+    #expect(history.delta(after: second.cursor, limit: 1_000).events == [])
   }
 
   @Test("A value that changes often is delivered once, with its latest state")
-  func standing() {
+  func currentValues() {
     var history = InspectionHistory(origin: 1)
     for state in 0..<1_000 { history.set("door", Self.bytes("\(state)")) }
     history.set("motor", Self.bytes("idle"))
-    #expect(Self.texts(history.delta(after: 1, limit: 0).standing) == ["999", "idle"])
+    #expect(Self.texts(history.delta(after: 1, limit: 0).currentValues) == ["999", "idle"])
     let before = history.last
     history.set("motor", Self.bytes("idle"))
     #expect(history.last == before)
     history.keep(only: ["motor"])
-    #expect(Self.texts(history.delta(after: 1, limit: 0).standing) == ["idle"])
+    #expect(Self.texts(history.delta(after: 1, limit: 0).currentValues) == ["idle"])
   }
 
   @Test(
@@ -48,7 +49,7 @@ struct InspectionHistoryTests {
     var history = InspectionHistory(origin: 10)
     history.append(Self.bytes("1"))
     let delta = history.delta(after: cursor, limit: 10)
-    #expect(delta.isWhole && delta.happened.count == 1 && delta.cursor == 11)
+    #expect(delta.replacesAll && delta.events.count == 1 && delta.cursor == 11)
   }
 
   @Test("An answer over the limit has the latest entries and the number of the skipped ones")
@@ -56,16 +57,16 @@ struct InspectionHistoryTests {
     var history = InspectionHistory(origin: 1)
     for number in 0..<100 { history.append(Self.bytes("\(1_000 + number)")) }
     let delta = history.delta(after: 1, limit: 41)
-    #expect(Self.texts(delta.happened) == (1_090..<1_100).map(String.init))
+    #expect(Self.texts(delta.events) == (1_090..<1_100).map(String.init))
     #expect(delta.skipped == 90)
   }
 
   @Test("A history does not exceed its capacity, whatever arrives")
-  func room() {
-    var history = InspectionHistory(room: 10_000, origin: 1)
+  func capacity() {
+    var history = InspectionHistory(capacity: 10_000, origin: 1)
     for number in 0..<50_000 { history.append(Self.bytes("\(number)")) }
-    #expect(history.count < 200 && history.forgotten == 50_000 - UInt64(history.count))
-    #expect(Self.texts(history.delta(after: 1, limit: 1_000_000).happened).last == "49999")
+    #expect(history.count < 200 && history.droppedCount == 50_000 - UInt64(history.count))
+    #expect(Self.texts(history.delta(after: 1, limit: 1_000_000).events).last == "49999")
     let tooLarge = [UInt8](repeating: 0x20, count: InspectionHistory.entryByteCount + 1)
     let last = history.last
     #expect(history.append(tooLarge) == false && history.last == last)
@@ -73,16 +74,16 @@ struct InspectionHistoryTests {
 
   @Test("Log lines have a capacity of their own and displace no other entries")
   func logs() {
-    var history = InspectionHistory(room: 10_000, logRoom: 10_000, origin: 1)
+    var history = InspectionHistory(capacity: 10_000, logCapacity: 10_000, origin: 1)
     history.append(Self.bytes("step"))
-    for number in 0..<50_000 { history.write(Self.bytes("\(number)")) }
-    #expect(history.count == 1 && history.forgotten == 0 && history.logCount < 200)
+    for number in 0..<50_000 { history.appendLog(Self.bytes("\(number)")) }
+    #expect(history.count == 1 && history.droppedCount == 0 && history.logCount < 200)
     let delta = history.delta(after: 1, limit: 20)
-    #expect(Self.texts(delta.happened) == ["step"] && delta.skipped == 0)
-    #expect(Self.texts(delta.written) == ["49996", "49997", "49998", "49999"])
-    #expect(delta.unwritten == UInt64(history.logCount - 4))
+    #expect(Self.texts(delta.events) == ["step"] && delta.skipped == 0)
+    #expect(Self.texts(delta.logLines) == ["49996", "49997", "49998", "49999"])
+    #expect(delta.skippedLogLines == UInt64(history.logCount - 4))
     let after = history.delta(after: delta.cursor, limit: 20)
-    #expect(after.written == [] && after.unwritten == 0)
+    #expect(after.logLines == [] && after.skippedLogLines == 0)
   }
 
   @Test("A history's changes are encoded as JSON")
@@ -91,7 +92,7 @@ struct InspectionHistoryTests {
     history.append(Self.bytes("{\"a\":1}"))
     history.append(Self.bytes("[]"))
     history.set("x", Self.bytes("null"))
-    history.write(Self.bytes("{\"text\":\"on\"}"))
+    history.appendLog(Self.bytes("{\"text\":\"on\"}"))
     let delta = history.delta(after: 0, limit: 100)
     #expect(
       try JSONValue(parsing: delta.json) == [

@@ -52,7 +52,7 @@ struct SocketFileTests {
       next.stop()
       let file = open(path, O_CREAT | O_WRONLY, 0o600)
       close(file)
-      #expect(throws: WebListenerError.noSocket(path)) { _ = try WebListener(socket: path) }
+      #expect(throws: WebListenerError.notASocket(path)) { _ = try WebListener(socket: path) }
       #expect(FileSystem.exists(path))
     }
   }
@@ -84,7 +84,7 @@ struct SocketFileTests {
       let fits = String(long.dropLast())
       #expect(fits.utf8.count == 107)
       try Self.server(fits).stop()
-      #expect(throws: WebListenerError.noFolder(folder + "/none")) {
+      #expect(throws: WebListenerError.noSuchDirectory(folder + "/none")) {
         _ = try WebListener(socket: folder + "/none/page.socket")
       }
       #expect("\(WebListenerError.pathTooLong(long, limit: 107))".contains("108 bytes"))
@@ -103,18 +103,20 @@ struct SocketFileTests {
       if isTaken {
         try Self.server(path).stop()
       } else {
-        #expect(throws: WebListenerError.folderOfMany(folder)) { _ = try WebListener(socket: path) }
+        #expect(throws: WebListenerError.directoryWritableByOthers(folder)) {
+          _ = try WebListener(socket: path)
+        }
         #expect(!FileSystem.exists(path))
       }
     }
   }
 
   @Test("A socket in another user's folder is refused", .enabled(if: geteuid() == 0))
-  func folderOfOther() async throws {
+  func directoryOwnedByOtherUser() async throws {
     try await Self.placing { path throws in
       let folder = FileSystem.directory(of: path)
       #expect(chown(folder, 65_534, 65_534) == 0)
-      #expect(throws: WebListenerError.folderOfOther(folder, owner: 65_534)) {
+      #expect(throws: WebListenerError.directoryOwnedByOtherUser(folder, owner: 65_534)) {
         _ = try WebListener(socket: path)
       }
     }

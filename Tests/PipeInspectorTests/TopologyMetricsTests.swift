@@ -42,7 +42,7 @@ struct TopologyMetricsTests {
 
   @Test("The metrics of a stopped topology only show that it is down")
   func absent() {
-    let absence = TopologySnapshot.Absence("no topology 'shop' runs")
+    let absence = TopologySnapshot.UnavailableError("no topology 'shop' runs")
     #expect(Self.lines(.init(topology: "shop", directory: .failure(absence))) == ["up 0"])
   }
 
@@ -66,7 +66,7 @@ struct TopologyMetricsTests {
         "node_up{node=\"door\"} 1", "node_state{node=\"door\",state=\"open\"} 0",
         "node_state{node=\"door\",state=\"closing\"} 1", "node_restarts_total{node=\"door\"} 2",
         "node_start_time_seconds{node=\"door\"} 1700000000.5",
-        "node_events_total{node=\"door\",outcome=\"taken\"} 7",
+        "node_events_total{node=\"door\",outcome=\"accepted\"} 7",
         "node_events_total{node=\"door\",outcome=\"refused\"} 3",
         "node_dead_letters{node=\"door\"} 2", "node_dead_letters_lost_total{node=\"door\"} 1",
         "node_effects{node=\"door\"} 7", "node_in_doubt_transactions{node=\"door\"} 0",

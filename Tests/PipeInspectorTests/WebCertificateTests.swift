@@ -49,8 +49,9 @@ struct WebCertificateTests {
   @Test("A key file that others can read is refused", arguments: [0o640, 0o604, 0o660] as [mode_t])
   func mode(_ mode: mode_t) async throws {
     try await Self.writing(mode: mode) { certificate, key throws in
-      #expect(Self.error(certificate, key) == .notSecret(key, mode: mode))
-      #expect("\(WebCertificateError.notSecret(key, mode: mode))".contains("chmod 600 \(key)"))
+      #expect(Self.error(certificate, key) == .keyReadableByOthers(key, mode: mode))
+      #expect(
+        "\(WebCertificateError.keyReadableByOthers(key, mode: mode))".contains("chmod 600 \(key)"))
     }
   }
 
@@ -58,7 +59,7 @@ struct WebCertificateTests {
   func pair() async throws {
     try await Self.writing(TestCertificate.certificate, TestCertificate.otherKey) {
       one, other throws in
-      #expect(Self.error(one, other) == .refused(certificate: one, key: other))
+      #expect(Self.error(one, other) == .mismatchedKey(certificate: one, key: other))
     }
   }
 
@@ -69,7 +70,7 @@ struct WebCertificateTests {
       chmod(certificate, 0o600)
       #expect(Self.error(certificate, certificate) == .noKey(certificate))
       let folder = FileSystem.directory(of: key)
-      #expect(Self.error(folder, key) == .noFile(folder))
+      #expect(Self.error(folder, key) == .notARegularFile(folder))
       let missing = key + ".none"
       let unreadable = SystemError("open", on: missing, code: ENOENT)
       #expect(Self.error(certificate, missing) == .unreadable(unreadable))
@@ -80,7 +81,7 @@ struct WebCertificateTests {
     }
     let damaged = TestCertificate.certificate.replacing("MIIB", with: "MIIC")
     try await Self.writing(damaged) { certificate, key throws in
-      #expect(Self.error(certificate, key) == .refused(certificate: certificate, key: key))
+      #expect(Self.error(certificate, key) == .mismatchedKey(certificate: certificate, key: key))
     }
   }
 }

@@ -6,7 +6,7 @@ import Testing
 struct WebGuardTests {
   private static let token = "0123456789abcdef"
 
-  private static func guardian(isReadOnly: Bool = false) -> WebGuard {
+  private static func accessControl(isReadOnly: Bool = false) -> WebGuard {
     WebGuard(
       hosts: WebHosts(own: ["127.0.0.1", "localhost"], port: 9470), token: token,
       isReadOnly: isReadOnly)
@@ -36,7 +36,7 @@ struct WebGuardTests {
 
   @Test("The served page is allowed with its token", arguments: own)
   func allowed(_ request: WebRequest) {
-    #expect(Self.guardian().refusal(of: request) == nil)
+    #expect(Self.accessControl().refusal(of: request) == nil)
   }
 
   private static let others: [(WebRequest, Int)] = [
@@ -63,17 +63,17 @@ struct WebGuardTests {
 
   @Test("Requests of all other origins are refused", arguments: others)
   func refused(_ request: WebRequest, _ status: Int) {
-    #expect(Self.guardian().refusal(of: request)?.status == status)
+    #expect(Self.accessControl().refusal(of: request)?.status == status)
   }
 
   @Test("A read-only server refuses every request that changes something")
   func readOnly() {
-    let guardian = Self.guardian(isReadOnly: true)
+    let accessControl = Self.accessControl(isReadOnly: true)
     for route in WebRoute.allCases {
-      let refusal = guardian.refusal(of: Self.request(route.method, route.path))
+      let refusal = accessControl.refusal(of: Self.request(route.method, route.path))
       #expect(refusal?.status == (route.method == "GET" ? nil : 403), "\(route)")
     }
-    #expect(guardian.refusal(of: Self.request("POST", "/api/else"))?.status == 403)
+    #expect(accessControl.refusal(of: Self.request("POST", "/api/else"))?.status == 403)
   }
 
   @Test("Tokens are long and unique")
@@ -158,8 +158,8 @@ struct ProxiedHostsTests {
 @Suite("The requests of the page")
 struct WebServiceTests {
   /// A source that answers with the question.
-  private struct Echo: InspectorSource {
-    let recorder = InspectionRecorder(room: 1 << 20)
+  private struct Echo: PageDataSource {
+    let recorder = InspectionRecorder(capacity: 1 << 20)
 
     func answer(_ question: InspectionRequest) async throws -> JSONValue {
       if question == .machine(node: "gone") {
@@ -175,7 +175,7 @@ struct WebServiceTests {
   ) async -> WebResponse {
     let service = WebService(
       source,
-      guardian: WebGuard(
+      accessControl: WebGuard(
         hosts: WebHosts(own: ["localhost"], port: 80), token: "t", isReadOnly: false))
     return await service.answer(
       WebRequest(

@@ -108,7 +108,7 @@ struct WebServerTests {
     try await Self.serving(limits) { client throws in
       let slow = try await SlowClients(1, of: client)
       #expect(try await slow.connections[0].readAll() == "")
-      #expect(!slow.areSpent)
+      #expect(!slow.haveSentAll)
     }
   }
 
@@ -123,7 +123,7 @@ struct WebServerTests {
     try await Self.serving(limits) { client throws in
       let slow = try await SlowClients(80, of: client)
       for _ in 0..<3 { #expect(try await client.get("/").status == 200) }
-      #expect(!slow.areSpent)
+      #expect(!slow.haveSentAll)
     }
   }
 
@@ -154,7 +154,7 @@ struct WebServerTests {
     #expect(read > large.utf8.count)
     opener.finish()
     #expect(try await late.body == "late\n")
-    #expect(!slow.areSpent)
+    #expect(!slow.haveSentAll)
     server.stop()
   }
 
@@ -209,17 +209,17 @@ struct WebServerTests {
     #expect(process.pid == Int(getpid()) && "\(refused!)".contains("by process \(process.pid), '"))
     #expect("\(refused!)".contains("--port"))
     withExtendedLifetime(first) {}
-    #expect(throws: WebListenerError.noAddress("localhost")) {
+    #expect(throws: WebListenerError.invalidAddress("localhost")) {
       _ = try WebListener(address: "localhost", port: 0)
     }
-    #expect(throws: WebListenerError.elsewhere("203.0.113.7")) {
+    #expect(throws: WebListenerError.addressNotLocal("203.0.113.7")) {
       _ = try WebListener(address: "203.0.113.7", port: 0)
     }
     #expect("\(WebListenerError.inUse(address: "::1", port: 9, by: nil))".contains("ss -ltnp"))
   }
 
   /// A source that is queried once for each request.
-  private struct Still: InspectionSource {
+  private struct Still: SnapshotSource {
     func snapshot() async -> TopologySnapshot {
       TopologySnapshot(topology: "shop", directory: .failure(.init("gone")))
     }

@@ -56,10 +56,10 @@ struct ChangedJournalFilesTests {
       for process in 1...3 as ClosedRange<UInt64> {
         let journal = try Tests.open(path, durability)
         try Tests.record(journal, 10 * process)
-        try journal.writeOut()
+        try journal.writePendingRecords()
         copies.append(("process \(process)", Tests.read(path)))
         try Tests.record(journal, 10 * process + 1)
-        try journal.writeOut()
+        try journal.writePendingRecords()
         guard process == 3 else {
           if process == 1 { try journal.finish() }
           continue
@@ -67,7 +67,7 @@ struct ChangedJournalFilesTests {
         try Tests.write(last, to: journal, after: 31)
         switch end {
         case .stopped: try journal.finish()
-        case .killed: try journal.writeOut()
+        case .killed: try journal.writePendingRecords()
         case .killedBeforeWrite: break
         }
         files = Tests.read(path)

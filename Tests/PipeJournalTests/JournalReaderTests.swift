@@ -85,12 +85,12 @@ struct JournalReaderTests {
         path, identity: .init(topology: "t", node: "door", machine: "m"), durability: .process)
       #expect(try journal.receivers() == [:])
       try journal.record {
-        try journal.leads("told", to: .init("motor"))
-        try journal.leads("a b", to: .init("lift", turnedAfter: 12))
+        try journal.pipeConnected("told", to: .init("motor"))
+        try journal.pipeConnected("a b", to: .init("lift", redirectedAfter: 12))
       }
       #expect(
         try journal.receivers()
-          == ["told": .init("motor"), "a b": .init("lift", turnedAfter: 12)])
+          == ["told": .init("motor"), "a b": .init("lift", redirectedAfter: 12)])
       #expect(journal.path(ofNode: "motor") == path.replacing("door", with: "motor"))
     }
   }
@@ -121,7 +121,8 @@ struct JournalReaderTests {
       (.damaged(path: "/j/door.sqlite", node: "door", reason: "no"), "orchestrator reset door"),
       (.otherVersion(path: "/j/door.sqlite", node: "door", found: 2), "orchestrator reset door"),
       (
-        .other(path: "/j/door.sqlite", node: "door", what: "node", found: "a", expected: "door"),
+        .other(
+          path: "/j/door.sqlite", node: "door", attribute: "node", found: "a", expected: "door"),
         "orchestrator reset door"
       ),
       (

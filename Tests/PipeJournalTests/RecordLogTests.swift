@@ -139,7 +139,7 @@ struct RecordLogTests {
         }
       } else if let first = postponed.first, chance(2) {
         postponed.removeFirst()
-        parts.append { try $0.unpostponed(first) }
+        parts.append { try $0.postponedRemoved(first) }
       }
       if chance(4) {
         lastLetter += 1
@@ -191,19 +191,19 @@ struct RecordLogTests {
       try record(waiting.journal)
       try record(direct.journal)
       guard round % 40 == 0 else { continue }
-      #expect(!direct.journal.hasUnwritten)
+      #expect(!direct.journal.hasUnwrittenRecords)
       let copy = try waiting.killed()
       let expected = try Holdings(direct.journal.path)
       #expect(try Holdings(copy) == expected, "read beside its process, round \(round)")
       do {
         let next = try Journal(copy, identity: Bench.identity, durability: .process)
-        #expect(!next.hasUnwritten)
+        #expect(!next.hasUnwrittenRecords)
         #expect(next.contents?.record.version == records.version)
         try compareOutboxes(of: next, records)
       }
       unlink(copy + ".step")
       #expect(try Holdings(copy) == expected, "in the database of the next process")
-      if round == 200 { try waiting.journal.writeOut() }
+      if round == 200 { try waiting.journal.writePendingRecords() }
     }
   }
 
@@ -234,7 +234,7 @@ struct RecordLogTests {
       }
     }
     try record(1)
-    try bench.journal.writeOut()
+    try bench.journal.writePendingRecords()
     try record(2)
     let before = try #require(Self.bytes(bench.journal.path + ".step"))
     try record(3)
@@ -280,7 +280,7 @@ struct RecordLogTests {
       }
     }
     for version in 1...9 as ClosedRange<UInt64> { try record(bench.journal, version) }
-    try bench.journal.writeOut()
+    try bench.journal.writePendingRecords()
     // The log still has records that the database has, too.
     let written = try JournalReader(try bench.killed(), node: "door").snapshot(limit: 99)
     #expect(written.records.map(\.version) == Array(1...9))
@@ -297,9 +297,9 @@ struct RecordLogTests {
     // A record that does not fit into the log goes to the database, and so do the records before
     // it.
     try record(bench.journal, 11, byteCount: 1 << 20)
-    #expect(!bench.journal.hasUnwritten)
+    #expect(!bench.journal.hasUnwrittenRecords)
     try record(bench.journal, 12)
-    #expect(bench.journal.hasUnwritten)
+    #expect(bench.journal.hasUnwrittenRecords)
     let last = try JournalReader(try bench.killed(), node: "door").snapshot(limit: 99)
     #expect(last.records.map(\.version) == Array(1...12))
   }
@@ -315,7 +315,7 @@ struct RecordLogTests {
       }
     }
     try record(bench.journal, 1)
-    try bench.journal.writeOut()
+    try bench.journal.writePendingRecords()
     for version in 2...200 as ClosedRange<UInt64> { try record(bench.journal, version) }
     // The system was restarted before it had written the first page of the log.
     for last in [2, 60, 120] as [UInt64] {

@@ -4,13 +4,14 @@ import Testing
 @Suite("The capacity of queues")
 struct BoundTests {
   /// A searched net, with an observation for each queue that holds where the queue is full.
-  private struct Searched: ~Copyable {
+  private struct BoundedSearch: ~Copyable {
     let net: QueueNet
     let exploration: Exploration
     let result: ExplorationResult
 
     /// - Parameter wanted: A local state of the first node that should always remain possible.
-    init(_ net: QueueNet, _ way: Search.Way, wanted: Int? = nil, states: Int = 20_000) async throws
+    init(_ net: QueueNet, _ mode: Search.SearchMode, wanted: Int? = nil, states: Int = 20_000)
+      async throws
     {
       var model = try net.model()
       var questions = ExplorationQuestions()
@@ -21,7 +22,7 @@ struct BoundTests {
       if let wanted {
         questions.alwaysPossible.insert(try model.addObservation([0: [wanted]]))
       }
-      var options = way.options
+      var options = mode.options
       options.stateLimit = states
       var exploration = Exploration(model, questions, options: options)
       result = await exploration.run()
@@ -48,8 +49,10 @@ struct BoundTests {
     }
   }
 
-  private static let ways =
-    Search.ways + [Search.Way(usesReduction: true), Search.Way(threads: 2, usesReduction: true)]
+  private static let modes =
+    Search.modes + [
+      Search.SearchMode(usesReduction: true), Search.SearchMode(threads: 2, usesReduction: true),
+    ]
 
   @Test(
     "The capacity does not matter if no queue was ever full, for every kind of search",
@@ -60,12 +63,12 @@ struct BoundTests {
       net.capacity = capacity
       var larger = net
       larger.capacity = 3 * capacity
-      for way in Self.ways {
-        let small = try await Searched(net, way)
+      for mode in Self.modes {
+        let small = try await BoundedSearch(net, mode)
         guard small.result.verdict == .complete, small.result.reachedBounds.isEmpty else {
           continue
         }
-        let large = try await Searched(larger, way)
+        let large = try await BoundedSearch(larger, mode)
         let verdict = large.result.verdict
         try #require(verdict == .complete)
         let (result, deadlocks) = (large.result, large.deadlocks)
@@ -85,8 +88,8 @@ struct BoundTests {
     let net = QueueNet.random(UInt64(seed))
     var larger = net
     larger.capacity = 100
-    for way in Self.ways {
-      let small = try await Searched(net, way)
+    for mode in Self.modes {
+      let small = try await BoundedSearch(net, mode)
       for state in small.deadlocks { #expect(larger.steps(from: state).isEmpty) }
     }
   }
@@ -100,10 +103,10 @@ struct BoundTests {
       net.capacity = capacity
       var larger = net
       larger.capacity = capacity + 2
-      let way = Search.Way()
-      let small = try await Searched(net, way, wanted: 1)
+      let mode = Search.SearchMode()
+      let small = try await BoundedSearch(net, mode, wanted: 1)
       guard small.result.verdict == .complete, small.isLost else { continue }
-      let large = try await Searched(larger, way, wanted: 1)
+      let large = try await BoundedSearch(larger, mode, wanted: 1)
       let isLost = large.isLost
       if large.result.verdict == .complete { #expect(isLost) }
     }

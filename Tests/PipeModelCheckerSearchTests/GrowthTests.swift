@@ -9,9 +9,9 @@ struct GrowthTests {
   func agreement(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
     let answer = net.searchNaively()
-    for way in Search.ways {
+    for mode in Search.modes {
       var asked: Set<[Int]> = []
-      var exploration = try Exploration(net.emptyModel(), options: way.options)
+      var exploration = try Exploration(net.emptyModel(), options: mode.options)
       let result = try await search(&exploration) { demand in
         #expect(asked.insert([demand.component, demand.localState, demand.vector]).inserted)
         #expect(answer.states.contains { $0[demand.component] == demand.localState })
@@ -34,8 +34,8 @@ struct GrowthTests {
   func reduction(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
     for threads in [1, 2] {
-      let way = Search.Way(threads: threads, usesReduction: true)
-      var exploration = try Exploration(net.emptyModel(), options: way.options)
+      let mode = Search.SearchMode(threads: threads, usesReduction: true)
+      var exploration = try Exploration(net.emptyModel(), options: mode.options)
       let result = try await search(&exploration) {
         net.cell(of: $0.component, in: $0.localState, for: $0.vector)
       }

@@ -8,10 +8,10 @@ struct HaltTests {
     var questions = ExplorationQuestions()
     questions.ends = [0]
     let declared = try await Search(
-      KnownModels.interlock, Search.Way(), questions, observations: [[0: [1], 1: [2]]])
+      KnownModels.interlock, Search.SearchMode(), questions, observations: [[0: [1], 1: [2]]])
     #expect(declared.result.deadlocks.count == 0)
     let other = try await Search(
-      KnownModels.interlock, Search.Way(), questions, observations: [[0: [1], 1: [1]]])
+      KnownModels.interlock, Search.SearchMode(), questions, observations: [[0: [1], 1: [1]]])
     #expect(other.result.deadlocks.count == 1)
   }
 

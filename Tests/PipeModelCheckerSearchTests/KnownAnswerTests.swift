@@ -47,9 +47,9 @@ struct KnownAnswerTests {
       states: states, steps: steps, deadlocks: [count])
   }
 
-  @Test("A known model has the known states, steps and deadlocks", arguments: models, Search.ways)
-  func answers(_ known: Known, _ way: Search.Way) async throws {
-    let result = try await Search(known.automata, way).result
+  @Test("A known model has the known states, steps and deadlocks", arguments: models, Search.modes)
+  func answers(_ known: Known, _ mode: Search.SearchMode) async throws {
+    let result = try await Search(known.automata, mode).result
     #expect(result.verdict == .complete)
     #expect(result.states == known.states)
     #expect(result.steps == known.steps)
@@ -60,7 +60,7 @@ struct KnownAnswerTests {
   @Test(
     "A known model has its nearest deadlock at the same distance with reduction", arguments: models)
   func reduced(_ known: Known) async throws {
-    let result = try await Search(known.automata, Search.Way(usesReduction: true)).result
+    let result = try await Search(known.automata, Search.SearchMode(usesReduction: true)).result
     #expect(result.isReduced)
     #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
     #expect(result.states <= known.states)
@@ -69,7 +69,7 @@ struct KnownAnswerTests {
   @Test("The deadlock of twenty philosophers is found among a hundred vectors")
   func manyVectors() async throws {
     let automata = KnownModels.philosophersLeftFirst(20)
-    let search = try await Search(automata, Search.Way(usesReduction: true))
+    let search = try await Search(automata, Search.SearchMode(usesReduction: true))
     #expect(search.result.verdict == .complete)
     #expect(search.result.deadlocks.first.map(\.depth) == [20])
   }
@@ -77,15 +77,15 @@ struct KnownAnswerTests {
   @Test("The deadlock of eight philosophers is found with few of their states")
   func reduction() async throws {
     let automata = KnownModels.philosophersLeftFirst(8)
-    let result = try await Search(automata, Search.Way(usesReduction: true)).result
+    let result = try await Search(automata, Search.SearchMode(usesReduction: true)).result
     #expect(result.states < 14_158 / 20)
   }
 
   @Test(
     "The shortest path to the deadlock is that each philosopher takes the left fork",
-    arguments: Search.ways)
-  func path(_ way: Search.Way) async throws {
-    let search = try await Search(KnownModels.philosophersLeftFirst(5), way)
+    arguments: Search.modes)
+  func path(_ mode: Search.SearchMode) async throws {
+    let search = try await Search(KnownModels.philosophersLeftFirst(5), mode)
     let deadlock = try #require(search.result.deadlocks.first.first)
     let path = search.path(to: deadlock)
     #expect(Set(path.labels) == Set((0..<5).map { "get \($0) \($0)" }))

@@ -50,21 +50,21 @@ struct LimitTests {
     expectNothingIsAbsent(result)
   }
 
-  struct Tight: Sendable {
+  struct TightLimits: Sendable {
     let storage: StateStorage
     let wordBits: Int
     let memory: Int
   }
 
   static let tight = [
-    Tight(storage: .exact, wordBits: 64, memory: 200_000),
-    Tight(storage: .exact, wordBits: 20, memory: 300_000),
-    Tight(storage: .fingerprints(seed: 1), wordBits: 64, memory: 200_000),
-    Tight(storage: .fingerprints(seed: 1), wordBits: 7, memory: 200_000),
+    TightLimits(storage: .exact, wordBits: 64, memory: 200_000),
+    TightLimits(storage: .exact, wordBits: 20, memory: 300_000),
+    TightLimits(storage: .fingerprints(seed: 1), wordBits: 64, memory: 200_000),
+    TightLimits(storage: .fingerprints(seed: 1), wordBits: 7, memory: 200_000),
   ]
 
   @Test("A search ends before it exceeds its memory limit", arguments: tight)
-  func memory(_ tight: Tight) async throws {
+  func memory(_ tight: TightLimits) async throws {
     let result = try await search(storage: tight.storage, wordBits: tight.wordBits) {
       $0.memoryLimit = tight.memory
     }

@@ -20,8 +20,8 @@ struct QueueTests {
       }
       level = found.flatMap(\.1).filter { met.insert($0).inserted }
     }
-    for way in Search.ways + [Search.Way(usesReduction: true)] {
-      var exploration = try Exploration(net.model(), options: way.options)
+    for mode in Search.modes + [Search.SearchMode(usesReduction: true)] {
+      var exploration = try Exploration(net.model(), options: mode.options)
       let result = await exploration.run()
       try #require(result.verdict == .complete)
       let found = result.deadlocks.first.map { deadlock in
@@ -35,7 +35,7 @@ struct QueueTests {
       }
       #expect(found.count == deadlocks.count)
       #expect(Set(found) == deadlocks)
-      if way.usesReduction { continue }
+      if mode.usesReduction { continue }
       #expect(result.states == met.count)
       #expect(result.steps == steps)
     }
@@ -90,7 +90,7 @@ struct QueueTests {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: 2)
     _ = try model.addVector([.queue(queue, .append(7, 8, 9))])
-    var exploration = Exploration(model, options: Search.Way().options)
+    var exploration = Exploration(model, options: Search.SearchMode().options)
     let result = await exploration.run()
     #expect(result.states == 2)
     let full = try #require(result.deadlocks.first.first)

@@ -12,8 +12,8 @@ struct RandomNetTests {
     let answer = net.searchNaively()
     var questions = ExplorationQuestions()
     questions.coverage = true
-    for way in Search.ways {
-      let search = try await Search(net, way, questions)
+    for mode in Search.modes {
+      let search = try await Search(net, mode, questions)
       let result = search.result
       try #require(result.verdict == .complete)
       #expect(result.states == answer.states.count)
@@ -38,8 +38,8 @@ struct RandomNetTests {
   func reduction(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let answer = net.searchNaively()
-    for way in Search.reducedWays {
-      let search = try await Search(net, way)
+    for mode in Search.reducedModes {
+      let search = try await Search(net, mode)
       var found: [[Int]: Int] = [:]
       for deadlock in search.result.deadlocks.first {
         let states = search.path(to: deadlock).states
@@ -66,8 +66,8 @@ struct RandomNetTests {
     let nearest = net.distance { holds($0) }
     var questions = ExplorationQuestions()
     questions.never = [0]
-    for way in Search.ways + Search.reducedWays {
-      let search = try await Search(net, way, questions, observations: [observation])
+    for mode in Search.modes + Search.reducedModes {
+      let search = try await Search(net, mode, questions, observations: [observation])
       let violation = search.result.violations[0]
       #expect(violation?.depth == nearest)
       guard let violation else { continue }
@@ -92,8 +92,8 @@ struct RandomNetTests {
     let nearest = net.distance { answer[$0] == false }
     var questions = ExplorationQuestions()
     questions.alwaysPossible = [0]
-    for way in Search.ways where !way.hasFingerprints {
-      let search = try await Search(net, way, questions, observations: [[0: [goal]]])
+    for mode in Search.modes where !mode.hasFingerprints {
+      let search = try await Search(net, mode, questions, observations: [[0: [goal]]])
       let possibility = try #require(search.result.possibilities[0])
       switch possibility {
       case .always: #expect(nearest == nil)

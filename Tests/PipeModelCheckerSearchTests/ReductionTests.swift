@@ -64,10 +64,10 @@ struct ReductionTests {
 
   /// Searches, and fills the demanded cells.
   private func search(
-    _ net: Net, _ way: Search.Way, _ questions: ExplorationQuestions, isGrown: Bool = false
+    _ net: Net, _ mode: Search.SearchMode, _ questions: ExplorationQuestions, isGrown: Bool = false
   ) async throws -> Found {
     var exploration = Exploration(
-      try net.model(isEmpty: isGrown), questions, options: way.options)
+      try net.model(isEmpty: isGrown), questions, options: mode.options)
     var finished: ExplorationResult?
     while finished == nil {
       switch await exploration.advance() {
@@ -140,10 +140,10 @@ struct ReductionTests {
     },
   ]
 
-  private static let ways = [
-    Search.Way(usesReduction: true), Search.Way(threads: 2, usesReduction: true),
-    Search.Way(wordBits: 7, usesReduction: true, padding: 60),
-    Search.Way(threads: 3, wordBits: 3, usesReduction: true),
+  private static let modes = [
+    Search.SearchMode(usesReduction: true), Search.SearchMode(threads: 2, usesReduction: true),
+    Search.SearchMode(wordBits: 7, usesReduction: true, padding: 60),
+    Search.SearchMode(threads: 3, wordBits: 3, usesReduction: true),
   ]
 
   @Test(
@@ -154,16 +154,16 @@ struct ReductionTests {
     for change in Self.kinds {
       var questions = ExplorationQuestions()
       change(&questions)
-      let whole = try await search(net, Search.Way(), questions)
+      let whole = try await search(net, Search.SearchMode(), questions)
       #expect(!whole.result.isReduced)
-      for way in Self.ways {
+      for mode in Self.modes {
         for isGrown in [false, true] {
           var expected = whole.answer
           if isGrown {
             expected.neverEnabled = nil
             expected.unreachable = nil
           }
-          let part = try await search(net, way, questions, isGrown: isGrown)
+          let part = try await search(net, mode, questions, isGrown: isGrown)
           #expect(part.result.isReduced)
           #expect(part.answer == expected)
           #expect(part.result.states <= whole.result.states)
@@ -180,10 +180,10 @@ struct ReductionTests {
       questions.deadlocks = false
       questions.takesEveryStep = true
       var asked: [Set<[Int]>] = []
-      for way in [Search.Way()] + Self.ways {
+      for mode in [Search.SearchMode()] + Self.modes {
         var cells: Set<[Int]> = []
         var exploration = Exploration(
-          try net.model(isEmpty: true), questions, options: way.options)
+          try net.model(isEmpty: true), questions, options: mode.options)
         searching: while true {
           switch await exploration.advance() {
           case .progress: continue
@@ -210,7 +210,8 @@ struct ReductionTests {
     for coverage in [false, true] {
       var questions = ExplorationQuestions()
       questions.coverage = coverage
-      let result = try await Search(automata, Search.Way(usesReduction: true), questions).result
+      let result = try await Search(automata, Search.SearchMode(usesReduction: true), questions)
+        .result
       #expect(result.deadlocks.first.map(\.depth) == [10])
       #expect(result.neverEnabled == (coverage ? [] : nil))
       #expect(result.states < 154_450 / 20)
@@ -226,7 +227,7 @@ struct ReductionTests {
       Automaton([.init(0, "a", 1), .init(1, "b", 0)]), Automaton([.init(0, "c", 1)]),
     ])
     let result = try await Search(
-      automata, Search.Way(usesReduction: true), questions, observations: [[1: [5]]]
+      automata, Search.SearchMode(usesReduction: true), questions, observations: [[1: [5]]]
     ).result
     #expect(result.verdict == .complete)
     #expect(result.violations.isEmpty)
@@ -238,7 +239,7 @@ struct ReductionTests {
     var questions = ExplorationQuestions()
     questions.visitsAllStates = true
     let result = try await Search(
-      KnownModels.philosophersLeftFirst(5), Search.Way(usesReduction: true), questions
+      KnownModels.philosophersLeftFirst(5), Search.SearchMode(usesReduction: true), questions
     ).result
     #expect(!result.isReduced)
     #expect(result.states == 392)

@@ -4,7 +4,7 @@ import Testing
 /// A completed search of automata.
 struct Search: ~Copyable {
   /// One of the kinds of search that must agree.
-  struct Way: CustomTestStringConvertible, Sendable {
+  struct SearchMode: CustomTestStringConvertible, Sendable {
     var hasFingerprints = false
     var threads = 1
     /// The bits used of each word. With few bits, small states are stored like large ones.
@@ -35,18 +35,21 @@ struct Search: ~Copyable {
     }
   }
 
-  static let ways =
+  static let modes =
     [false, true].flatMap { hasFingerprints in
       [1, 2].flatMap { threads in
         [64, 7].map {
-          Way(hasFingerprints: hasFingerprints, threads: threads, wordBits: $0)
+          SearchMode(hasFingerprints: hasFingerprints, threads: threads, wordBits: $0)
         }
       }
-    } + [Way(padding: 60), Way(threads: 2, wordBits: 7, padding: 130), Way(wordBits: 3)]
+    } + [
+      SearchMode(padding: 60), SearchMode(threads: 2, wordBits: 7, padding: 130),
+      SearchMode(wordBits: 3),
+    ]
 
-  static let reducedWays = [
-    Way(usesReduction: true), Way(threads: 2, usesReduction: true),
-    Way(wordBits: 7, usesReduction: true, padding: 60),
+  static let reducedModes = [
+    SearchMode(usesReduction: true), SearchMode(threads: 2, usesReduction: true),
+    SearchMode(wordBits: 7, usesReduction: true, padding: 60),
   ]
 
   private let exploration: Exploration
@@ -54,13 +57,14 @@ struct Search: ~Copyable {
   let result: ExplorationResult
 
   init(
-    _ automata: Automata, _ way: Way, _ questions: ExplorationQuestions = ExplorationQuestions(),
+    _ automata: Automata, _ mode: SearchMode,
+    _ questions: ExplorationQuestions = ExplorationQuestions(),
     observations: [[Int: Set<Int>]] = []
   ) async throws {
     var (model, labels) = try automata.model()
     for observation in observations { _ = try model.addObservation(observation) }
-    for _ in 0..<way.padding { _ = try model.addObservation([0: []]) }
-    var exploration = Exploration(model, questions, options: way.options)
+    for _ in 0..<mode.padding { _ = try model.addObservation([0: []]) }
+    var exploration = Exploration(model, questions, options: mode.options)
     result = await exploration.run()
     self.exploration = exploration
     self.labels = labels

@@ -36,8 +36,8 @@ struct ThreadTests {
     arguments: [64, 40, 24, 20, 12, 9, 5])
   func widths(_ wordBits: Int) async throws {
     for threads in [1, 2] {
-      let way = Search.Way(threads: threads, wordBits: wordBits)
-      let result = try await Search(KnownModels.philosophersLeftFirst(8), way).result
+      let mode = Search.SearchMode(threads: threads, wordBits: wordBits)
+      let result = try await Search(KnownModels.philosophersLeftFirst(8), mode).result
       #expect(result.states == 14_158)
       #expect(result.steps == 72_336)
       #expect(result.deadlocks.first.map(\.depth) == [8])
@@ -75,14 +75,14 @@ struct ThreadTests {
 
   @Test("Fingerprints are said to save memory only if states are larger than one word")
   func hashing() async throws {
-    let small = try await Search(KnownModels.philosophersLeftFirst(8), Search.Way()).result
+    let small = try await Search(KnownModels.philosophersLeftFirst(8), Search.SearchMode()).result
     #expect(!small.fingerprintsSaveMemory)
     let large = try await Search(
-      KnownModels.philosophersLeftFirst(8), Search.Way(wordBits: 9)
+      KnownModels.philosophersLeftFirst(8), Search.SearchMode(wordBits: 9)
     ).result
     #expect(large.fingerprintsSaveMemory)
     let hashed = try await Search(
-      KnownModels.philosophersLeftFirst(8), Search.Way(hasFingerprints: true, wordBits: 9)
+      KnownModels.philosophersLeftFirst(8), Search.SearchMode(hasFingerprints: true, wordBits: 9)
     ).result
     #expect(!hashed.fingerprintsSaveMemory)
   }

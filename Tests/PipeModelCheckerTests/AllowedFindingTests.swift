@@ -5,14 +5,14 @@ import Testing
 @Suite("Findings that a file allows", .stallLimit(.seconds(60)))
 struct AllowedFindingTests {
   private static let topology =
-    "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
-    + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
+    "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 x sending", "sending x 1"])
+    + ExplorationFixture.automaton("b", "0", ["0 z 1", "1 y 2"])
     + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n"
 
   private static func explore(_ allowed: AllowedFinding...) async throws -> ExplorationReport {
-    var section = Explored.outside(["a": ["x"]])
+    var section = ExplorationFixture.outside(["a": ["x"]])
     section.allow = allowed
-    return try await Explored.topology(topology, section)
+    return try await ExplorationFixture.topology(topology, section)
   }
 
   @Test("An allowed finding is matched by code, node, pipe, event and state")

@@ -12,7 +12,7 @@ struct CapacityTests {
   }
 
   private static func outside(_ events: [String: [String]]) -> ExploreSection {
-    var section = Explored.outside(events)
+    var section = ExplorationFixture.outside(events)
     for name in ["a", "b"] {
       section.gives[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
     }
@@ -38,7 +38,7 @@ struct CapacityTests {
 
   @Test("A finding that requires more events in a pipe is found")
   func burst() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.burst + "pipes:\n  - { from: a.out, to: b.in }\n", Self.lag(capacity: nil))
     #expect(report.codes.contains(.violatedProperty))
     #expect(report.verdict.degree == .exact)
@@ -47,18 +47,18 @@ struct CapacityTests {
   @Test("A capacity named in the file is kept, and the verdict says so if it may matter")
   func fixed() async throws {
     let pipe = "pipes:\n  - { from: a.out, to: b.in }\n"
-    let low = try await Explored.topology(Self.burst + pipe, Self.lag(capacity: 2))
+    let low = try await ExplorationFixture.topology(Self.burst + pipe, Self.lag(capacity: 2))
     #expect(!low.codes.contains(.violatedProperty))
     #expect(low.verdict.degree == .sampled)
     #expect(
       low.verdict.remarks == [
         .lowerCapacity(pipe: "a.out->b.in", explored: 2, declared: 1_024)
       ])
-    let high = try await Explored.topology(Self.burst + pipe, Self.lag(capacity: 4))
+    let high = try await ExplorationFixture.topology(Self.burst + pipe, Self.lag(capacity: 4))
     #expect(high.codes.contains(.violatedProperty))
     #expect(high.verdict.degree == .exact)
     // A pipe's own capacity is no assumption, so the verdict is exact.
-    let own = try await Explored.topology(
+    let own = try await ExplorationFixture.topology(
       Self.burst + "pipes:\n  - { from: a.out, to: b.in, capacity: 2 }\n", Self.lag(capacity: nil))
     #expect(!own.codes.contains(.violatedProperty))
     #expect(own.verdict.degree == .exact)
@@ -90,10 +90,10 @@ struct CapacityTests {
 
   @Test("An obstacle that only a lower capacity causes is no finding")
   func cross() async throws {
-    let report = try await Explored.topology(Self.cross, Self.done(capacity: nil))
+    let report = try await ExplorationFixture.topology(Self.cross, Self.done(capacity: nil))
     #expect(report.codes.isDisjoint(with: [.violatedProperty, .fullPipes, .deadlock]))
     #expect(report.verdict.degree == .exact)
-    let low = try await Explored.topology(Self.cross, Self.done(capacity: 2))
+    let low = try await ExplorationFixture.topology(Self.cross, Self.done(capacity: 2))
     #expect(low.codes.isDisjoint(with: [.violatedProperty, .fullPipes, .deadlock]))
     #expect(
       low.verdict.remarks.contains(.undecided(property: "done", because: .capacity)))
@@ -102,7 +102,7 @@ struct CapacityTests {
 
   @Test("A pipe that is filled endlessly is explored up to its own capacity")
   func endless() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n" + Self.rambler("a", "home x north, north x home", sends: "north z")
         + Self.rambler("b", "home y north")
         + "pipes:\n  - { from: a.out, to: b.in, on_refused: postpone, capacity: 300 }\n",
@@ -114,7 +114,7 @@ struct CapacityTests {
 
   @Test("A pipe with too many contents is not reported as explored exactly")
   func tooMany() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n"
         + Self.rambler(
           "a", "home x north, home y east, north x home, east x home", sends: "north z, east y")
@@ -176,10 +176,10 @@ struct CapacityTests {
   func random(_ number: Int) async throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     let (nodes, section, capacity) = Self.random(seed)
-    let report = try await Explored.topology(nodes, section)
+    let report = try await ExplorationFixture.topology(nodes, section)
     var whole = section
     whole.capacity = capacity
-    let known = try await Explored.topology(nodes, whole) { $0.memory = 512 << 20 }
+    let known = try await ExplorationFixture.topology(nodes, whole) { $0.memory = 512 << 20 }
     let context = "seed \(seed): \(report.verdict.remarks)\n\(nodes)"
     guard known.verdict.degree == .exact else { return }
     let certain = Set(known.findings.filter { !$0.code.isWarning }.map(\.code))

@@ -6,13 +6,13 @@ import Testing
 @Suite("Pipes into and from composites", .stallLimit(.seconds(60)))
 struct CompositePipeTests {
   private static let nodes =
-    "nodes:\n" + Explored.automaton("l", "0", ["0 sync 1", "1 x 0"])
-    + Explored.automaton("r", "0", ["0 sync 1", "1 y 0"])
-    + Explored.automaton("sink", "0", ["0 z 1"])
+    "nodes:\n" + ExplorationFixture.automaton("l", "0", ["0 sync 1", "1 x 0"])
+    + ExplorationFixture.automaton("r", "0", ["0 sync 1", "1 y 0"])
+    + ExplorationFixture.automaton("sink", "0", ["0 z 1"])
 
   @Test("A composite's rule fires when all its nodes are in their states, whichever comes last")
   func rule() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.nodes
         + """
         composites:
@@ -20,7 +20,7 @@ struct CompositePipeTests {
         pipes:
           - { from: both, when: { l: at, r: at }, to: sink, send: z, capacity: 1 }
 
-        """, Explored.outside(["both": ["sync"]]))
+        """, ExplorationFixture.outside(["both": ["sync"]]))
     // Both nodes are in the states at the start, and again after sync. The second z is refused.
     let deadLetter = try #require(report.findings(.deadLetter).first)
     #expect(report.findings(.deadLetter).count == 1)
@@ -36,7 +36,7 @@ struct CompositePipeTests {
       #"{ from: both, when: { l: at, r: at }, to: l, send: x }"#,
     ])
   func causes(pipe: String) async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.nodes
         + """
         composites:
@@ -45,7 +45,7 @@ struct CompositePipeTests {
           - { from: both, when: { l: at, r: at }, to: sink, send: z, name: rule }
           - \(pipe)
 
-        """, Explored.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
+        """, ExplorationFixture.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
     #expect(report.verdict.degree == .exact, "\(report.verdict)")
   }
 
@@ -54,7 +54,7 @@ struct CompositePipeTests {
     arguments: [("l", 1, false), ("l", 2, true), ("s", 1, true)])
   func ownComposite(sender: String, capacity: Int, isAllowed: Bool) async throws {
     let text =
-      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+      Self.nodes + ExplorationFixture.automaton("s", "sending", ["sending x sending"])
         + """
         composites:
           both: { components: [l, r], synchronize: { sync: [l, r] } }
@@ -63,7 +63,7 @@ struct CompositePipeTests {
 
         """
     do {
-      _ = try await Explored.topology(
+      _ = try await ExplorationFixture.topology(
         text.replacing("from: s, when: at", with: "from: s, when: sending"))
       #expect(isAllowed)
     } catch {
@@ -78,15 +78,15 @@ struct CompositePipeTests {
 
   @Test("An event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
   func refused() async throws {
-    let report = try await Explored.topology(
-      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+    let report = try await ExplorationFixture.topology(
+      Self.nodes + ExplorationFixture.automaton("s", "sending", ["sending x sending"])
         + """
         composites:
           both: { components: [l, r], synchronize: { sync: [l, r] } }
         pipes:
           - { from: s, when: sending, to: both, send: sync }
 
-        """, Explored.outside(["s": ["x"]]))
+        """, ExplorationFixture.outside(["s": ["x"]]))
     // The second event.
     let deadLetter = try #require(report.findings(.deadLetter).first)
     guard case .deadLetter(_, let node, let event, let state, _) = deadLetter.kind else {
@@ -100,15 +100,15 @@ struct CompositePipeTests {
 
   @Test("A postponed event of a composite waits until all participants accept it")
   func awaited() async throws {
-    let report = try await Explored.topology(
-      Self.nodes + Explored.automaton("s", "sending", ["sending x sending"])
+    let report = try await ExplorationFixture.topology(
+      Self.nodes + ExplorationFixture.automaton("s", "sending", ["sending x sending"])
         + """
         composites:
           both: { components: [l, r], synchronize: { sync: [l, r] } }
         pipes:
           - { from: s, when: sending, to: both, send: sync, on_refused: postpone }
 
-        """, Explored.outside(["s": ["x"], "l": ["x"], "r": ["y"]]))
+        """, ExplorationFixture.outside(["s": ["x"], "l": ["x"], "r": ["y"]]))
     #expect(!report.codes.contains(.deadLetter))
     #expect(!report.codes.contains(.deadlock))
   }

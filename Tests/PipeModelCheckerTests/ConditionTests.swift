@@ -88,7 +88,7 @@ struct ConditionTests {
       section.properties = [
         ExploredProperty(name: "p", demand: demand, states: StateCombination(["lift": "waiting"]))
       ]
-      let report = try await Explored.file("topologies/lift.yaml", section)
+      let report = try await ExplorationFixture.file("topologies/lift.yaml", section)
       #expect(report.verdict.remarks.contains(.undecided(property: "p", because: .anyBehaviour)))
       #expect(report.verdict.degree == .incomplete)
       #expect(report.findings(.violatedProperty).isEmpty)
@@ -109,14 +109,15 @@ struct ConditionTests {
     for states in [
       "{ lamp: { lit: { colour: red } } }", "{ lamp: { lit: { colour: red, since: ~ } } }",
     ] {
-      var section = Explored.outside(["lamp": []])
+      var section = ExplorationFixture.outside(["lamp": []])
       section.fromOutside = ["lamp": [EventPattern("light", fields: ["colour": .values(["red"])])]]
       let text =
         "topology: t\nnodes:\n  lamp: { machine: Lamp, program: TestNodes }\nexplore:\n"
         + "  properties: { dark: { never: \(states) } }\n"
       let read = try TopologyReader.read(text: Array(text.utf8), file: "t.yaml")
       section.properties = read.topology.explore?.properties ?? []
-      let report = try await Explored.topology("nodes:\n  lamp: { machine: Lamp }\n", section)
+      let report = try await ExplorationFixture.topology(
+        "nodes:\n  lamp: { machine: Lamp }\n", section)
       #expect(report.codes.contains(.violatedProperty), "\(states)")
     }
   }
@@ -129,7 +130,7 @@ struct ConditionTests {
       ExploredProperty(
         name: "on", demand: .alwaysPossible, states: StateCombination(["wheel": "at"]))
     ]
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  wheel: { machine: Wheel }\n  fickle: { machine: Fickle }\n", section)
     #expect(report.verdict.remarks.contains(.undecided(property: "on", because: .anyBehaviour)))
     #expect(report.verdict.degree == .incomplete)
@@ -139,9 +140,10 @@ struct ConditionTests {
   func silentComposite() async throws {
     var section = ExploreSection(fromOutside: ["both": [EventPattern("sync")]])
     section.any = ["r"]
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("l", "0", ["0 sync 1", "1 sync 0"])
-        + Explored.automaton("r", "0", ["0 sync 1"]) + Explored.automaton("sink", "0", ["0 z 1"])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("l", "0", ["0 sync 1", "1 sync 0"])
+        + ExplorationFixture.automaton("r", "0", ["0 sync 1"])
+        + ExplorationFixture.automaton("sink", "0", ["0 z 1"])
           + """
           composites:
             both: { components: [l, r], synchronize: { sync: [l, r] } }

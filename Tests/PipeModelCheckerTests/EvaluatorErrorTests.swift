@@ -9,10 +9,10 @@ struct EvaluatorErrorTests {
     async throws
     -> ExplorationReport
   {
-    var section = Explored.outside(["node": events])
+    var section = ExplorationFixture.outside(["node": events])
     section.fold = ["node": ["steps": 2]]
     section.gives = ["node": ["live": EffectPattern([])]]
-    return try await Explored.topology(
+    return try await ExplorationFixture.topology(
       "nodes:\n  node: { machine: Fragile }\n", section, answerTimeout: answerTimeout)
   }
 
@@ -48,8 +48,8 @@ struct EvaluatorErrorTests {
 
   @Test("A different answer to the same question is reported")
   func impure() async throws {
-    let report = try await Explored.topology(
-      "nodes:\n  node: { machine: Moody }\n", Explored.outside(["node": ["ask"]]))
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n  node: { machine: Moody }\n", ExplorationFixture.outside(["node": ["ask"]]))
     #expect(report.codes.contains(.impureStep))
   }
 
@@ -57,7 +57,7 @@ struct EvaluatorErrorTests {
     "A step that is rarely not a function of state and event is reported every time",
     arguments: 0..<6)
   func fickle(_: Int) async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  n: { machine: Fickle }\n",
       ExploreSection(fromOutside: ["n": [EventPattern("flip", fields: ["n": .range(0...9)])]]))
     #expect(report.codes.contains(.impureStep))
@@ -66,7 +66,7 @@ struct EvaluatorErrorTests {
 
   @Test("An event that could not be evaluated is not refused, and makes the verdict incomplete")
   func notEvaluated() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  lamp: { machine: Lamp }\n",
       ExploreSection(
         fromOutside: ["lamp": [EventPattern("light", fields: ["colour": .values(["blue"])])]]))
@@ -80,9 +80,9 @@ struct EvaluatorErrorTests {
 
   @Test("A node that grows is named with its field")
   func growth() async throws {
-    var section = Explored.outside(["node": ["touch"]])
+    var section = ExplorationFixture.outside(["node": ["touch"]])
     section.gives = ["node": ["live": EffectPattern([])]]
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  node: { machine: Fragile }\n", section
     ) { $0.nodeStateLimit = 50 }
     #expect(report.verdict.degree == .incomplete)
@@ -94,10 +94,12 @@ struct EvaluatorErrorTests {
   @Test("A broken fold is reported")
   func brokenFold() async throws {
     // The elevator's door counts persons, and accepts at most ten.
-    var section = Explored.outside(["door": ["personsHaveEntered", "closeButtonWasPressed"]])
+    var section = ExplorationFixture.outside([
+      "door": ["personsHaveEntered", "closeButtonWasPressed"]
+    ])
     section.values = ["door": ["personsHaveEntered": ["persons": .values([5])]]]
     section.fold = ["door": ["persons": 10]]
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     #expect(report.codes.contains(.brokenFold))
   }

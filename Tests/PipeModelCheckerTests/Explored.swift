@@ -5,7 +5,7 @@ import PipeSupervision
 import Testing
 
 /// Topologies that are explored through their programs.
-enum Explored {
+enum ExplorationFixture {
   /// Explores a topology with this text, which is written to a file.
   static func topology(
     _ text: String, _ section: ExploreSection = ExploreSection(fromOutside: [:]),

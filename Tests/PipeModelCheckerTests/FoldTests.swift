@@ -9,9 +9,9 @@ import Testing
   .stallLimit(.seconds(60)))
 struct FoldTests {
   private static func wheel(modulus: Int, fold: Int) async throws -> ExplorationReport {
-    var section = Explored.outside(["wheel": ["tick"]])
+    var section = ExplorationFixture.outside(["wheel": ["tick"]])
     section.fold = ["wheel": ["n": fold]]
-    return try await Explored.topology(
+    return try await ExplorationFixture.topology(
       "nodes:\n  wheel: { machine: Wheel, parameters: { modulus: \(modulus) } }\n", section)
   }
 
@@ -33,11 +33,13 @@ struct FoldTests {
 
   @Test("A fold that hides a guard far from the start is broken")
   func guarded() async throws {
-    var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
+    var section = ExplorationFixture.outside([
+      "door": ["closeButtonWasPressed", "openButtonWasPressed"]
+    ])
     section.fromOutside?["door"]?.append(
       EventPattern("personsHaveEntered", fields: ["persons": .values([1])]))
     section.fold = ["door": ["persons": 4]]
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes, parameters: { capacity: 10 } }\n",
       section)
     #expect(report.codes.contains(.brokenFold))
@@ -46,10 +48,11 @@ struct FoldTests {
 
   @Test("A fold of an endless counter is assumed, and the verdict says so")
   func endless() async throws {
-    var section = Explored.outside(["node": ["touch"]])
+    var section = ExplorationFixture.outside(["node": ["touch"]])
     section.fold = ["node": ["steps": 2]]
     section.gives = ["node": ["live": EffectPattern([])]]
-    let report = try await Explored.topology("nodes:\n  node: { machine: Fragile }\n", section)
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n  node: { machine: Fragile }\n", section)
     #expect(!report.codes.contains(.brokenFold))
     #expect(report.verdict.degree == .sampled)
     #expect(report.totals.states == 2)
@@ -76,7 +79,7 @@ struct FoldTests {
     ])
   func hints(_ nodes: String) async throws {
     for limit in [10, 10_000] {
-      let report = try await Explored.topology(nodes, ExploreSection()) {
+      let report = try await ExplorationFixture.topology(nodes, ExploreSection()) {
         $0.nodeStateLimit = limit
         $0.time = .seconds(2)
       }
@@ -93,8 +96,8 @@ struct FoldTests {
 
   @Test("A growing field that cannot be folded is not suggested for a fold")
   func unfoldable() async throws {
-    let report = try await Explored.topology(
-      "nodes:\n  n: { machine: Moody }\n", Explored.outside(["n": ["ask"]])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n  n: { machine: Moody }\n", ExplorationFixture.outside(["n": ["ask"]])
     ) { $0.nodeStateLimit = 1 }
     for remark in report.verdict.remarks { #expect(!remark.message.contains("running effects:")) }
   }

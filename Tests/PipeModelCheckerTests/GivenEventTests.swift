@@ -20,7 +20,7 @@ struct GivenEventTests {
 
   @Test("Undeclared events of an effect are assumed, and the verdict says so")
   func assumed() async throws {
-    let report = try await Explored.topology(Self.rambler, Self.section(nil))
+    let report = try await ExplorationFixture.topology(Self.rambler, Self.section(nil))
     #expect(report.verdict.degree == .sampled)
     let assumed = report.verdict.remarks.compactMap { remark in
       if case .assumedGives("a", "hurry", let events) = remark { events } else { nil }
@@ -30,7 +30,7 @@ struct GivenEventTests {
 
   @Test("An effect that gives its declared event continues the node")
   func given() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")])))
     #expect(report.verdict.degree == .exact)
     #expect(report.totals.states == 2)
@@ -39,7 +39,7 @@ struct GivenEventTests {
 
   @Test("An effect that may end without an event may leave its node without further steps")
   func ended() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")], mayEnd: true)))
     #expect(report.verdict.degree == .exact)
     // At home, working, and north after the work has ended.
@@ -67,7 +67,7 @@ struct GivenEventTests {
       ExploredProperty(
         name: "waits", demand: .alwaysPossible, states: StateCombination(["lift": "waiting"])),
     ]
-    let report = try await Explored.file("topologies/lift.yaml", section)
+    let report = try await ExplorationFixture.file("topologies/lift.yaml", section)
     let violated = report.findings(.violatedProperty).map(\.kind)
     #expect(
       violated == [.violated(property: "empty", .never)], "\(report.findings)")

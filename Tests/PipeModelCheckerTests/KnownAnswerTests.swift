@@ -7,11 +7,11 @@ import Testing
 struct KnownAnswerTests {
   @Test("Interlock: one synchronized event, followed by the end")
   func interlock() async throws {
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("p", "p0", ["p0 x p1"])
-        + Explored.automaton("q", "q0", ["q0 y q1", "q1 x q2"])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("p", "p0", ["p0 x p1"])
+        + ExplorationFixture.automaton("q", "q0", ["q0 y q1", "q1 x q2"])
         + "composites:\n  both: { components: [p, q], synchronize: { x: [p, q] } }\n",
-      Explored.outside(["both": ["x"], "q": ["y"]]))
+      ExplorationFixture.outside(["both": ["x"], "q": ["y"]]))
     #expect(report.totals.states == 3)
     #expect(report.totals.steps == 2)
     let deadlock = try #require(report.findings(.deadlock).first)
@@ -29,11 +29,11 @@ struct KnownAnswerTests {
 
   @Test("Left-right: two nodes synchronize in 'sync'")
   func leftRight() async throws {
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("l", "l", ["l x l1", "l1 sync l"])
-        + Explored.automaton("r", "r", ["r y r1", "r1 sync r"])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("l", "l", ["l x l1", "l1 sync l"])
+        + ExplorationFixture.automaton("r", "r", ["r y r1", "r1 sync r"])
         + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n",
-      Explored.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
+      ExplorationFixture.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
     #expect(report.totals.states == 4)
     #expect(report.totals.steps == 5)
     #expect(report.findings(.deadlock).isEmpty)
@@ -41,11 +41,12 @@ struct KnownAnswerTests {
 
   @Test("Bystander: a node that does not take part in an event does not block it")
   func bystander() async throws {
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("a", "0", ["0 sync 1"])
-        + Explored.automaton("b", "0", ["0 sync 1"]) + Explored.automaton("c", "0", ["0 z 0"])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 sync 1"])
+        + ExplorationFixture.automaton("b", "0", ["0 sync 1"])
+        + ExplorationFixture.automaton("c", "0", ["0 z 0"])
         + "composites:\n  all: { components: [a, b, c], synchronize: { sync: [a, b] } }\n",
-      Explored.outside(["all": ["sync"], "c": ["z"]]))
+      ExplorationFixture.outside(["all": ["sync"], "c": ["z"]]))
     #expect(report.totals.states == 2)
     #expect(report.totals.steps == 3)
     #expect(report.findings(.deadlock).isEmpty)
@@ -64,12 +65,12 @@ struct KnownAnswerTests {
       "waitingChoice choose dropping", "dropping drop idle",
     ]
     let shared = ["showAvailable", "insert", "showPurchasable", "choose", "drop"]
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("user", "idle", user)
-        + Explored.automaton("machine", "idle", machine)
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("user", "idle", user)
+        + ExplorationFixture.automaton("machine", "idle", machine)
         + "composites:\n  sale: { components: [user, machine], synchronize: {"
         + shared.map { " \($0): [user, machine]" }.joined(separator: ",") + " } }\n",
-      Explored.outside(["sale": shared, "user": ["tau"]]))
+      ExplorationFixture.outside(["sale": shared, "user": ["tau"]]))
     #expect(report.totals.states == 6)
     #expect(report.totals.steps == 8)
     #expect(report.findings(.deadlock).isEmpty)
@@ -84,12 +85,12 @@ struct KnownAnswerTests {
     var composites = "composites:\n"
     var events: [String: [String]] = [:]
     for place in 0..<count {
-      nodes += Explored.automaton(
+      nodes += ExplorationFixture.automaton(
         "p\(place)", "0",
         [
           "0 getLeft 1", "1 getRight 2", "2 eat 3", "3 putLeft 4", "4 putRight 0",
         ])
-      nodes += Explored.automaton(
+      nodes += ExplorationFixture.automaton(
         "f\(place)", "free",
         ["free getLeft l", "l putLeft free", "free getRight r", "r putRight free"])
       let (own, left, right) = ("p\(place)", "f\(place)", "f\((place + 1) % count)")
@@ -106,7 +107,8 @@ struct KnownAnswerTests {
       events["seat\(place)"] = ["getLeft", "putLeft", "getRight", "putRight"]
       events[own] = ["eat"]
     }
-    let report = try await Explored.topology(nodes + composites, Explored.outside(events))
+    let report = try await ExplorationFixture.topology(
+      nodes + composites, ExplorationFixture.outside(events))
     #expect(report.totals.states == states)
     #expect(report.totals.steps == steps)
     #expect(report.findings(.deadlock).count == 1)

@@ -7,9 +7,11 @@ import Testing
 struct PipeStepTests {
   @Test("An effect that was cancelled by an entry gives no event")
   func cancelled() async throws {
-    var section = Explored.outside(["door": ["closeButtonWasPressed", "openButtonWasPressed"]])
+    var section = ExplorationFixture.outside([
+      "door": ["closeButtonWasPressed", "openButtonWasPressed"]
+    ])
     section.gives = ["door": ["close": EffectPattern([EventPattern("doorHasLocked")])]]
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     // Open, closing with its effect, and closed.
     #expect(report.totals.states == 3)
@@ -17,14 +19,14 @@ struct PipeStepTests {
   }
 
   private static let two =
-    "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
-    + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
+    "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 x sending", "sending x 1"])
+    + ExplorationFixture.automaton("b", "0", ["0 z 1", "1 y 2"])
 
   @Test("A refused event is a dead letter, reported once with its path")
   func deadLetter() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n",
-      Explored.outside(["a": ["x"]]))
+      ExplorationFixture.outside(["a": ["x"]]))
     let deadLetters = report.findings(.deadLetter)
     let deadLetter = try #require(deadLetters.first)
     #expect(deadLetters.count == 1)
@@ -44,10 +46,10 @@ struct PipeStepTests {
 
   @Test("A postponed event is accepted once the state allows")
   func postponed() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.two
         + "pipes:\n  - { from: a, when: sending, to: b, send: y, on_refused: postpone }\n",
-      Explored.outside(["a": ["x"], "b": ["z"]]))
+      ExplorationFixture.outside(["a": ["x"], "b": ["z"]]))
     #expect(report.codes.contains(.deadlock))
     #expect(!report.codes.contains(.deadLetter))
     for deadlock in report.findings(.deadlock) {
@@ -56,18 +58,18 @@ struct PipeStepTests {
   }
 
   private static let words =
-    "nodes:\n" + Explored.automaton("a", "p", ["p x q"])
-    + Explored.automaton("b", "0", ["0 word.q 1", "1 word.p 2"])
+    "nodes:\n" + ExplorationFixture.automaton("a", "p", ["p x q"])
+    + ExplorationFixture.automaton("b", "0", ["0 word.q 1", "1 word.p 2"])
 
   @Test("An event behind a postponed one overtakes it, and both are accepted")
   func passing() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.words
         + """
         pipes:
           - { from: a, when: at, to: b, send: { word: { text: $place } }, on_refused: postpone }
 
-        """, Explored.outside(["a": ["x"]]))
+        """, ExplorationFixture.outside(["a": ["x"]]))
     #expect(report.codes.isDisjoint(with: [.deadLetter, .fatalRefusal]))
     let deadlocks = report.findings(.deadlock)
     #expect(deadlocks.count == 1)
@@ -79,7 +81,7 @@ struct PipeStepTests {
 
   @Test("A topology that only waits for events from outside is stuck")
   func stuck() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.words
         + """
         pipes:
@@ -93,18 +95,18 @@ struct PipeStepTests {
 
   @Test("A refusal in a pipe with 'on_refused: fail' is a finding")
   func failing() async throws {
-    let report = try await Explored.topology(
+    let report = try await ExplorationFixture.topology(
       Self.two + "pipes:\n  - { from: a, when: sending, to: b, send: y, on_refused: fail }\n",
-      Explored.outside(["a": ["x"]]))
+      ExplorationFixture.outside(["a": ["x"]]))
     #expect(report.codes.contains(.fatalRefusal))
     #expect(!report.codes.contains(.deadLetter))
   }
 
   @Test("A cycle of full pipes is reported with its nodes")
   func circle() async throws {
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("a", "sending", ["sending x sending"])
-        + Explored.automaton("b", "sending", ["sending x sending"])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("a", "sending", ["sending x sending"])
+        + ExplorationFixture.automaton("b", "sending", ["sending x sending"])
           + """
           pipes:
             - { from: a, when: sending, to: b, send: x, capacity: 1 }
@@ -121,14 +123,14 @@ struct PipeStepTests {
   func overshoot() async throws {
     // One step fills both pipes of the sender, and only the first of them must have capacity
     // before.
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x sending"])
-        + Explored.automaton("b", "0", [])
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 x sending", "sending x sending"])
+        + ExplorationFixture.automaton("b", "0", [])
           + """
           pipes:
             - { from: a, when: sending, to: b, send: y, on_refused: postpone, capacity: 2 }
 
-          """, Explored.outside(["a": ["x"]]))
+          """, ExplorationFixture.outside(["a": ["x"]]))
     // No, one or two events wait.
     #expect(report.totals.states == 3)
   }

@@ -7,12 +7,14 @@ import Testing
 struct ReducedSearchTests {
   private static func automata(_ count: Int) -> String {
     "nodes:\n"
-      + (0..<count).map { Explored.automaton("a\($0)", "0", ["0 x 1", "1 y 2", "2 z 0"]) }.joined()
+      + (0..<count).map {
+        ExplorationFixture.automaton("a\($0)", "0", ["0 x 1", "1 y 2", "2 z 0"])
+      }.joined()
   }
 
   private static func outside(_ count: Int, _ properties: [ExploredProperty] = []) -> ExploreSection
   {
-    var section = Explored.outside(
+    var section = ExplorationFixture.outside(
       Dictionary(uniqueKeysWithValues: (0..<count).map { ("a\($0)", ["x", "y", "z"]) }))
     section.properties = properties
     return section
@@ -24,10 +26,10 @@ struct ReducedSearchTests {
 
   @Test("A reduced search of independent nodes takes fewer steps and has the same findings")
   func independent() async throws {
-    let whole = try await Explored.topology(Self.automata(5), Self.outside(5))
+    let whole = try await ExplorationFixture.topology(Self.automata(5), Self.outside(5))
     #expect(whole.totals.states == 243)
     #expect(!whole.isReduced)
-    let reduced = try await Explored.topology(Self.automata(5), Self.outside(5)) {
+    let reduced = try await ExplorationFixture.topology(Self.automata(5), Self.outside(5)) {
       $0.isReduced = true
     }
     #expect(reduced.isReduced)
@@ -44,7 +46,7 @@ struct ReducedSearchTests {
     // If the receiver steps before the sender has sent, it does not accept 'y' any more. The events
     // of a port are known only after they were sent, which takes two steps here. A pipe that may
     // hold more is checked all the time.
-    var section = Explored.outside(["receiver": ["x"], "sender": ["z"]])
+    var section = ExplorationFixture.outside(["receiver": ["x"], "sender": ["z"]])
     section.properties = [
       ExploredProperty(
         name: "early", demand: .never, states: StateCombination(["receiver": "south"]))
@@ -55,7 +57,7 @@ struct ReducedSearchTests {
     let sends = port == nil ? "" : "\"east y\""
     let sender = port.map { "sender.\($0)" } ?? "sender, when: east, send: y"
     for properties in [[], ["early"]] {
-      let report = try await Explored.topology(
+      let report = try await ExplorationFixture.topology(
         """
         nodes:
           receiver: { machine: Rambler, parameters: { steps: ["home x north", "home y south"] } }
@@ -79,7 +81,7 @@ struct ReducedSearchTests {
       name: "both", demand: .never,
       states: StateCombination(["a1": Self.at("2"), "a4": Self.at("1")]))
     for isReduced in [false, true] {
-      let report = try await Explored.topology(
+      let report = try await ExplorationFixture.topology(
         Self.automata(6), Self.outside(6, [property])
       ) {
         $0.isReduced = isReduced
@@ -103,7 +105,7 @@ struct ReducedSearchTests {
         name: "far", demand: .never, states: StateCombination(["a1": Self.at("2")])),
     ]
     func search(_ names: [String], all: Bool = false) async throws -> ExplorationReport {
-      try await Explored.topology(
+      try await ExplorationFixture.topology(
         Self.automata(2) + "pipes:\n  - { from: a0, when: at, to: a1, send: x }\n",
         Self.outside(2, properties)
       ) {
@@ -124,13 +126,13 @@ struct ReducedSearchTests {
 
   @Test("Findings with the same cause are reported once, with their number")
   func groups() async throws {
-    var section = Explored.outside(["a": ["x"]])
+    var section = ExplorationFixture.outside(["a": ["x"]])
     section.fromOutside?["b"] = [
       EventPattern("word", fields: ["text": .values((0..<30).map { .string("w\($0)") })])
     ]
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 0"])
-        + Explored.automaton("b", "0", (0..<30).map { "0 word.w\($0) p\($0)" })
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 x sending", "sending x 0"])
+        + ExplorationFixture.automaton("b", "0", (0..<30).map { "0 word.w\($0) p\($0)" })
         + "pipes:\n  - { from: a, when: sending, to: b, send: y }\n", section)
     let deadLetters = report.findings(.deadLetter)
     #expect(deadLetters.count == 1)
@@ -141,8 +143,8 @@ struct ReducedSearchTests {
   @Test("Deadlocks with the same labels are reported once, and hidden ones are counted")
   func halts() async throws {
     let places = (0..<30).map { "p\($0)" }
-    let report = try await Explored.topology(
-      "nodes:\n" + Explored.automaton("a", "0", places.map { "0 word.\($0) \($0)" }),
+    let report = try await ExplorationFixture.topology(
+      "nodes:\n" + ExplorationFixture.automaton("a", "0", places.map { "0 word.\($0) \($0)" }),
       ExploreSection(fromOutside: [
         "a": [EventPattern("word", fields: ["text": .values(places.map { .string($0) })])]
       ]))

@@ -44,8 +44,8 @@ struct ReplayTests {
   }
 
   private static let two =
-    "nodes:\n" + Explored.automaton("a", "0", ["0 x sending", "sending x 1"])
-    + Explored.automaton("b", "0", ["0 z 1", "1 y 2"])
+    "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 x sending", "sending x 1"])
+    + ExplorationFixture.automaton("b", "0", ["0 z 1", "1 y 2"])
 
   @Test(
     "Scenarios of a refused event replay, for every 'on_refused'",
@@ -59,10 +59,10 @@ struct ReplayTests {
   }
 
   private static let pair =
-    "nodes:\n" + Explored.automaton("l", "0", ["0 sync 1", "1 x 0"])
-    + Explored.automaton("r", "0", ["0 sync 1", "1 y 0"])
-    + Explored.automaton("s", "sending", ["sending x sending"])
-    + Explored.automaton("sink", "0", ["0 z 1"])
+    "nodes:\n" + ExplorationFixture.automaton("l", "0", ["0 sync 1", "1 x 0"])
+    + ExplorationFixture.automaton("r", "0", ["0 sync 1", "1 y 0"])
+    + ExplorationFixture.automaton("s", "sending", ["sending x sending"])
+    + ExplorationFixture.automaton("sink", "0", ["0 z 1"])
     + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n"
 
   @Test("Scenarios of a composite's refusals and of its rules replay")

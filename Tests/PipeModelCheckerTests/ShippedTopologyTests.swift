@@ -14,7 +14,7 @@ struct ShippedTopologyTests {
         "eat": EffectPattern([EventPattern("release")]),
       ]
     }
-    let report = try await Explored.file("topologies/philosophers.yaml", section)
+    let report = try await ExplorationFixture.file("topologies/philosophers.yaml", section)
     #expect(report.totals.states == 11)
     #expect(report.totals.steps == 30)
     #expect(report.findings.isEmpty)
@@ -23,7 +23,7 @@ struct ShippedTopologyTests {
 
   @Test("Effects that machines declare need not be declared in the file")
   func declared() async throws {
-    let report = try await Explored.file("topologies/philosophers.yaml", nil)
+    let report = try await ExplorationFixture.file("topologies/philosophers.yaml", nil)
     #expect(report.totals.states == 11)
     #expect(report.totals.steps == 30)
     #expect(report.verdict.degree == .exact)
@@ -43,7 +43,7 @@ struct ShippedTopologyTests {
         name: "shut", demand: .never,
         states: StateCombination(["door": "open", "motor": "moving"]))
     ]
-    let report = try await Explored.file("topologies/lift.yaml", section)
+    let report = try await ExplorationFixture.file("topologies/lift.yaml", section)
     #expect(report.findings(.violatedProperty).isEmpty)
     #expect(report.findings(.deadlock).isEmpty)
     #expect(report.totals.states > 5)

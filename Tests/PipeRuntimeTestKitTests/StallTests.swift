@@ -16,7 +16,7 @@ struct StallTests {
 
   private static func clock(_ samples: [Sample]) -> StallClock {
     var clock = StallClock(limit: .seconds(1))
-    for sample in samples { clock.take(sample) }
+    for sample in samples { clock.add(sample) }
     return clock
   }
 
@@ -34,39 +34,39 @@ struct StallTests {
   @Test(
     "Time with progress, or with runnable work, does not end a wait",
     arguments: [
-      Sample(elapsed: .milliseconds(200), computed: .milliseconds(200)),
-      Sample(elapsed: .milliseconds(200), queued: .milliseconds(900)),
+      Sample(elapsed: .milliseconds(200), cpuTime: .milliseconds(200)),
+      Sample(elapsed: .milliseconds(200), queueTime: .milliseconds(900)),
       Sample(elapsed: .milliseconds(200), isRunnable: true),
       Sample(elapsed: .milliseconds(200), hasChanged: true),
     ])
   private func moving(sample: Sample) {
     let clock = Self.clock(Self.repeated(100, sample))
-    #expect(clock.account.stalled == .zero)
-    #expect(clock.account.elapsed == .seconds(20))
+    #expect(clock.breakdown.stalled == .zero)
+    #expect(clock.breakdown.elapsed == .seconds(20))
     #expect(!clock.hasStalled)
   }
 
   @Test("Only the part of a sample without progress counts")
   func part() {
     let sample = Sample(
-      elapsed: .milliseconds(200), computed: .milliseconds(30), queued: .milliseconds(70))
+      elapsed: .milliseconds(200), cpuTime: .milliseconds(30), queueTime: .milliseconds(70))
     let clock = Self.clock(Self.repeated(10, sample))
-    #expect(clock.account.stalled == .seconds(1))
-    #expect(clock.account.computed == .milliseconds(300))
-    #expect(clock.account.queued == .milliseconds(700))
+    #expect(clock.breakdown.stalled == .seconds(1))
+    #expect(clock.breakdown.cpuTime == .milliseconds(300))
+    #expect(clock.breakdown.queueTime == .milliseconds(700))
     #expect(clock.hasStalled)
   }
 
   @Test("At most half a second of a late sample counts")
   func late() {
     let clock = Self.clock([Sample(elapsed: .seconds(600))])
-    #expect(clock.account.stalled == .milliseconds(500))
+    #expect(clock.breakdown.stalled == .milliseconds(500))
     #expect(!clock.hasStalled)
   }
 
   @Test("A process that computes endlessly has stalled, too")
   func computing() {
-    let busy = Sample(elapsed: .seconds(1), computed: .seconds(1), isRunnable: true)
+    let busy = Sample(elapsed: .seconds(1), cpuTime: .seconds(1), isRunnable: true)
     #expect(!Self.clock(Self.repeated(69, busy)).hasStalled)
     #expect(Self.clock(Self.repeated(70, busy)).hasStalled)
   }

@@ -23,29 +23,29 @@ struct TopologyCoverageTests {
   @Test("A step is counted if a node's feed reports both of its states")
   func steps() {
     let coverage = TopologyCoverage(expecting: door)
-    let feed = coverage.feed(of: [])
+    let makeRecorder = coverage.makeRecorder(of: [])
     #expect(coverage.missing == door)
-    feed(change("door", 0, ["open": ["persons": 3]]))
-    feed(change("door", 1, ["closing": ["persons": 3]]))
+    makeRecorder(change("door", 0, ["open": ["persons": 3]]))
+    makeRecorder(change("door", 1, ["closing": ["persons": 3]]))
     // Reported again, to a new subscriber.
-    feed(change("door", 1, ["closing": ["persons": 3]]))
+    makeRecorder(change("door", 1, ["closing": ["persons": 3]]))
     // No step of this node is expected, so any step is allowed.
-    feed(change("motor", 0, "idle"))
-    feed(change("motor", 1, "moving"))
+    makeRecorder(change("motor", 0, "idle"))
+    makeRecorder(change("motor", 1, "moving"))
     #expect(coverage.entries.map(\.seen) == [1, 0])
-    feed(change("door", 2, "closed"))
+    makeRecorder(change("door", 2, "closed"))
     coverage.assertComplete()
     // A state of a later process is no step from the former process's state.
-    feed(change("door", 2, "open", incarnation: 2))
+    makeRecorder(change("door", 2, "open", incarnation: 2))
     coverage.assertComplete()
   }
 
   @Test("A gap is no step, and is reported")
   func gaps() {
     let coverage = TopologyCoverage(expecting: door)
-    let feed = coverage.feed(of: [])
-    feed(change("door", 0, "open"))
-    feed(change("door", 2, "closed", missed: 1))
+    let makeRecorder = coverage.makeRecorder(of: [])
+    makeRecorder(change("door", 0, "open"))
+    makeRecorder(change("door", 2, "closed", missed: 1))
     #expect(coverage.missing == door)
     #expect(coverage.unexpected == [])
     #expect(
@@ -56,11 +56,13 @@ struct TopologyCoverageTests {
   @Test("A topology's synchronized events are expected, and counted in the composite's feed")
   func synchronized() {
     let coverage = TopologyCoverage()
-    let feed = coverage.feed(of: [lift])
-    feed(change("lift", 0, ["door": "open", "motor": "idle"], cause: "initial"))
-    feed(change("lift", 1, ["door": "closed", "motor": "idle"], cause: "door"))
-    feed(change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
-    feed(change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
+    let makeRecorder = coverage.makeRecorder(of: [lift])
+    makeRecorder(change("lift", 0, ["door": "open", "motor": "idle"], cause: "initial"))
+    makeRecorder(change("lift", 1, ["door": "closed", "motor": "idle"], cause: "door"))
+    makeRecorder(
+      change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
+    makeRecorder(
+      change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
     #expect(coverage.missing == [.synchronized("restart", by: "lift")])
     let failures = FailureReporter.capture { coverage.assertComplete() }
     #expect(
@@ -81,9 +83,9 @@ struct TopologyCoverageTests {
   @Test("Coverage fails with the missing steps and with wrong exceptions")
   func lists() {
     let coverage = TopologyCoverage(expecting: door)
-    let feed = coverage.feed(of: [])
+    let makeRecorder = coverage.makeRecorder(of: [])
     for (version, state) in ["open", "closing", "open"].enumerated() {
-      feed(change("door", UInt64(version), .string(state)))
+      makeRecorder(change("door", UInt64(version), .string(state)))
     }
     let failures = FailureReporter.capture {
       coverage.assertComplete(except: [door[0], .moved("hatch", from: "open", to: "closed")])
@@ -112,7 +114,7 @@ struct TopologyCoverageTests {
   @Test("Coverage without expected steps fails as meaningless")
   func nothing() {
     let coverage = TopologyCoverage()
-    coverage.feed(of: [])(change("door", 0, "open"))
+    coverage.makeRecorder(of: [])(change("door", 0, "open"))
     let failures = FailureReporter.capture { coverage.assertComplete() }
     #expect(failures.first?.hasPrefix("there are no steps to be seen") == true)
   }
@@ -120,9 +122,9 @@ struct TopologyCoverageTests {
   @Test("Concurrent topologies are counted together, each with its own states")
   func several() {
     let coverage = TopologyCoverage(expecting: door)
-    let feeds = [coverage.feed(of: [lift]), coverage.feed(of: [lift])]
+    let feeds = [coverage.makeRecorder(of: [lift]), coverage.makeRecorder(of: [lift])]
     for (version, state) in ["open", "closing", "closed"].enumerated() {
-      for feed in feeds { feed(change("door", UInt64(version), .string(state))) }
+      for makeRecorder in feeds { makeRecorder(change("door", UInt64(version), .string(state))) }
     }
     #expect(coverage.entries.map(\.seen) == [2, 2, 0, 0])
   }

@@ -74,7 +74,7 @@ struct XCTStateMachineFailureTests {
   }
 
   @Test("A failure shows how the states differ")
-  func otherState() {
+  func wrongState() {
     #expect(
       failures {
         $0.assert(

@@ -43,7 +43,7 @@ struct NodeLifecycleTableTests {
   ]
 
   /// Inputs that lead an embedded coordinator into the states.
-  private static let lodgerStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
+  private static let embeddedStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
     ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .carrierStarted]),
     ("starting", [.carrierStarted, .start, .spawned(pid: 7)]),
     ("running", [.carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready, .go]),
@@ -62,7 +62,7 @@ struct NodeLifecycleTableTests {
     ("stopped", [.carrierStarted, .stopRequested]),
   ]
 
-  private static let expectedOfLodgers = """
+  private static let expectedOfEmbedded = """
     waiting | stop: stopped, kill: stopped, host: starting+
     adopting | is ready: ready, runs: running, ends: stopping, differs: stopping!, hello: \
     configuring!, wrong hello: stopping!, exit 0: starting+, exit 1: starting+, crash: starting+, \
@@ -113,11 +113,11 @@ struct NodeLifecycleTableTests {
 
   @Test(
     "Every state of an embedded coordinator handles every input as listed",
-    arguments: lodgerStates.indices)
+    arguments: embeddedStates.indices)
   func rowOfLodger(index: Int) {
-    let rows = Self.expectedOfLodgers.split(separator: "\n")
-    #expect(rows.count == Self.lodgerStates.count)
-    let row = Self.row(Self.lodgerStates[index], isEmbedded: true)
+    let rows = Self.expectedOfEmbedded.split(separator: "\n")
+    #expect(rows.count == Self.embeddedStates.count)
+    let row = Self.row(Self.embeddedStates[index], isEmbedded: true)
     #expect(index < rows.count && row == rows[index], "\(row)")
   }
 

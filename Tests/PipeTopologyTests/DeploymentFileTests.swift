@@ -321,7 +321,7 @@ struct DeploymentFileTests {
   @Test(
     "A bad deployment file is refused with the location, the error and what to do", arguments: bad)
   func refused(
-    text: String, place: String, message: String, code: String, schemaTells: Bool
+    text: String, place: String, message: String, code: String, isReportedBySchema: Bool
   ) throws {
     do {
       let found = try DeploymentFile.read(
@@ -334,7 +334,7 @@ struct DeploymentFileTests {
       #expect(found[0].contains(message), "\(found)")
       #expect(found[0].hasSuffix("[\(code)]"), "\(found)")
     }
-    #expect(Self.schema.accepts(try json(text)) == !schemaTells)
+    #expect(Self.schema.accepts(try json(text)) == !isReportedBySchema)
   }
 
   @Test("All errors of a deployment file are found at once, in the order of the file")

@@ -10,44 +10,46 @@ struct BadTopology: CustomTestStringConvertible {
   var message: String
   var code: Diagnostic.Code
   /// Whether the JSON Schema detects the error, too. It knows types and no names.
-  var schemaTells = true
+  var isReportedBySchema = true
 
   var testDescription: String { "\(code.rawValue) at \(place): \(message)" }
 
   static func node(
     _ node: String, _ place: String, _ message: String, _ code: Diagnostic.Code,
-    schemaTells: Bool = true
+    isReportedBySchema: Bool = true
   ) -> BadTopology {
     BadTopology(
       text: withNodes("a: \(node)\nb: { machine: M }"), place: place, message: message, code: code,
-      schemaTells: schemaTells)
+      isReportedBySchema: isReportedBySchema)
   }
 
   static func pipe(
     _ pipe: String, _ place: String, _ message: String, _ code: Diagnostic.Code,
-    schemaTells: Bool = true
+    isReportedBySchema: Bool = true
   ) -> BadTopology {
     BadTopology(
-      text: withPipe(pipe), place: place, message: message, code: code, schemaTells: schemaTells)
+      text: withPipe(pipe), place: place, message: message, code: code,
+      isReportedBySchema: isReportedBySchema)
   }
 
   static func top(
     _ rest: String, _ place: String, _ message: String, _ code: Diagnostic.Code,
-    schemaTells: Bool = true
+    isReportedBySchema: Bool = true
   ) -> BadTopology {
     BadTopology(
       text: withNodes("a: { machine: M }", and: rest), place: place, message: message, code: code,
-      schemaTells: schemaTells)
+      isReportedBySchema: isReportedBySchema)
   }
 
   static let nodes: [BadTopology] = [
     .node("[]", "4:6", "node 'a' must be a mapping, not a list", .badValue),
     .node("{ machine: }", "4:17", "'machine' must be a machine's name, not nothing", .badValue),
     .node(
-      #"{ machine: "a\0" }"#, "4:17", "without control characters", .badValue, schemaTells: false),
+      #"{ machine: "a\0" }"#, "4:17", "without control characters", .badValue,
+      isReportedBySchema: false),
     .node(
       #"{ machine: M, environment: { A: "\0" } }"#, "4:38", "must be text", .badValue,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node("{ machine: 12 }", "4:17", "put 12 in quotes", .badValue),
     .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
     .node(
@@ -61,25 +63,25 @@ struct BadTopology: CustomTestStringConvertible {
     .node(
       "{ machine: M, parameters: { n: 99999999999999999999 } }", "4:37",
       "'parameters.n' cannot be 99999999999999999999: integers range from -9223372036854775808 to "
-        + "9223372036854775807", .badValue, schemaTells: false),
+        + "9223372036854775807", .badValue, isReportedBySchema: false),
     .node(
       "{ machine: M, parameters: { n: [-9223372036854775809] } }", "4:38",
-      "cannot be -9223372036854775809", .badValue, schemaTells: false),
+      "cannot be -9223372036854775809", .badValue, isReportedBySchema: false),
     .node(
       "{ machine: ${M:-}, required: true }", "4:17", "must be a machine's name, not nothing",
-      .badValue, schemaTells: false),
+      .badValue, isReportedBySchema: false),
     .node(
       "{ machine: ${1M} }", "4:17", "'${1M}' is not a valid variable; write '${NAME}'",
       .badVariable,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node(
-      "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, schemaTells: false),
+      "{ machine: M, machine: N }", "4:20", "node 'a'", .duplicateKey, isReportedBySchema: false),
     .node(
       "{ machine: M, logs: { max_size: 10 } }", "4:38",
       "'logs.max_size' must be a size from 4KiB to 100MiB, such as 10MB, not 10", .badValue),
     .node(
       "{ machine: M, logs: { max_size: 101MiB } }", "4:38", "from 4KiB to 100MiB", .badValue,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node("{ machine: M, logs: { max_size: 4 KiB } }", "4:38", "not '4 KiB'", .badValue),
     .node(
       "{ machine: M, logs: { max_files: 0 } }", "4:39",
@@ -93,7 +95,7 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, parameters: 3 }", "4:32", "must be a mapping, not 3", .badValue),
     .node(
       "{ machine: M, parameters: { x: .inf } }", "4:37", "which JSON does not support", .badValue,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node("{ machine: M, required: yes }", "4:30", "true or false, not 'yes'", .badValue),
     .node("{ machine: M, environment: { 1A: x } }", "4:35", "not a valid variable name", .badName),
     .node("{ machine: M, environment: { A: [] } }", "4:38", "must be text", .badValue),
@@ -122,16 +124,16 @@ struct BadTopology: CustomTestStringConvertible {
       .badValue),
     .node(
       "{ machine: M, depends_on: { c: { state: s } } }", "4:34", "no such node 'c'",
-      .unknownNode, schemaTells: false),
+      .unknownNode, isReportedBySchema: false),
     .node(
       "{ machine: M, depends_on: { a: { state: s } } }", "4:34", "'a' -> 'a'", .dependencyCycle,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node(
       "{ machine: M, depends_on: [c] }", "4:33", "no such node 'c'", .unknownNode,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node(
       "{ machine: M, depends_on: [a] }", "4:33", "'a' -> 'a'", .dependencyCycle,
-      schemaTells: false),
+      isReportedBySchema: false),
     .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
     .node(
       "{ machine: M, on_host_loss: wait }", "4:20",
@@ -152,7 +154,7 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, restart: { window: 1 m } }", "4:39", "such as 200ms", .badDuration),
     .node(
       "{ machine: M, restart: { backoff: { initial: 2s, max: 1s } } }", "4:40",
-      "has 'initial' 2s, which is above its 'max' 1s", .badValue, schemaTells: false),
+      "has 'initial' 2s, which is above its 'max' 1s", .badValue, isReportedBySchema: false),
     .node(
       "{ machine: M, restart: { backoff: { jitter: 2 } } }", "4:50",
       "must be a number from 0 to 1, not 2", .badValue),
@@ -194,10 +196,10 @@ struct BadTopology: CustomTestStringConvertible {
     .pipe("{ from: door.arrivals, to: display, name: a b }", "7:47", "without spaces", .badName),
     .pipe(
       "{ from: door.arrivals, to: display, durability: power }", "7:53",
-      "node 'door' has the lower durability 'process'", .badValue, schemaTells: false),
+      "node 'door' has the lower durability 'process'", .badValue, isReportedBySchema: false),
     .pipe(
       "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
-      schemaTells: false),
+      isReportedBySchema: false),
   ]
 
   static let tops: [BadTopology] = [
@@ -211,10 +213,10 @@ struct BadTopology: CustomTestStringConvertible {
       .badValue),
     .top(
       "monitors: { m: { monitor: L, watch: [b] } }\n", "5:38", "no such node 'b'", .unknownNode,
-      schemaTells: false),
+      isReportedBySchema: false),
     .top(
       "monitors: { a: { monitor: L } }\n", "5:13", "already used by the node at line 4, column 3",
-      .nameTaken, schemaTells: false),
+      .nameTaken, isReportedBySchema: false),
     .top("composites: { c: { components: [] } }\n", "5:32", "has no components", .badValue),
     .top("composites: { c: {} }\n", "5:18", "has no 'components'", .missingKey),
     .top(
@@ -232,29 +234,29 @@ struct BadTopology: CustomTestStringConvertible {
       "composites: { a: { components: [a] } }\n", "5:15",
       "already used by the node at line 4, "
         + "column 3",
-      .nameTaken, schemaTells: false),
+      .nameTaken, isReportedBySchema: false),
     .top(
       "composites: { c: { components: [c] } }\n", "5:33", "contain each other: c > c",
-      .compositeCycle, schemaTells: false),
+      .compositeCycle, isReportedBySchema: false),
     BadTopology(
       text: withNodes(
         "a: { machine: M }\nb: { machine: M, depends_on: { c: { state: s } } }",
         and: "composites: { c: { components: [a] } }\n"),
       place: "5:34", message: "'c' is a composite, and 'depends_on' lists only nodes",
-      code: .unknownNode, schemaTells: false),
+      code: .unknownNode, isReportedBySchema: false),
     BadTopology(
       text: withNodes(
         "a: { machine: M, depends_on: [m] }", and: "monitors: { m: { monitor: L } }\n"),
       place: "4:33", message: "'m' is a monitor, which has no states", code: .unknownNode,
-      schemaTells: false),
+      isReportedBySchema: false),
     BadTopology(
       text: withNodes(
         "c: { constant: s }\na: { machine: M, depends_on: { c: { state: { t: { x: 1 } } } } }"),
       place: "5:46", message: "node 'c' is constant and never in t(x: 1); it stays in s",
-      code: .unknownState, schemaTells: false),
+      code: .unknownState, isReportedBySchema: false),
     BadTopology(
       text: "topology: t\nnodes: { a: { machine: M } }\n", place: "2:10",
-      message: "has no program; add", code: .noProgram, schemaTells: false),
+      message: "has no program; add", code: .noProgram, isReportedBySchema: false),
     BadTopology(
       text: "topology: t\nprogram: p\nnodes: {}\n", place: "3:8", message: "at least one node",
       code: .missingKey),
@@ -271,34 +273,34 @@ struct BadTopology: CustomTestStringConvertible {
       text: withNodes("1: { machine: M }"), place: "4:3",
       message:
         #"node '1': a name must be text, and 1 without quotes is not text; write "1", or start"#,
-      code: .badName, schemaTells: false),
+      code: .badName, isReportedBySchema: false),
     BadTopology(
       text: withNodes("'1': { machine: M }\na: { machine: M, depends_on: { 1: ready } }"),
       place: "5:34", message: #"a name must be text, and 1 without quotes is not text; write "1""#,
-      code: .badName, schemaTells: false),
+      code: .badName, isReportedBySchema: false),
     BadTopology(
       text: withNodes("true: { machine: M }"), place: "4:3", message: #"write "true""#,
-      code: .badName, schemaTells: false),
+      code: .badName, isReportedBySchema: false),
     BadTopology(
       text: withNodes("door: { machine: M }\ndoor: { machine: M }"), place: "5:3",
       message: "duplicate node 'door', first defined at line 4, column 3", code: .duplicateKey,
-      schemaTells: false),
+      isReportedBySchema: false),
     BadTopology(
       text: withNodes("c: { constant: s }\na: { machine: M }")
         + "pipes: [{ from: a.out, to: c }]\n", place: "6:28", message: "accepts no events",
-      code: .constantReceiver, schemaTells: false),
+      code: .constantReceiver, isReportedBySchema: false),
     BadTopology(
       text: withNodes("c: { constant: s }\na: { machine: M }")
         + "pipes: [{ from: c.out, to: a }]\n", place: "6:17", message: "has no out-port 'out'",
-      code: .unknownPort, schemaTells: false),
+      code: .unknownPort, isReportedBySchema: false),
     BadTopology(
       text: withNodes("c: { constant: s }\na: { machine: M }")
         + "pipes: [{ from: c, when: r, to: a, send: e }]\n", place: "6:26",
-      message: "never enters 'r'; it stays in 's'", code: .unknownState, schemaTells: false),
+      message: "never enters 'r'; it stays in 's'", code: .unknownState, isReportedBySchema: false),
     BadTopology(
       text: withPipe("{ from: door.arrivals, to: display }")
         + "  - { from: door.arrivals, to: display }\n", place: "8:5",
-      message: "first defined at line 7, column 5", code: .nameTaken, schemaTells: false),
+      message: "first defined at line 7, column 5", code: .nameTaken, isReportedBySchema: false),
   ]
 }
 

@@ -39,7 +39,7 @@ struct TopologySchemaTests {
     "The schema refuses the files that the reader refuses, except for wrong names",
     arguments: BadTopology.nodes + BadTopology.pipes + BadTopology.tops)
   func agreement(bad: BadTopology) throws {
-    #expect(Self.schema.accepts(try json(Array(bad.text.utf8))) == !bad.schemaTells)
+    #expect(Self.schema.accepts(try json(Array(bad.text.utf8))) == !bad.isReportedBySchema)
   }
 
   @Test("The schema and the reader ignore extension sections")

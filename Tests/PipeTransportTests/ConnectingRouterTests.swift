@@ -27,14 +27,17 @@ struct ConnectingRouterTests {
   }
 
   /// The messages and events of a router, until the test has seen enough.
-  private final class Heard {
+  private final class ReceivedMessages {
     let router: ConnectingRouter
     var messages: [(peer: Int, number: UInt64)] = []
     var events: [(peer: Int, event: ConnectionMonitor.Event)] = []
 
-    init(_ router: ConnectingRouter, loop: PollLoop, onChange: @escaping (Heard) throws -> Bool) {
+    init(
+      _ router: ConnectingRouter, loop: PollLoop,
+      onChange: @escaping (ReceivedMessages) throws -> Bool
+    ) {
       self.router = router
-      func look() {
+      func pollMessages() {
         do {
           if try onChange(self) { loop.stop() }
         } catch {
@@ -42,15 +45,15 @@ struct ConnectingRouterTests {
           loop.stop()
         }
       }
-      loop.add(router.socket, for: self) { heard in
-        while heard.router.receive({ peer, bytes in
-          heard.messages.append((peer, (try? FrameHeader(bytes))?.number ?? 0))
+      loop.add(router.socket, for: self) { receivedMessages in
+        while receivedMessages.router.receive({ peer, bytes in
+          receivedMessages.messages.append((peer, (try? FrameHeader(bytes))?.number ?? 0))
         }) {}
-        look()
+        pollMessages()
       }
-      loop.add(router.monitorSocket, for: self) { heard in
-        heard.router.readConnections { heard.events.append(($0, $1)) }
-        look()
+      loop.add(router.monitorSocket, for: self) { receivedMessages in
+        receivedMessages.router.readConnections { receivedMessages.events.append(($0, $1)) }
+        pollMessages()
       }
     }
   }
@@ -62,7 +65,9 @@ struct ConnectingRouterTests {
         try Inbox(UInt64($0) + 10, in: folder, context: context, loop: loop)
       }
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
-      let heard = Heard(router, loop: loop) { $0.messages.count == 6 && $0.events.count == 3 }
+      let receivedMessages = ReceivedMessages(router, loop: loop) {
+        $0.messages.count == 6 && $0.events.count == 3
+      }
       for (peer, inbox) in inboxes.enumerated() {
         try router.connect(peer, to: PeerEndpoint(inbox.endpoint))
         router.sendEmpty(to: peer)
@@ -72,9 +77,9 @@ struct ConnectingRouterTests {
       loop.run()
       for peer in 0..<3 {
         #expect(
-          heard.messages.filter { $0.peer == peer }.map(\.number)
+          receivedMessages.messages.filter { $0.peer == peer }.map(\.number)
             == [10, 10].map { $0 + UInt64(peer) })
-        #expect(heard.events.filter { $0.peer == peer }.map(\.event) == [.connected])
+        #expect(receivedMessages.events.filter { $0.peer == peer }.map(\.event) == [.connected])
         #expect(inboxes[peer].names == ["sync/LIFT", "sync/LIFT"])
         #expect(inboxes[peer].probes == 1)
       }
@@ -88,9 +93,9 @@ struct ConnectingRouterTests {
       let inbox = try Inbox(7, in: folder, context: context, loop: loop)
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
       var count = 0
-      let heard = Heard(router, loop: loop) { heard in
-        guard heard.messages.count > count else { return false }
-        count = heard.messages.count
+      let receivedMessages = ReceivedMessages(router, loop: loop) { receivedMessages in
+        guard receivedMessages.messages.count > count else { return false }
+        count = receivedMessages.messages.count
         if count == 50 { return true }
         // The first answer is in flight, or has arrived and not been read yet.
         router.send(FrameHeader(.ping), to: 0)
@@ -101,8 +106,8 @@ struct ConnectingRouterTests {
       try router.connect(0, to: PeerEndpoint(inbox.endpoint))
       router.send(FrameHeader(.ping), to: 0)
       loop.run()
-      #expect(heard.messages.count == 50)
-      #expect(heard.messages.allSatisfy { $0.peer == 0 && $0.number == 7 })
+      #expect(receivedMessages.messages.count == 50)
+      #expect(receivedMessages.messages.allSatisfy { $0.peer == 0 && $0.number == 7 })
       // The rest of a connection whose name was taken by another one arrives under a name that
       // libzmq made.
       #expect(Set(inbox.names.filter { $0.utf8.first != 0 }) == ["sync/LIFT"])
@@ -117,16 +122,16 @@ struct ConnectingRouterTests {
         try Inbox(UInt64($0), in: folder, context: context, loop: loop)
       }
       let router = try ConnectingRouter(as: "sync/LIFT", in: context)
-      let heard = Heard(router, loop: loop) { heard in
-        if heard.events.count == 2 { inboxes[1].socket.close() }
-        return heard.events.count == 3
+      let receivedMessages = ReceivedMessages(router, loop: loop) { receivedMessages in
+        if receivedMessages.events.count == 2 { inboxes[1].socket.close() }
+        return receivedMessages.events.count == 3
       }
       for (peer, inbox) in inboxes.enumerated() {
         try router.connect(peer, to: PeerEndpoint(inbox.endpoint))
       }
       loop.run()
-      #expect(heard.events.last?.peer == 1)
-      #expect(heard.events.last?.event == .disconnected)
+      #expect(receivedMessages.events.last?.peer == 1)
+      #expect(receivedMessages.events.last?.event == .disconnected)
       router.close(linger: 0)
     }
   }

@@ -18,7 +18,7 @@ final class Shared<Value: Sendable>: Sendable {
 /// A ROUTER that echoes messages and an XPUB that publishes continuously, bound for other hosts, on
 /// a loop of their own.
 final class SecuredServer: Sendable {
-  struct Seen: Sendable {
+  struct Observations: Sendable {
     /// The number of messages under each name.
     var messages: [String: Int] = [:]
     var refusals: [PeerRefusal] = []
@@ -46,10 +46,10 @@ final class SecuredServer: Sendable {
       monitor = try ConnectionMonitor(of: router, in: context)
     }
 
-    func publish(telling seen: Shared<Seen>) {
+    func publish(recordingTo observations: Shared<Observations>) {
       publisher.send(FrameHeader(.ping))
-      seen.change { $0.published += 1 }
-      loop.schedule(after: .milliseconds(5), for: self) { $0.publish(telling: seen) }
+      observations.change { $0.published += 1 }
+      loop.schedule(after: .milliseconds(5), for: self) { $0.publish(recordingTo: observations) }
     }
 
     func close() {
@@ -59,7 +59,7 @@ final class SecuredServer: Sendable {
     }
   }
 
-  private struct Made {
+  private struct Setup {
     var sockets: Sockets
     var endpoint: String
     var feed: String
@@ -68,59 +68,59 @@ final class SecuredServer: Sendable {
   let key: PublicKey
   let endpoint: String
   let feed: String
-  private let seen: Shared<Seen>
+  private let observations: Shared<Observations>
   private let sockets: Sockets
   private let thread: LoopThread
 
   init() throws {
     let pair = try CurveKeyPair.make()
-    let seen = Shared(Seen())
-    let result = Shared<Result<Made, any Error>?>(nil)
+    let observations = Shared(Observations())
+    let result = Shared<Result<Setup, any Error>?>(nil)
     thread = LoopThread { loop in
-      let made = Result { try Self.make(pair, on: loop, telling: seen) }
-      if case .failure = made { loop.stop() }
-      result.set(made)
+      let setup = Result { try Self.make(pair, on: loop, recordingTo: observations) }
+      if case .failure = setup { loop.stop() }
+      result.set(setup)
     }
-    let made = try result.now!.get()
+    let setup = try result.now!.get()
     key = pair.publicKey
-    self.seen = seen
-    sockets = made.sockets
-    endpoint = made.endpoint
-    feed = made.feed
+    self.observations = observations
+    sockets = setup.sockets
+    endpoint = setup.endpoint
+    feed = setup.feed
   }
 
   private static func make(
-    _ pair: CurveKeyPair, on loop: PollLoop, telling seen: Shared<Seen>
-  ) throws -> Made {
+    _ pair: CurveKeyPair, on loop: PollLoop, recordingTo observations: Shared<Observations>
+  ) throws -> Setup {
     let sockets = try Sockets(
       {
         try ZapHandler(in: $0, loop: loop).makeGate("server") { refusal in
-          seen.change { $0.refusals.append(refusal) }
+          observations.change { $0.refusals.append(refusal) }
         }
       }, as: pair, on: loop)
     let (router, publisher) = (sockets.router, sockets.publisher)
     try router.bind("tcp://127.0.0.1:*")
     try publisher.bind("tcp://127.0.0.1:*")
-    let made = Made(
+    let setup = Setup(
       sockets: sockets, endpoint: router.lastEndpoint ?? "", feed: publisher.lastEndpoint ?? "")
     loop.add(router) { [unowned router] in
       while router.receive({ peer, bytes in
-        seen.change { $0.messages[String(decoding: peer, as: UTF8.self), default: 0] += 1 }
+        observations.change { $0.messages[String(decoding: peer, as: UTF8.self), default: 0] += 1 }
         if let header = try? FrameHeader(bytes) { router.send(header, to: peer) }
       }) {}
     }
     let monitor = sockets.monitor
     loop.add(monitor.socket) { [unowned monitor] in
       monitor.read { event in
-        if case .disconnected = event { seen.change { $0.disconnected += 1 } }
+        if case .disconnected = event { observations.change { $0.disconnected += 1 } }
       }
     }
     loop.add(publisher) { [unowned publisher] in while publisher.receive({ _, _ in }) {} }
-    sockets.publish(telling: seen)
-    return made
+    sockets.publish(recordingTo: observations)
+    return setup
   }
 
-  var now: Seen { seen.now }
+  var now: Observations { observations.now }
 
   func allow(_ key: PublicKey, as names: ZapPolicy.Names) {
     thread.handle.post { [sockets] in sockets.gate.allow(key, as: names) }
@@ -137,8 +137,8 @@ final class SecuredServer: Sendable {
 }
 
 /// A DEALER that sends continuously, or a SUB that listens, on a loop of its own.
-final class SecuredCaller: Sendable {
-  struct Seen: Sendable {
+final class SecuredClient: Sendable {
+  struct Observations: Sendable {
     /// The number of received messages.
     var received = 0
     /// The number of handshakes that have succeeded.
@@ -148,7 +148,7 @@ final class SecuredCaller: Sendable {
   }
 
   // Used only on the loop's thread once it has been created.
-  private final class Line: @unchecked Sendable {
+  private final class ConnectionSockets: @unchecked Sendable {
     let context = Context(.few)
     let socket: Socket
     let monitor: ConnectionMonitor
@@ -161,12 +161,12 @@ final class SecuredCaller: Sendable {
       monitor = try ConnectionMonitor(of: socket, in: context)
     }
 
-    func speak() {
+    func sendPings() {
       if !isSilent { socket.send(FrameHeader(.ping)) }
-      loop.schedule(after: .milliseconds(5), for: self) { $0.speak() }
+      loop.schedule(after: .milliseconds(5), for: self) { $0.sendPings() }
     }
 
-    func fallSilent() { isSilent = true }
+    func stopSending() { isSilent = true }
 
     func close() {
       monitor.close()
@@ -175,8 +175,8 @@ final class SecuredCaller: Sendable {
     }
   }
 
-  private let seen: Shared<Seen>
-  private let line: Line
+  private let observations: Shared<Observations>
+  private let connectionSockets: ConnectionSockets
   private let thread: LoopThread
 
   /// - Parameters:
@@ -185,52 +185,54 @@ final class SecuredCaller: Sendable {
   init(
     _ name: String?, to endpoint: String, key: PublicKey, as pair: CurveKeyPair?
   ) throws {
-    let seen = Shared(Seen())
-    let result = Shared<Result<Line, any Error>?>(nil)
+    let observations = Shared(Observations())
+    let result = Shared<Result<ConnectionSockets, any Error>?>(nil)
     thread = LoopThread { loop in
-      let made = Result {
-        let line = try Line(name == nil ? .subscriber : .dealer, on: loop)
+      let setup = Result {
+        let connectionSockets = try ConnectionSockets(name == nil ? .subscriber : .dealer, on: loop)
         if let name {
-          if !name.isEmpty { try line.socket.setRoutingID(name) }
+          if !name.isEmpty { try connectionSockets.socket.setRoutingID(name) }
         } else {
-          try line.socket.subscribe(to: [])
+          try connectionSockets.socket.subscribe(to: [])
         }
         if let pair {
-          try line.socket.connect(endpoint, to: key, as: pair)
+          try connectionSockets.socket.connect(endpoint, to: key, as: pair)
         } else {
-          try line.socket.connect(endpoint)
+          try connectionSockets.socket.connect(endpoint)
         }
-        let (socket, monitor) = (line.socket, line.monitor)
+        let (socket, monitor) = (connectionSockets.socket, connectionSockets.monitor)
         loop.add(socket) { [unowned socket] in
-          while socket.receive({ _, _ in seen.change { $0.received += 1 } }) {}
+          while socket.receive({ _, _ in observations.change { $0.received += 1 } }) {}
         }
         loop.add(monitor.socket) { [unowned monitor] in
           monitor.read { event in
-            seen.change { seen in
+            observations.change { observations in
               switch event {
-              case .connected: seen.connected += 1
-              case .disconnected: seen.disconnected += 1
+              case .connected: observations.connected += 1
+              case .disconnected: observations.disconnected += 1
               }
             }
           }
         }
-        if name != nil { line.speak() }
-        return line
+        if name != nil { connectionSockets.sendPings() }
+        return connectionSockets
       }
-      if case .failure = made { loop.stop() }
-      result.set(made)
+      if case .failure = setup { loop.stop() }
+      result.set(setup)
     }
-    self.seen = seen
-    line = try result.now!.get()
+    self.observations = observations
+    connectionSockets = try result.now!.get()
   }
 
-  var now: Seen { seen.now }
+  var now: Observations { observations.now }
 
   /// Stops sending.
-  func fallSilent() { thread.handle.post { [line] in line.fallSilent() } }
+  func stopSending() {
+    thread.handle.post { [connectionSockets] in connectionSockets.stopSending() }
+  }
 
   deinit {
-    thread.handle.post { [line] in line.close() }
+    thread.handle.post { [connectionSockets] in connectionSockets.close() }
     thread.join()
   }
 }

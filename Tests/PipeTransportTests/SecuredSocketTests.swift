@@ -17,12 +17,12 @@ struct SecuredSocketTests {
   /// Returns a caller with this key pair.
   private func caller(
     _ name: String, as pair: CurveKeyPair?, to key: PublicKey? = nil
-  ) throws -> SecuredCaller {
-    try SecuredCaller(name, to: server.endpoint, key: key ?? server.key, as: pair)
+  ) throws -> SecuredClient {
+    try SecuredClient(name, to: server.endpoint, key: key ?? server.key, as: pair)
   }
 
   /// Returns a caller whose key is admitted.
-  private func member(_ name: String) throws -> SecuredCaller {
+  private func member(_ name: String) throws -> SecuredClient {
     let pair = try CurveKeyPair.make()
     server.allow(pair.publicKey, as: .only(name))
     return try caller(name, as: pair)
@@ -31,16 +31,16 @@ struct SecuredSocketTests {
   /// Waits until the condition holds, at most for as long as the server takes to publish as much as
   /// in 20 s on an idle machine. Rejected peers reconnect all the time, so their process never
   /// comes to rest.
-  private func until(_ isSo: () -> Bool) async throws {
+  private func until(_ isSatisfied: () -> Bool) async throws {
     let end = server.now.published + 4_000
     let isSoInTime = try await poll(within: .seconds(30)) {
-      if isSo() { true } else { server.now.published > end ? false : nil }
+      if isSatisfied() { true } else { server.now.published > end ? false : nil }
     }
     try #require(isSoInTime == true)
   }
 
   /// Waits until a caller has received more messages.
-  private func untilServed(_ caller: SecuredCaller) async throws {
+  private func untilServed(_ caller: SecuredClient) async throws {
     let before = caller.now.received
     try await until { caller.now.received > before + 2 }
   }
@@ -100,7 +100,7 @@ struct SecuredSocketTests {
     let other = try member("pipe/b")
     try await untilServed(caller)
     try await untilServed(other)
-    caller.fallSilent()
+    caller.stopSending()
     #expect(caller.now.disconnected == 0)
     server.revoke(pair.publicKey)
     try await until { caller.now.disconnected > 0 }
@@ -122,7 +122,7 @@ struct SecuredSocketTests {
         $0.reason == .foreignName("pipe/a") && $0.key == pair.publicKey
       }
     }
-    impostor.fallSilent()
+    impostor.stopSending()
     try await until { impostor.now.disconnected > 0 }
     try await untilServed(owner)
     #expect(impostor.now.received == 0)
@@ -156,11 +156,11 @@ struct SecuredSocketTests {
 
   @Test("A feed is received by admitted peers until their key is revoked")
   func feed() async throws {
-    let stranger = try SecuredCaller(
+    let stranger = try SecuredClient(
       nil, to: server.feed, key: server.key, as: try CurveKeyPair.make())
-    let naked = try SecuredCaller(nil, to: server.feed, key: server.key, as: nil)
+    let naked = try SecuredClient(nil, to: server.feed, key: server.key, as: nil)
     server.allow(pair.publicKey, as: .clientNames)
-    let monitor = try SecuredCaller(nil, to: server.feed, key: server.key, as: pair)
+    let monitor = try SecuredClient(nil, to: server.feed, key: server.key, as: pair)
     try await untilServed(monitor)
     server.revoke(pair.publicKey)
     try await until {
@@ -174,7 +174,7 @@ struct SecuredSocketTests {
   func stalledNetwork() async throws {
     let relay = StallingRelay(to: server.endpoint)
     server.allow(pair.publicKey, as: .only("pipe/a"))
-    let caller = try SecuredCaller("pipe/a", to: relay.endpoint, key: server.key, as: pair)
+    let caller = try SecuredClient("pipe/a", to: relay.endpoint, key: server.key, as: pair)
     try await untilServed(caller)
     #expect(caller.now.disconnected == 0 && server.now.disconnected == 0)
     relay.stall()

@@ -5,28 +5,28 @@ import PipeTransport
 /// neither delivered nor refused, and neither end is notified.
 final class StallingRelay: Sendable {
   /// One connection, with the bytes that have arrived from one side and not been sent to the other.
-  private final class Line {
+  private final class RelayedConnection {
     let ends: [Int32]
-    private var waiting: [[UInt8]] = [[], []]
+    private var buffered: [[UInt8]] = [[], []]
 
-    init(_ caller: Int32, _ server: Int32) { ends = [caller, server] }
+    init(_ clientSocket: Int32, _ server: Int32) { ends = [clientSocket, server] }
 
     deinit { for end in ends { close(end) } }
 
     /// Forwards the bytes that have arrived, in both directions.
     /// - Returns: `false` once one of the sides has ended.
-    func carry() -> Bool { carry(from: 0, to: 1) && carry(from: 1, to: 0) }
+    func forward() -> Bool { forward(from: 0, to: 1) && forward(from: 1, to: 0) }
 
-    private func carry(from: Int, to: Int) -> Bool {
+    private func forward(from: Int, to: Int) -> Bool {
       var buffer = [UInt8](repeating: 0, count: 65_536)
       let count = recv(ends[from], &buffer, buffer.count, Int32(MSG_DONTWAIT))
       guard count > 0 || (count < 0 && errno == EAGAIN) else { return false }
-      if count > 0 { waiting[from] += buffer.prefix(count) }
-      guard !waiting[from].isEmpty else { return true }
+      if count > 0 { buffered[from] += buffer.prefix(count) }
+      guard !buffered[from].isEmpty else { return true }
       let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
-      let sent = send(ends[to], waiting[from], waiting[from].count, flags)
+      let sent = send(ends[to], buffered[from], buffered[from].count, flags)
       guard sent >= 0 || errno == EAGAIN else { return false }
-      if sent > 0 { waiting[from].removeFirst(sent) }
+      if sent > 0 { buffered[from].removeFirst(sent) }
       return true
     }
   }
@@ -36,7 +36,7 @@ final class StallingRelay: Sendable {
     let listener: Int32
     private let target: sockaddr_in
     private let loop: PollLoop
-    private var lines: [Line] = []
+    private var lines: [RelayedConnection] = []
     var isStalled = false
 
     init(to port: UInt16, on loop: PollLoop) {
@@ -60,19 +60,19 @@ final class StallingRelay: Sendable {
 
     func run() {
       if !isStalled {
-        takeCallers()
-        lines.removeAll { !$0.carry() }
+        acceptClients()
+        lines.removeAll { !$0.forward() }
       }
       loop.schedule(after: .milliseconds(1), for: self) { $0.run() }
     }
 
-    private func takeCallers() {
+    private func acceptClients() {
       while true {
-        let caller = accept(listener, nil, nil)
-        guard caller >= 0 else { return }
-        _ = fcntl(caller, F_SETFD, FD_CLOEXEC)
+        let clientSocket = accept(listener, nil, nil)
+        guard clientSocket >= 0 else { return }
+        _ = fcntl(clientSocket, F_SETFD, FD_CLOEXEC)
         let server = StallingRelay.socket(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-        let line = Line(caller, server)
+        let line = RelayedConnection(clientSocket, server)
         if StallingRelay.with(target, { connect(server, $0, $1) }) == 0 { lines.append(line) }
       }
     }

@@ -10,7 +10,7 @@ struct JSONRecordTests {
     states: [CaseDescription(name: "open", fields: [.init(name: "_0", type: "Array<Int>")])],
     events: [], alphabet: ["go"], outputs: [],
     outPorts: [PortDescription(name: "out", eventType: "E", events: [], sent: nil)], inPorts: [],
-    problem: "no \"door\" at /dev/door: \\ \n")
+    error: "no \"door\" at /dev/door: \\ \n")
 
   private static let hello = NodeHello(
     node: "door", pid: 7, incarnation: .max, description: description, phase: .configured,

@@ -30,5 +30,5 @@ package final class SlowClients: Sendable {
   deinit { task.cancel() }
 
   /// Whether the clients have sent all their bytes.
-  package var areSpent: Bool { progress.isOver.withLock { $0 } }
+  package var haveSentAll: Bool { progress.isOver.withLock { $0 } }
 }

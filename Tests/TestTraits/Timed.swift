@@ -18,11 +18,11 @@ public struct Timed: SuiteTrait, TestTrait, TestScoping {
       return try await function()
     }
     let start = ContinuousClock.now
-    defer { note(test, start.duration(to: .now), at: path) }
+    defer { record(test, start.duration(to: .now), at: path) }
     try await function()
   }
 
-  private func note(_ test: Test, _ time: Duration, at path: UnsafePointer<CChar>) {
+  private func record(_ test: Test, _ time: Duration, at path: UnsafePointer<CChar>) {
     // Opened for appending, so that lines of concurrent tests do not mix.
     guard let file = fopen(path, "a") else { return }
     let name = test.displayName ?? test.name

@@ -1,7 +1,7 @@
 /// Yields to other tasks until the condition is true or the test is cancelled. Without the check for
 /// cancellation, the loop of a cancelled test would never end.
 package func yieldUntil(
-  _ isSo: @autoclosure () -> Bool, isolation: isolated (any Actor)? = #isolation
+  _ condition: @autoclosure () -> Bool, isolation: isolated (any Actor)? = #isolation
 ) async {
-  while !isSo(), !Task.isCancelled { await Task.yield() }
+  while !condition(), !Task.isCancelled { await Task.yield() }
 }

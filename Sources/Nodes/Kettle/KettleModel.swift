@@ -51,13 +51,13 @@ package actor KettleModel: KettleModelProtocol {
     subject.send(.heating)
     boiling = Task { [weak self, parameters] in
       do { try await parameters.boil() } catch { return }
-      await self?.hasBoiled()
+      await self?.finishBoiling()
     }
   }
 
   /// Checks for cancellation, because the kettle may have been switched off before this call got
   /// its turn.
-  private func hasBoiled() { if !Task.isCancelled { take(.boiled) } }
+  private func finishBoiling() { if !Task.isCancelled { take(.boiled) } }
 }
 
 extension KettleModel: HostableModel {

@@ -259,7 +259,9 @@ package struct ViewFeed: Sendable {
     do {
       let delivery = try await client.deliver(event, to: node)
       // If a node of a composite takes the event on its own, the answer has the state of that node.
-      if delivery.recipient == node, case .node(.accepted(let version, let state)) = delivery.outcome {
+      if delivery.recipient == node,
+        case .node(.accepted(let version, let state)) = delivery.outcome
+      {
         return .accepted(version: version, state: state)
       }
       if delivery.isAccepted { return .committed }

@@ -69,8 +69,8 @@ package struct MetricText: Sendable {
 
   private mutating func write(_ sample: MetricSample, of family: MetricFamily) {
     switch sample.value {
-    case .count(let count): line(family.figure, sample.labels, "\(count)")
-    case .number(let number): line(family.figure, sample.labels, Self.text(of: number))
+    case .count(let count): line(family.sampleName, sample.labels, "\(count)")
+    case .number(let number): line(family.sampleName, sample.labels, Self.text(of: number))
     case .durations(let durations): write(durations, sample.labels, family.name)
     }
   }
@@ -91,8 +91,8 @@ package struct MetricText: Sendable {
 
   private mutating func line(_ name: String, _ labels: [MetricLabel], _ value: String) {
     add(name)
-    for (place, label) in labels.enumerated() {
-      add(place == 0 ? "{" : ",")
+    for (index, label) in labels.enumerated() {
+      add(index == 0 ? "{" : ",")
       add("\(label.name)=\"\(Self.escaped(label.value, quotes: true))\"")
     }
     add(labels.isEmpty ? " " : "} ")
@@ -128,7 +128,7 @@ package struct MetricText: Sendable {
 
 extension MetricFamily {
   /// The name of its samples.
-  fileprivate var figure: String {
+  fileprivate var sampleName: String {
     switch kind {
     case .counter: name + "_total"
     case .info: name + "_info"

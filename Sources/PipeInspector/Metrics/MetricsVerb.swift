@@ -33,11 +33,12 @@ struct MetricsVerb: InspectorVerb {
     let certificate = try InspectorCommand.certificate(arguments)
     let listener = try Self.listen(arguments)
     let scheme = certificate == nil ? "http" : "https"
-    let place = listener.port == 0 ? listener.place : "\(scheme)://\(listener.place)/metrics"
+    let endpoint =
+      listener.port == 0 ? listener.endpoint : "\(scheme)://\(listener.endpoint)/metrics"
     let server = try WebServer(
       listener, limits: MetricsService.limits, certificate: certificate
     ) { await service.answer($0) }
-    InspectorCommand.say("metrics of topology '\(name)': \(place)")
+    InspectorCommand.printLine("metrics of topology '\(name)': \(endpoint)")
     InspectorCommand.serve(server, until: signals)
   }
 
@@ -54,9 +55,9 @@ struct MetricsVerb: InspectorVerb {
 
 /// Serves metrics to Prometheus and other clients that read its text.
 package struct MetricsService: Sendable {
-  private let source: any InspectionSource
+  private let source: any SnapshotSource
 
-  package init(_ source: any InspectionSource) { self.source = source }
+  package init(_ source: any SnapshotSource) { self.source = source }
 
   /// The limits for clients. Up to sixteen clients receive answers of some megabytes at a time.
   package static var limits: WebServer.Limits {

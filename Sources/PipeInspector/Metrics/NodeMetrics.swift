@@ -60,13 +60,14 @@ struct NodeMetrics {
     "Time from the request of a synchronized event to the reply.")
   /// The processes whose counters have been added. Composites that share a process share its
   /// counters.
-  private var told: Set<String> = []
+  private var countedProcesses: Set<String> = []
 
   init(topology: MetricLabel) { self.topology = topology }
 
   var families: [MetricFamily] {
     [
-      info, up, state, restarts, started, events, deadLetters, deadLettersLost, effects, doubts, blocked,
+      info, up, state, restarts, started, events, deadLetters, deadLettersLost, effects, doubts,
+      blocked,
       unconnected, gaps, invalidFrames, steps, records, recording, messages, outcomes, durations,
     ]
   }
@@ -82,7 +83,7 @@ struct NodeMetrics {
       ])
     up.add(.flag(node.isRunning), labels)
     doubts.add(.count(UInt64(node.doubts.count)), labels)
-    let isFirst = told.insert(node.inboxName).inserted
+    let isFirst = countedProcesses.insert(node.inboxName).inserted
     if isFirst {
       restarts.add(.count(node.restarts), labels)
       if let time = node.startedAt { started.add(.number(Double(time) / 1e9), labels) }
@@ -94,8 +95,8 @@ struct NodeMetrics {
   }
 
   private mutating func add(_ status: NodeStatus, _ labels: [MetricLabel]) {
-    let taken = status.events - min(status.events, status.refused)
-    events.add(.count(taken), labels + [.init("outcome", "taken")])
+    let accepted = status.events - min(status.events, status.refused)
+    events.add(.count(accepted), labels + [.init("outcome", "accepted")])
     events.add(.count(status.refused), labels + [.init("outcome", "refused")])
     deadLetters.add(.count(status.deadLetters), labels)
     deadLettersLost.add(.count(status.deadLettersLost ?? 0), labels)
@@ -136,15 +137,15 @@ struct NodeMetrics {
 extension NodeMetrics {
   /// The maximum number of states with a sample each. For a machine with more, only the current
   /// state has one.
-  package static let statesTold = 50
+  package static let stateSampleLimit = 50
   /// The maximum length of a state's name. States with longer names have no samples. Unit: bytes.
   package static let nameByteCount = 100
 
   private mutating func add(_ current: JSONValue?, of states: [String], _ labels: [MetricLabel]) {
     let name = current?.caseName
-    for one in states where one.utf8.count <= Self.nameByteCount {
-      guard states.count <= Self.statesTold || one == name else { continue }
-      state.add(.flag(one == name), labels + [.init("state", one)])
+    for stateName in states where stateName.utf8.count <= Self.nameByteCount {
+      guard states.count <= Self.stateSampleLimit || stateName == name else { continue }
+      state.add(.flag(stateName == name), labels + [.init("state", stateName)])
     }
   }
 }

@@ -59,9 +59,11 @@ struct ProcessMetrics {
 
   mutating func add(_ directory: TopologyDirectory) {
     // An embedded coordinator comes after its carrier node, whatever the order in the file.
-    var told: Set<Int32> = []
+    var countedPIDs: Set<Int32> = []
     for node in directory.nodes.filter({ $0.within == nil }) + directory.nodes {
-      guard let pid = node.pid, let used = usage[pid], told.insert(pid).inserted else { continue }
+      guard let pid = node.pid, let used = usage[pid], countedPIDs.insert(pid).inserted else {
+        continue
+      }
       let labels = [topology, MetricLabel("node", node.name)]
       cpu.add(.number(used.cpu / .seconds(1)), labels)
       memory.add(.count(UInt64(max(0, used.memoryByteCount))), labels)

@@ -21,7 +21,7 @@ package struct WebGuard: Hashable, Sendable {
     guard let host = request.headers["host"], hosts.contains(host) else {
       return WebResponse(421, "unknown host name; allow this name with --host")
     }
-    if let origin = request.headers["origin"], !hosts.isOwn(origin: origin, of: host) {
+    if let origin = request.headers["origin"], !hosts.allows(origin: origin, of: host) {
       return WebResponse(403, "cross-origin request rejected")
     }
     if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
@@ -33,16 +33,16 @@ package struct WebGuard: Hashable, Sendable {
     guard request.path.hasPrefix("/api/") else {
       return ["GET", "HEAD"].contains(request.method) ? nil : Self.wrongMethod
     }
-    guard isTold(request.headers["authorization"]) else {
+    guard isAuthorized(request.headers["authorization"]) else {
       var response = WebResponse(
         401, "missing or invalid token: open the address that 'inspector web' has printed")
       response.headers["WWW-Authenticate"] = "Bearer"
       return response
     }
-    return refusalOfUse(request)
+    return methodRefusal(request)
   }
 
-  private func refusalOfUse(_ request: WebRequest) -> WebResponse? {
+  private func methodRefusal(_ request: WebRequest) -> WebResponse? {
     switch request.method {
     case "GET": return nil
     case "POST":
@@ -59,10 +59,10 @@ package struct WebGuard: Hashable, Sendable {
   private static let wrongMethod = WebResponse(405, "method not allowed")
 
   /// Compares the token in constant time.
-  private func isTold(_ authorization: String?) -> Bool {
-    let (told, wanted) = (Array((authorization ?? "").utf8), Array("Bearer \(token)".utf8))
-    guard told.count == wanted.count else { return false }
-    return zip(told, wanted).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  private func isAuthorized(_ authorization: String?) -> Bool {
+    let (received, expected) = (Array((authorization ?? "").utf8), Array("Bearer \(token)".utf8))
+    guard received.count == expected.count else { return false }
+    return zip(received, expected).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
   }
 
   /// The headers of every response.
@@ -88,7 +88,7 @@ package struct WebGuard: Hashable, Sendable {
 /// The names under which clients may reach a server.
 package struct WebHosts: Hashable, Sendable {
   /// The server's own names with its port, as in a `Host` header.
-  private let exact: Set<String>
+  private let namesWithPort: Set<String>
   /// The names of proxies and forwarded ports, with any port.
   private let names: Set<String>
   /// The scheme of the page under the server's own names.
@@ -102,15 +102,15 @@ package struct WebHosts: Hashable, Sendable {
   package init(own: [String], port: UInt16?, others: [String] = [], isEncrypted: Bool = false) {
     let own = own.map { $0.lowercased() }
     var names = Set(others.map { $0.lowercased() })
-    var exact: Set<String> = []
+    var namesWithPort: Set<String> = []
     if let port {
-      exact = Set(own.map { "\($0):\(port)" })
+      namesWithPort = Set(own.map { "\($0):\(port)" })
       // Clients leave out the default port of the scheme.
-      if port == (isEncrypted ? 443 : 80) { exact.formUnion(own) }
+      if port == (isEncrypted ? 443 : 80) { namesWithPort.formUnion(own) }
     } else {
       names.formUnion(own)
     }
-    self.exact = exact
+    self.namesWithPort = namesWithPort
     self.names = names
     scheme = isEncrypted ? "https" : "http"
   }
@@ -119,14 +119,14 @@ package struct WebHosts: Hashable, Sendable {
   /// server points to it (DNS rebinding).
   func contains(_ host: String) -> Bool {
     let host = host.lowercased()
-    return exact.contains(host) || Self.name(of: host).map(names.contains) ?? false
+    return namesWithPort.contains(host) || Self.name(of: host).map(names.contains) ?? false
   }
 
   /// Whether a request's `Origin` is this server's own page, under the host name of the request.
-  func isOwn(origin: String, of host: String) -> Bool {
+  func allows(origin: String, of host: String) -> Bool {
     let host = host.lowercased()
     // A proxy may add TLS.
-    let schemes = exact.contains(host) ? [scheme] : ["http", "https"]
+    let schemes = namesWithPort.contains(host) ? [scheme] : ["http", "https"]
     return schemes.contains { scheme in
       // A browser leaves out the default port of the scheme, but a proxy may have written it into
       // the host.

@@ -2,22 +2,22 @@ import PipeMachines
 
 /// Serves a page to a browser: its files, and its API requests.
 package struct WebService: Sendable {
-  private let source: any InspectorSource
-  private let guardian: WebGuard
+  private let source: any PageDataSource
+  private let accessControl: WebGuard
 
   /// The maximum size of the events in one response. Unit: bytes.
   private static let deltaByteCount = 512 << 10
   /// How long a request waits for news before it gets an empty answer.
-  private static let patience: Duration = .seconds(10)
+  private static let changesTimeout: Duration = .seconds(10)
 
-  package init(_ source: any InspectorSource, guardian: WebGuard) {
+  package init(_ source: any PageDataSource, accessControl: WebGuard) {
     self.source = source
-    self.guardian = guardian
+    self.accessControl = accessControl
   }
 
   package func answer(_ request: WebRequest) async -> WebResponse {
     var response: WebResponse
-    if let refusal = guardian.refusal(of: request) {
+    if let refusal = accessControl.refusal(of: request) {
       response = refusal
     } else if let file = WebFiles.all[request.path] {
       response = WebResponse(200, headers: ["Content-Type": file.type], body: file.bytes)
@@ -32,7 +32,7 @@ package struct WebService: Sendable {
 
   private func answer(api request: WebRequest) async -> WebResponse {
     switch WebRoute(request) {
-    case .about: return Self.json(["readOnly": .bool(guardian.isReadOnly)])
+    case .about: return Self.json(["readOnly": .bool(accessControl.isReadOnly)])
     case .changes: return await changes(request)
     case .machine: return await answer { .machine(node: try Self.node(of: request)) }
     case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
@@ -40,63 +40,65 @@ package struct WebService: Sendable {
     case .deadLetters: return await answer { .deadLetters(node: try Self.node(of: request)) }
     case .send: return await answer { try Self.event(of: request) }
     case .deadLetter: return await answer { try Self.deadLetter(of: request) }
-    case nil: return Self.problem(404, "no such API request")
+    case nil: return Self.errorResponse(404, "no such API request")
     }
   }
 
   private func changes(_ request: WebRequest) async -> WebResponse {
     guard let cursor = UInt64(request.query["after"] ?? "0") else {
-      return Self.problem(400, "'after' must be the 'cursor' of the previous answer")
+      return Self.errorResponse(400, "'after' must be the 'cursor' of the previous answer")
     }
-    let news = await source.recorder.news(
-      after: cursor, within: Self.patience, limit: Self.deltaByteCount)
-    return WebResponse(200, headers: Self.jsonHeaders, body: news.json)
+    let nextDelta = await source.recorder.nextDelta(
+      after: cursor, within: Self.changesTimeout, limit: Self.deltaByteCount)
+    return WebResponse(200, headers: Self.jsonHeaders, body: nextDelta.json)
   }
 
   private func answer(_ read: () throws -> InspectionRequest) async -> WebResponse {
-    let question: InspectionRequest
-    do { question = try read() } catch { return Self.problem(400, "\(error)") }
+    let inspectionRequest: InspectionRequest
+    do { inspectionRequest = try read() } catch { return Self.errorResponse(400, "\(error)") }
     do {
-      return Self.json(try await source.answer(question))
+      return Self.json(try await source.answer(inspectionRequest))
     } catch {
-      return Self.problem(409, (error as? InspectionRequestError)?.reason ?? "\(error)")
+      return Self.errorResponse(409, (error as? InspectionRequestError)?.reason ?? "\(error)")
     }
   }
 
   // MARK: Reading
 
-  private struct Malformed: Error, CustomStringConvertible {
+  private struct MalformedRequest: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
   }
 
-  private static func node(of request: WebRequest) throws(Malformed) -> String {
+  private static func node(of request: WebRequest) throws(MalformedRequest) -> String {
     guard let node = request.query["node"], !node.isEmpty else {
-      throw Malformed("'node' is missing")
+      throw MalformedRequest("'node' is missing")
     }
     return node
   }
 
   private static func body(
     of request: WebRequest
-  ) throws(Malformed) -> (node: String, json: JSONValue) {
+  ) throws(MalformedRequest) -> (node: String, json: JSONValue) {
     guard let body = try? JSONValue(parsing: request.body), let node = body["node"]?.string else {
-      throw Malformed("the body must be a JSON object with 'node'")
+      throw MalformedRequest("the body must be a JSON object with 'node'")
     }
     return (node, body)
   }
 
-  private static func event(of request: WebRequest) throws(Malformed) -> InspectionRequest {
+  private static func event(of request: WebRequest) throws(MalformedRequest) -> InspectionRequest {
     let (node, body) = try body(of: request)
-    guard let event = body["event"] else { throw Malformed("'event' is missing") }
+    guard let event = body["event"] else { throw MalformedRequest("'event' is missing") }
     return .send(node: node, event: event)
   }
 
-  private static func deadLetter(of request: WebRequest) throws(Malformed) -> InspectionRequest {
+  private static func deadLetter(of request: WebRequest) throws(MalformedRequest)
+    -> InspectionRequest
+  {
     let (node, body) = try body(of: request)
     guard let id = body["id"]?.integer.flatMap({ UInt64(exactly: $0) }),
       case .bool(let drops)? = body["drops"]
-    else { throw Malformed("'id' or 'drops' is missing") }
+    else { throw MalformedRequest("'id' or 'drops' is missing") }
     return .deadLetter(node: node, id: id, drops: drops)
   }
 
@@ -108,7 +110,7 @@ package struct WebService: Sendable {
     WebResponse(status, headers: jsonHeaders, body: value.bytes)
   }
 
-  private static func problem(_ status: Int, _ reason: String) -> WebResponse {
+  private static func errorResponse(_ status: Int, _ reason: String) -> WebResponse {
     json(["error": .string(reason)], status)
   }
 }

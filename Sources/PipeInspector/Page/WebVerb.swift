@@ -31,58 +31,60 @@ struct WebVerb: InspectorVerb {
     ])
 
   func run(_ arguments: ParsedArguments) throws -> Never {
-    let place = try WebAddress(arguments)
+    let endpoint = try WebAddress(arguments)
     let (target, name) = try InspectorCommand.topology(arguments)
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
-    let listener = try place.listen()
+    let listener = try endpoint.listen()
     let token = WebGuard.makeToken()
-    let guardian = WebGuard(
-      hosts: place.hosts(port: listener.port), token: token,
+    let accessControl = WebGuard(
+      hosts: endpoint.hosts(port: listener.port), token: token,
       isReadOnly: arguments.flag("read-only"))
-    let address = place.address(of: listener)
+    let address = endpoint.address(of: listener)
     let recording = LiveRecording(target, name: name)
-    let service = WebService(recording, guardian: guardian)
-    let server = try WebServer(listener, certificate: place.certificate) {
+    let service = WebService(recording, accessControl: accessControl)
+    let server = try WebServer(listener, certificate: endpoint.certificate) {
       await service.answer($0)
     }
     recording.start()
-    InspectorCommand.say("topology '\(name)': \(address)#token=\(token)")
+    InspectorCommand.printLine("topology '\(name)': \(address)#token=\(token)")
     InspectorCommand.serve(server, until: signals)
   }
 }
 
 /// The address of a page and its audience, from the command-line options, checked as a whole.
 struct WebAddress {
-  private enum Place {
+  private enum Endpoint {
     case address(SocketAddress, text: String, port: UInt16)
     case socket(String)
   }
 
-  private let place: Place
+  private let endpoint: Endpoint
   let certificate: WebCertificate?
   /// Further host names of the page.
   private let names: [String]
 
   init(_ arguments: ParsedArguments) throws {
     names = arguments.values("host")
-    for name in names where !Self.isHost(name) { throw WebAddressError.noHost(name) }
+    for name in names where !Self.isHost(name) { throw WebAddressError.invalidHost(name) }
     if let path = arguments.value("socket") {
       try InspectorCommand.expectNoPort(arguments)
-      place = .socket(path)
+      endpoint = .socket(path)
       certificate = nil
       return
     }
     let text = arguments.value("address") ?? "127.0.0.1"
     let port = try InspectorCommand.port(arguments, default: 0)
-    guard let address = SocketAddress(text, port) else { throw WebListenerError.noAddress(text) }
+    guard let address = SocketAddress(text, port) else {
+      throw WebListenerError.invalidAddress(text)
+    }
     certificate = try InspectorCommand.certificate(arguments)
     guard address.isLoopback || certificate != nil else { throw WebAddressError.notEncrypted(text) }
-    if address.isAny, names.isEmpty { throw WebAddressError.noName(text) }
-    place = .address(address, text: text, port: port)
+    if address.isAny, names.isEmpty { throw WebAddressError.missingHostName(text) }
+    endpoint = .address(address, text: text, port: port)
   }
 
   func listen() throws(WebListenerError) -> WebListener {
-    switch place {
+    switch endpoint {
     case .address(_, let text, let port): try WebListener(address: text, port: port)
     case .socket(let path): try WebListener(socket: path)
     }
@@ -90,10 +92,10 @@ struct WebAddress {
 
   /// Returns the names under which a browser reaches the page, if it listens at this port.
   func hosts(port: UInt16) -> WebHosts {
-    switch place {
+    switch endpoint {
     case .address(let address, _, _):
       WebHosts(own: own(address), port: port, others: names, isEncrypted: certificate != nil)
-    case .socket: WebHosts(own: Self.here, port: nil, others: names)
+    case .socket: WebHosts(own: Self.localNames, port: nil, others: names)
     }
   }
 
@@ -101,18 +103,18 @@ struct WebAddress {
   /// socket in the file system.
   func address(of listener: borrowing WebListener) -> String {
     let scheme = certificate == nil ? "http" : "https"
-    switch place {
+    switch endpoint {
     case .address(let address, _, _):
       return "\(scheme)://\(own(address)[0]):\(listener.port)/"
     case .socket:
-      if let name = names.first { return "\(listener.place), through a proxy: https://\(name)/" }
+      if let name = names.first { return "\(listener.endpoint), through a proxy: https://\(name)/" }
       return
-        "\(listener.place), through 'ssh -L 8080:\(listener.place) HOST': "
-        + "http://\(Self.here[0]):8080/"
+        "\(listener.endpoint), through 'ssh -L 8080:\(listener.endpoint) HOST': "
+        + "http://\(Self.localNames[0]):8080/"
     }
   }
 
-  private static let here = ["127.0.0.1", "localhost"]
+  private static let localNames = ["127.0.0.1", "localhost"]
 
   private func own(_ address: SocketAddress) -> [String] {
     // With TLS, a name comes first, because a certificate contains names rather than IP addresses.
@@ -141,9 +143,9 @@ enum WebAddressError: Error, Hashable {
   case notEncrypted(String)
   case missing(String, beside: String)
   /// The server listens at every address, and has no name.
-  case noName(String)
-  case noHost(String)
-  case besideSocket(String)
+  case missingHostName(String)
+  case invalidHost(String)
+  case conflictsWithSocket(String)
 }
 
 extension WebAddressError: CustomStringConvertible {
@@ -154,13 +156,13 @@ extension WebAddressError: CustomStringConvertible {
         + "use 'ssh -L 8080:127.0.0.1:8080 HOST' with --port 8080, or use TLS with "
         + "--tls-certificate FILE and --tls-key FILE"
     case .missing(let option, let other): "--\(other) requires --\(option) FILE"
-    case .noName(let address):
+    case .missingHostName(let address):
       "\(address) stands for every address of this host; name the host with --host NAME, as "
         + "in the certificate"
-    case .noHost(let text):
+    case .invalidHost(let text):
       "'\(text)' is not a valid value for --host; give a name without scheme and port, such "
         + "as page.example or [2001:db8::1]"
-    case .besideSocket(let option):
+    case .conflictsWithSocket(let option):
       "--socket and --\(option) cannot be used together; with a socket, a proxy or ssh "
         + "provides the port and TLS"
     }

@@ -9,16 +9,16 @@ import PipeSupport
 /// nothing.
 package struct InspectionHistory: Sendable {
   /// A value that is current until it is replaced.
-  private struct Standing {
+  private struct CurrentValue {
     var number: UInt64
     var json: [UInt8]
   }
 
-  private var happened: InspectionRing
+  private var events: InspectionRing
   /// Log lines have their own capacity, so that a node that writes much displaces no steps.
-  private var written: InspectionRing
+  private var logLines: InspectionRing
   /// The current values, by name.
-  private var standing: [String: Standing] = [:]
+  private var currentValues: [String: CurrentValue] = [:]
   /// The number of the latest addition.
   package private(set) var last: UInt64
   /// The number before the first addition.
@@ -32,9 +32,9 @@ package struct InspectionHistory: Sendable {
   ///   - logRoom: The capacity for log lines. Unit: bytes.
   ///   - origin: The number before the first addition. It lets clients of another inspector's
   ///     history notice the change.
-  package init(room: Int = 64 << 20, logRoom: Int = 8 << 20, origin: UInt64 = 0) {
-    happened = InspectionRing(room: room)
-    written = InspectionRing(room: logRoom)
+  package init(capacity: Int = 64 << 20, logCapacity: Int = 8 << 20, origin: UInt64 = 0) {
+    events = InspectionRing(capacity: capacity)
+    logLines = InspectionRing(capacity: logCapacity)
     self.origin = origin
     last = origin
   }
@@ -45,38 +45,38 @@ package struct InspectionHistory: Sendable {
   package mutating func append(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
     last += 1
-    happened.append(json, number: last)
+    events.append(json, number: last)
     return true
   }
 
   /// Adds a log line, as JSON.
   /// - Returns: `false` if it exceeds the maximum size of an entry.
   @discardableResult
-  package mutating func write(_ json: [UInt8]) -> Bool {
+  package mutating func appendLog(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
     last += 1
-    written.append(json, number: last)
+    logLines.append(json, number: last)
     return true
   }
 
   /// Sets a current value, as JSON. An equal value changes nothing.
   package mutating func set(_ name: String, _ json: [UInt8]) {
-    guard standing[name]?.json != json else { return }
+    guard currentValues[name]?.json != json else { return }
     last += 1
-    standing[name] = Standing(number: last, json: json)
+    currentValues[name] = CurrentValue(number: last, json: json)
   }
 
   /// Removes all current values except those with these names.
   package mutating func keep(only names: Set<String>) {
-    standing = standing.filter { names.contains($0.key) }
+    currentValues = currentValues.filter { names.contains($0.key) }
   }
 
   /// The number of events in memory.
-  package var count: Int { happened.count }
+  package var count: Int { events.count }
   /// The number of log lines in memory.
-  package var logCount: Int { written.count }
+  package var logCount: Int { logLines.count }
   /// The number of events that were dropped for lack of capacity.
-  package var forgotten: UInt64 { happened.forgotten }
+  package var droppedCount: UInt64 { events.droppedCount }
 
   /// Returns the additions that a client has not seen: the values that have changed, and the latest
   /// events and log lines that fit into the limit.
@@ -86,11 +86,11 @@ package struct InspectionHistory: Sendable {
   package func delta(after cursor: UInt64, limit: Int) -> InspectionDelta {
     let isKnown = cursor >= origin && cursor <= last && cursor != 0
     let seen = isKnown ? cursor : origin
-    var delta = InspectionDelta(cursor: last, isWhole: !isKnown)
-    delta.standing = standing.values.filter { $0.number > seen }
+    var delta = InspectionDelta(cursor: last, replacesAll: !isKnown)
+    delta.currentValues = currentValues.values.filter { $0.number > seen }
       .sorted { $0.number < $1.number }.map(\.json)
-    (delta.happened, delta.skipped) = happened.latest(after: seen, limit: limit)
-    (delta.written, delta.unwritten) = written.latest(after: seen, limit: limit)
+    (delta.events, delta.skipped) = events.latest(after: seen, limit: limit)
+    (delta.logLines, delta.skippedLogLines) = logLines.latest(after: seen, limit: limit)
     return delta
   }
 }
@@ -106,15 +106,15 @@ struct InspectionRing: Sendable {
   /// The index of the first entry that is not dropped.
   private var first = 0
   private var byteCount = 0
-  private let room: Int
+  private let capacity: Int
   /// The number of entries that were dropped for lack of capacity.
-  private(set) var forgotten: UInt64 = 0
+  private(set) var droppedCount: UInt64 = 0
 
   /// The memory that an entry takes in addition to its JSON. Unit: bytes.
   private static let overhead = 64
 
   /// - Parameter room: The capacity for all entries. Unit: bytes.
-  init(room: Int) { self.room = room }
+  init(capacity: Int) { self.capacity = capacity }
 
   /// The number of entries.
   var count: Int { entries.count - first }
@@ -123,11 +123,11 @@ struct InspectionRing: Sendable {
   mutating func append(_ json: [UInt8], number: UInt64) {
     entries.append(Entry(number: number, json: json))
     byteCount += json.count + Self.overhead
-    while byteCount > room, first < entries.count {
+    while byteCount > capacity, first < entries.count {
       byteCount -= entries[first].json.count + Self.overhead
       entries[first].json = []
       first += 1
-      forgotten += 1
+      droppedCount += 1
     }
     // Only now and then, so that each entry is moved about once on average.
     if first > 1_024, first > entries.count / 2 {
@@ -140,18 +140,18 @@ struct InspectionRing: Sendable {
   /// entries above it.
   /// - Parameter limit: Unit: bytes.
   func latest(after seen: UInt64, limit: Int) -> (parts: [[UInt8]], skipped: UInt64) {
-    var room = limit
-    var place = entries.count
-    while place > first, entries[place - 1].number > seen {
-      room -= entries[place - 1].json.count
-      if room < 0 { break }
-      place -= 1
+    var capacity = limit
+    var index = entries.count
+    while index > first, entries[index - 1].number > seen {
+      capacity -= entries[index - 1].json.count
+      if capacity < 0 { break }
+      index -= 1
     }
     // Counts the earlier unseen entries. Numbers are not consecutive, because other additions have
     // numbers, too.
-    var earlier = place
+    var earlier = index
     while earlier > first, entries[earlier - 1].number > seen { earlier -= 1 }
-    return (entries[place...].map(\.json), UInt64(place - earlier))
+    return (entries[index...].map(\.json), UInt64(index - earlier))
   }
 }
 
@@ -163,40 +163,40 @@ package struct InspectionDelta: Hashable, Sendable {
   /// Unit: nanoseconds since 1970.
   package var time: Int64 = 0
   /// Whether the client must discard its data, which came from another history.
-  package var isWhole: Bool
+  package var replacesAll: Bool
   /// The changed current values, in order of change.
-  package var standing: [[UInt8]] = []
+  package var currentValues: [[UInt8]] = []
   /// The events, in order.
-  package var happened: [[UInt8]] = []
+  package var events: [[UInt8]] = []
   /// The number of earlier events that are left out.
   package var skipped: UInt64 = 0
   /// The log lines, in order.
-  package var written: [[UInt8]] = []
+  package var logLines: [[UInt8]] = []
   /// The number of earlier log lines that are left out.
-  package var unwritten: UInt64 = 0
+  package var skippedLogLines: UInt64 = 0
 
-  init(cursor: UInt64, isWhole: Bool) {
+  init(cursor: UInt64, replacesAll: Bool) {
     self.cursor = cursor
-    self.isWhole = isWhole
+    self.replacesAll = replacesAll
   }
 
   /// The JSON form for sending.
   package var json: [UInt8] {
     var json = Array(
       """
-      {"cursor":"\(cursor)","time":\(time),"whole":\(isWhole),"skipped":\(skipped),"unwritten":\(unwritten)
+      {"cursor":"\(cursor)","time":\(time),"whole":\(replacesAll),"skipped":\(skipped),"unwritten":\(skippedLogLines)
       """.utf8)
-    Self.append("standing", standing, to: &json)
-    Self.append("happened", happened, to: &json)
-    Self.append("written", written, to: &json)
+    Self.append("standing", currentValues, to: &json)
+    Self.append("happened", events, to: &json)
+    Self.append("written", logLines, to: &json)
     json.append(UInt8(ascii: "}"))
     return json
   }
 
   private static func append(_ name: StaticString, _ parts: [[UInt8]], to json: inout [UInt8]) {
     json += ",\"\(name)\":[".utf8
-    for (place, part) in parts.enumerated() {
-      if place > 0 { json.append(UInt8(ascii: ",")) }
+    for (index, part) in parts.enumerated() {
+      if index > 0 { json.append(UInt8(ascii: ",")) }
       json += part
     }
     json.append(UInt8(ascii: "]"))
@@ -208,14 +208,14 @@ package final class InspectionRecorder: Sendable {
   private let history: Locked<InspectionHistory>
 
   /// The pause between two checks for news, which limits how often a client receives an answer.
-  private static let pace: Duration = .milliseconds(100)
+  private static let checkInterval: Duration = .milliseconds(100)
 
   /// - Parameter room: The capacity for events. Unit: bytes.
-  package init(room: Int = 64 << 20) {
+  package init(capacity: Int = 64 << 20) {
     // A random origin distinguishes this history's numbers from the numbers of another history. The numbers
     // stay below 2^53, so that JavaScript reads them exactly.
     let origin = UInt64.random(in: 1...(1 << 40)) << 12
-    history = Locked(InspectionHistory(room: room, origin: origin))
+    history = Locked(InspectionHistory(capacity: capacity, origin: origin))
   }
 
   /// Adds an event.
@@ -226,9 +226,9 @@ package final class InspectionRecorder: Sendable {
   package func append(_ record: JSONValue) { append(record.bytes) }
 
   /// Adds log lines.
-  package func write(_ records: [JSONValue]) {
+  package func appendLog(_ records: [JSONValue]) {
     let lines = records.map(\.bytes)
-    history.withLock { for line in lines { $0.write(line) } }
+    history.withLock { for line in lines { $0.appendLog(line) } }
   }
 
   /// Sets a current value.
@@ -245,13 +245,13 @@ package final class InspectionRecorder: Sendable {
   ///   - cursor: The last number that the client has seen.
   ///   - patience: The longest time to wait.
   ///   - limit: The limit for events. Unit: bytes.
-  package func news(
-    after cursor: UInt64, within patience: Duration, limit: Int
+  package func nextDelta(
+    after cursor: UInt64, within timeout: Duration, limit: Int
   ) async -> InspectionDelta {
-    let deadline = ContinuousClock.now + patience
+    let deadline = ContinuousClock.now + timeout
     repeat {
       // Waits before the first check, too, so that news is delivered in batches.
-      try? await Task.sleep(for: Self.pace)
+      try? await Task.sleep(for: Self.checkInterval)
       if history.withLock({ $0.last != cursor }) { break }
     } while ContinuousClock.now < deadline && !Task.isCancelled
     var delta = history.withLock { $0.delta(after: cursor, limit: limit) }

@@ -6,11 +6,11 @@ import PipeWire
 extension TopologyDirectory {
   /// The nodes and pipes with their status, without counters.
   /// - Parameter composites: The composites with the names of their nodes.
-  package func inspected(_ composites: [(name: String, nodes: [String])]) -> JSONValue {
+  package func inspectionRecord(_ composites: [(name: String, nodes: [String])]) -> JSONValue {
     [
       "is": "topology", "topology": .string(topology), "file": .string(file),
       "phase": .string(phase), "running": .bool(isRunning),
-      "nodes": .array(nodes.map(\.inspected)),
+      "nodes": .array(nodes.map(\.inspectionRecord)),
       "composites": .array(
         composites.map { ["name": .string($0.name), "nodes": .texts($0.nodes)] }),
       "pipes": .array(
@@ -25,7 +25,7 @@ extension TopologyDirectory {
 }
 
 extension NodeInformation {
-  fileprivate var inspected: JSONValue {
+  fileprivate var inspectionRecord: JSONValue {
     [
       "name": .string(name), "kind": .string(kind.rawValue), "hosts": .optional(hosts),
       "within": .optional(within), "phase": .string(phase), "running": .bool(isRunning),
@@ -42,11 +42,11 @@ extension StateChange {
   package static let stateByteCount = 4 << 10
 
   /// The node's state and counters.
-  package var inspected: JSONValue {
+  package var inspectionRecord: JSONValue {
     var record: [String: JSONValue] = [
       "is": "state", "node": .string(node), "incarnation": .count(incarnation),
       "version": .count(version), "time": .integer(time), "cause": .string(cause),
-      "case": .optional(state.caseName), "doubts": .array(doubts.map(\.inspected)),
+      "case": .optional(state.caseName), "doubts": .array(doubts.map(\.inspectionRecord)),
     ]
     let byteCount = state.bytes.count
     if byteCount <= Self.stateByteCount {
@@ -54,13 +54,13 @@ extension StateChange {
     } else {
       record["large"] = .integer(Int64(byteCount))
     }
-    record["counts"] = summary?.status?.inspected ?? .null
+    record["counts"] = summary?.status?.inspectionRecord ?? .null
     return .object(record)
   }
 }
 
 extension InDoubtTransaction {
-  fileprivate var inspected: JSONValue {
+  fileprivate var inspectionRecord: JSONValue {
     [
       "participant": .string(participant), "composite": .string(composite), "event": .string(event),
       "transaction": .string("\(transaction)"),
@@ -69,17 +69,17 @@ extension InDoubtTransaction {
 }
 
 extension NodeStatus {
-  fileprivate var inspected: JSONValue {
+  fileprivate var inspectionRecord: JSONValue {
     [
       "events": .count(events), "refused": .count(refused), "deadLetters": .count(deadLetters),
       "effects": .integer(Int64(effects)), "gaps": .count(gaps), "blocked": .texts(blocked),
-      "outs": .array(outs.map(\.inspected)), "ins": .array(ins.map(\.inspected)),
+      "outs": .array(outs.map(\.inspectionRecord)), "ins": .array(ins.map(\.inspectionRecord)),
     ]
   }
 }
 
 extension NodeStatus.Pipe {
-  fileprivate var inspected: JSONValue {
+  fileprivate var inspectionRecord: JSONValue {
     [
       "name": .string(name), "events": .count(events), "applied": .count(applied),
       "waiting": .integer(Int64(waiting)), "capacity": .integer(Int64(capacity)),

@@ -5,7 +5,7 @@ import PipeWire
 
 /// Records a topology by name, whether it runs already or will run later, for as long as this
 /// object lives.
-package final class LiveRecording: InspectorSource {
+package final class LiveRecording: PageDataSource {
   /// The topology's name.
   package let name: String
   let target: TopologyTarget
@@ -13,7 +13,7 @@ package final class LiveRecording: InspectorSource {
   /// The client; `nil` while the topology does not run.
   let client = Locked<TopologyClient?>(nil)
   private let tasks = Locked<[Task<Void, Never>]>([])
-  private let hasPast = Locked(false)
+  private let hasAddedPast = Locked(false)
 
   /// The pause between two reads of the nodes' status.
   private static let pause: Duration = .milliseconds(500)
@@ -21,10 +21,10 @@ package final class LiveRecording: InspectorSource {
   private static let logPause: Duration = .milliseconds(250)
 
   /// - Parameter target: A topology on this host must have a name.
-  package init(_ target: TopologyTarget, name: String, room: Int = 64 << 20) {
+  package init(_ target: TopologyTarget, name: String, capacity: Int = 64 << 20) {
     self.target = target
     self.name = name
-    recorder = InspectionRecorder(room: room)
+    recorder = InspectionRecorder(capacity: capacity)
   }
 
   deinit { tasks.withLock { for task in $0 { task.cancel() } } }
@@ -40,7 +40,7 @@ package final class LiveRecording: InspectorSource {
           self?.client.withLock { $0 = client }
           try await self?.record(client)
         } catch {
-          self?.lost(because: "\(error)")
+          self?.recordLoss(because: "\(error)")
         }
         try? await Task.sleep(for: Self.pause)
       }
@@ -56,7 +56,7 @@ package final class LiveRecording: InspectorSource {
       guard let directory = try? RuntimeDirectories(topology: name).logs else { return }
       var logs = RecordedLogs(TopologyLogs(directory: directory, follows: true))
       while !Task.isCancelled, let recorder = self?.recorder {
-        if let lines = try? await logs.next() { recorder.write(lines) }
+        if let lines = try? await logs.next() { recorder.appendLog(lines) }
         try? await Task.sleep(for: Self.logPause)
       }
     }
@@ -74,7 +74,7 @@ package final class LiveRecording: InspectorSource {
     }
   }
 
-  private func lost(because reason: String) {
+  private func recordLoss(because reason: String) {
     client.withLock { $0 = nil }
     recorder.keep(only: ["topology"])
     recorder.set(
@@ -87,9 +87,9 @@ package final class LiveRecording: InspectorSource {
 
   /// Adds the recorded past once, before the first live steps.
   private func addPast(of nodes: [NodeInformation]) {
-    let isFirst = hasPast.withLock { hasPast in
-      defer { hasPast = true }
-      return !hasPast
+    let isFirst = hasAddedPast.withLock { hasAddedPast in
+      defer { hasAddedPast = true }
+      return !hasAddedPast
     }
     guard isFirst else { return }
     // Journals of another host cannot be read here.
@@ -109,38 +109,42 @@ package final class LiveRecording: InspectorSource {
     let recorder = recorder
     recorder.keep(only: ["topology"])
     addPast(of: nodes)
-    let (busy, tellsBusy) = AsyncStream.makeStream(
+    let (overloadedTopics, overloadedContinuation) = AsyncStream.makeStream(
       of: UInt32.self, bufferingPolicy: .bufferingNewest(nodes.count))
     let following = try await client.followSteps(of: nodes, ending: {}) { frame in
-      if frame.tellsOfSkipped { tellsBusy.yield(frame.topic) }
+      if frame.reportsSkipped { overloadedContinuation.yield(frame.topic) }
       guard !recorder.append(frame.json), let node = names[frame.topic] else { return }
-      recorder.append(frame.skeleton(of: node))
+      recorder.append(frame.placeholder(of: node))
     }
     defer { following.stop() }
     let feeds = Dictionary(
       nodes.map { (FeedTopic.number(of: $0.name), $0.feedName) },
       uniquingKeysWith: { one, _ in one })
-    let resting = Task {
-      var rests: [String: ContinuousClock.Instant] = [:]
-      for await topic in busy {
+    let pausing = Task {
+      var pausedUntil: [String: ContinuousClock.Instant] = [:]
+      for await topic in overloadedTopics {
         // Frames that were in flight when following paused are ignored.
-        guard let feed = feeds[topic], rests[feed].map({ $0 <= .now }) ?? true else { continue }
-        rests[feed] = .now + Self.rest + .milliseconds(100)
+        guard let feed = feeds[topic], pausedUntil[feed].map({ $0 <= .now }) ?? true else {
+          continue
+        }
+        pausedUntil[feed] = .now + Self.rest + .milliseconds(100)
         Self.rest(feed, of: following)
       }
     }
-    defer { resting.cancel() }
+    defer { pausing.cancel() }
     let states = try await client.states(
       of: nodes.map(\.name), .latest, tellingInDoubt: true)
-    let telling = Task {
-      for await change in states { recorder.set("node \(change.node)", change.inspected) }
+    let stateTask = Task {
+      for await change in states { recorder.set("node \(change.node)", change.inspectionRecord) }
     }
-    defer { telling.cancel() }
-    var lives = NodeLives()
+    defer { stateTask.cancel() }
+    var lifecycleTracker = LifecycleTracker()
     var current = directory
     while current.nodes.map(\.feedName) == directory.nodes.map(\.feedName), !Task.isCancelled {
-      for event in lives.changes(in: current, now: WallClock.nanoseconds) { recorder.append(event) }
-      recorder.set("topology", current.inspected(composites))
+      for event in lifecycleTracker.changes(in: current, now: WallClock.nanoseconds) {
+        recorder.append(event)
+      }
+      recorder.set("topology", current.inspectionRecord(composites))
       try await Task.sleep(for: Self.pause)
       current = try await client.directory(fresh: false)
     }
@@ -149,13 +153,13 @@ package final class LiveRecording: InspectorSource {
 
 extension FeedFrame {
   /// Whether the frame reports skipped steps instead of a step. Such a frame is short.
-  fileprivate var tellsOfSkipped: Bool {
+  fileprivate var reportsSkipped: Bool {
     json.count < 512 && String(decoding: json, as: UTF8.self).contains("\"skipped\":")
       && (try? JSONValue(parsing: json))?["skipped"] != nil
   }
 
   /// Returns a record that replaces a step, or a refused event, that is too large.
-  fileprivate func skeleton(of node: String) -> JSONValue {
+  fileprivate func placeholder(of node: String) -> JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(node), "incarnation": .count(incarnation), "version": .count(version),
       "time": .integer(WallClock.nanoseconds), "large": .integer(Int64(json.count)),
@@ -167,55 +171,59 @@ extension FeedFrame {
 
 extension LiveRecording {
   /// The longest time for a node to report the outcome of an event.
-  private static let patience: Duration = .seconds(5)
+  private static let outcomeTimeout: Duration = .seconds(5)
 
-  package func answer(_ question: InspectionRequest) async throws -> JSONValue {
-    if let client = client.withLock({ $0 }) { return try await tell(question, client) }
+  package func answer(_ request: InspectionRequest) async throws -> JSONValue {
+    if let client = client.withLock({ $0 }) {
+      return try await answerWrappingErrors(request, client)
+    }
     // The topology may have started since the last attempt.
     guard let client = try? TopologyClient.attach(to: target) else {
       throw InspectionRequestError("topology '\(name)' is not running")
     }
     defer { client.close() }
-    return try await tell(question, client)
+    return try await answerWrappingErrors(request, client)
   }
 
-  private func tell(_ question: InspectionRequest, _ client: TopologyClient) async throws
+  private func answerWrappingErrors(_ request: InspectionRequest, _ client: TopologyClient)
+    async throws
     -> JSONValue
   {
     do {
-      return try await answer(question, client)
+      return try await answer(request, client)
     } catch {
       throw InspectionRequestError("\(error)")
     }
   }
 
-  private func answer(_ question: InspectionRequest, _ client: TopologyClient) async throws
+  private func answer(_ request: InspectionRequest, _ client: TopologyClient) async throws
     -> JSONValue
   {
-    switch question {
+    switch request {
     case .machine(let node): return try JSONValue(encoding: await client.describe(node))
-    case .enabled(let node): return try await client.enabledEvents(of: node).inspected
+    case .enabled(let node): return try await client.enabledEvents(of: node).inspectionRecord
     case .state(let node): return try await state(of: node, client)
     case .deadLetters(let node):
       return .array(
         try await client.deadLetters(of: node).suffix(100).map { try JSONValue(encoding: $0) })
     case .send(let node, let event):
-      switch try await client.deliver(event, to: node, timeout: Self.patience).outcome {
-      case .node(let outcome): return outcome.inspected
+      switch try await client.deliver(event, to: node, timeout: Self.outcomeTimeout).outcome {
+      case .node(let outcome): return outcome.inspectionRecord
       case .composite(let reply): return TransactionReply.atomic(reply).json
       }
     case .deadLetter(let node, let id, drops: true):
-      try await client.drop(deadLetter: id, of: node, timeout: Self.patience)
+      try await client.drop(deadLetter: id, of: node, timeout: Self.outcomeTimeout)
       return ["outcome": "dropped"]
     case .deadLetter(let node, let id, drops: false):
-      return try await client.resend(deadLetter: id, of: node, timeout: Self.patience).inspected
+      return try await client.resend(deadLetter: id, of: node, timeout: Self.outcomeTimeout)
+        .inspectionRecord
     }
   }
 }
 
 extension LiveRecording {
   /// The longest time for a node to send its state.
-  private static let statePatience: Duration = .seconds(2)
+  private static let stateTimeout: Duration = .seconds(2)
 
   /// Returns the complete state. The states in records are cut.
   private func state(of node: String, _ client: TopologyClient) async throws -> JSONValue {
@@ -223,7 +231,7 @@ extension LiveRecording {
     let found = await withTaskGroup(of: StateChange?.self) { group in
       group.addTask { await states.first { _ in true } }
       group.addTask {
-        try? await Task.sleep(for: Self.statePatience)
+        try? await Task.sleep(for: Self.stateTimeout)
         return nil
       }
       defer { group.cancelAll() }
@@ -238,7 +246,7 @@ extension LiveRecording {
 }
 
 extension RequestOutcome {
-  fileprivate var inspected: JSONValue {
+  fileprivate var inspectionRecord: JSONValue {
     switch self {
     case .accepted(let version, let state):
       ["outcome": "accepted", "version": .count(version), "state": state]
@@ -254,7 +262,7 @@ extension RequestOutcome {
 
 extension EnabledEvents {
   /// The events with their fields and verdicts.
-  fileprivate var inspected: JSONValue {
+  fileprivate var inspectionRecord: JSONValue {
     [
       "name": .string(name), "kind": .string(kind.rawValue),
       "version": version.map { .count($0) } ?? .null,
@@ -292,8 +300,8 @@ extension LiveRecording {
         var (logs, former) =
           following ?? (RecordedLogs(TopologyLogs(client)), ObjectIdentifier(client))
         // A new connection continues at the position of the last one, so no line is repeated.
-        if former != ObjectIdentifier(client) { logs.go(on: client) }
-        if let lines = try? await logs.next() { recording.recorder.write(lines) }
+        if former != ObjectIdentifier(client) { logs.continueReading(on: client) }
+        if let lines = try? await logs.next() { recording.recorder.appendLog(lines) }
         following = (logs, ObjectIdentifier(client))
       }
       try? await Task.sleep(for: remotePause)
@@ -302,8 +310,8 @@ extension LiveRecording {
 }
 
 /// Reports when nodes start, end and restart.
-struct NodeLives {
-  private struct Life: Equatable {
+struct LifecycleTracker {
+  private struct LifecycleStatus: Equatable {
     var incarnation: UInt64
     var phase: String
     var isRunning: Bool
@@ -326,21 +334,21 @@ struct NodeLives {
     }
   }
 
-  private var known: [String: Life] = [:]
+  private var lastStatuses: [String: LifecycleStatus] = [:]
 
   /// Returns the changes since the last call, each with the previous status, which is useful for
   /// looking back. A node seen for the first time has no change.
   mutating func changes(in directory: TopologyDirectory, now: Int64) -> [JSONValue] {
     directory.nodes.compactMap { node in
-      let life = Life(node)
-      guard let former = known.updateValue(life, forKey: node.name),
-        former.incarnation != life.incarnation || former.phase != life.phase
+      let status = LifecycleStatus(node)
+      guard let former = lastStatuses.updateValue(status, forKey: node.name),
+        former.incarnation != status.incarnation || former.phase != status.phase
       else { return nil }
-      var record = life.record
+      var record = status.record
       record["is"] = "life"
       record["node"] = .string(node.name)
       record["time"] = .integer(now)
-      record["again"] = .bool(former.incarnation != life.incarnation)
+      record["again"] = .bool(former.incarnation != status.incarnation)
       record["former"] = .object(former.record)
       return .object(record)
     }
@@ -348,12 +356,12 @@ struct NodeLives {
 }
 
 /// The source of an inspector's page: a running topology or a recording.
-package protocol InspectorSource: Sendable {
+package protocol PageDataSource: Sendable {
   /// The events and the current values.
   var recorder: InspectionRecorder { get }
   /// Answers a request about the present.
   /// - Throws: ``InspectionRequestError``.
-  func answer(_ question: InspectionRequest) async throws -> JSONValue
+  func answer(_ request: InspectionRequest) async throws -> JSONValue
 }
 
 /// A request of the page.

@@ -6,7 +6,7 @@ import PipeWire
 
 /// A topology by name, whether it runs already or will run later. It is attached to again after
 /// each restart.
-package actor LiveTopology: InspectionSource {
+package actor LiveTopology: SnapshotSource {
   /// The topology's name.
   package nonisolated let name: String
   private let target: TopologyTarget
@@ -14,7 +14,7 @@ package actor LiveTopology: InspectionSource {
   /// The names of the states, by machine.
   private var states: [String: [String]] = [:]
   /// The snapshot in progress, which is shared by all requests that arrive before it is complete.
-  private var round: Task<TopologySnapshot, Never>?
+  private var pendingSnapshot: Task<TopologySnapshot, Never>?
 
   /// - Parameter target: A topology on this host must have a name.
   package init(_ target: TopologyTarget, name: String) {
@@ -25,16 +25,16 @@ package actor LiveTopology: InspectionSource {
   deinit { client?.close() }
 
   package func snapshot() async -> TopologySnapshot {
-    if let round { return await round.value }
-    let round = Task { await ask() }
-    self.round = round
-    defer { self.round = nil }
-    return await round.value
+    if let pendingSnapshot { return await pendingSnapshot.value }
+    let pendingSnapshot = Task { await readSnapshot() }
+    self.pendingSnapshot = pendingSnapshot
+    defer { self.pendingSnapshot = nil }
+    return await pendingSnapshot.value
   }
 
-  private func ask() async -> TopologySnapshot {
+  private func readSnapshot() async -> TopologySnapshot {
     do {
-      let client = try attached()
+      let client = try attachedClient()
       let directory = try await client.directory()
       await describe(directory, client)
       var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
@@ -51,15 +51,15 @@ package actor LiveTopology: InspectionSource {
       client = nil
       states = [:]
       return TopologySnapshot(
-        topology: name, directory: .failure(TopologySnapshot.Absence("\(error)")))
+        topology: name, directory: .failure(TopologySnapshot.UnavailableError("\(error)")))
     }
   }
 
-  private func attached() throws -> TopologyClient {
+  private func attachedClient() throws -> TopologyClient {
     if let client { return client }
-    let attached = try TopologyClient.attach(to: target)
-    client = attached
-    return attached
+    let attachedClient = try TopologyClient.attach(to: target)
+    client = attachedClient
+    return attachedClient
   }
 
   /// Asks for the states of each machine once, through one node that runs it.
@@ -76,7 +76,7 @@ package actor LiveTopology: InspectionSource {
 }
 
 /// The source of an inspector's data: a running topology or a recording.
-package protocol InspectionSource: Sendable {
+package protocol SnapshotSource: Sendable {
   /// Returns the topology's data at this moment.
   func snapshot() async -> TopologySnapshot
 }
@@ -86,19 +86,19 @@ package struct TopologySnapshot: Hashable, Sendable {
   /// The topology's name.
   package var topology: String
   /// The nodes and pipes, or the reason why there are none.
-  package var directory: Result<TopologyDirectory, Absence>
+  package var directory: Result<TopologyDirectory, UnavailableError>
   /// The names of the states, by machine, if the states are cases.
   package var states: [String: [String]] = [:]
   /// The resource usage of the processes, by id.
   package var usage: [Int32: ProcessUsage] = [:]
 
-  package init(topology: String, directory: Result<TopologyDirectory, Absence>) {
+  package init(topology: String, directory: Result<TopologyDirectory, UnavailableError>) {
     self.topology = topology
     self.directory = directory
   }
 
   /// The reason why a topology has no data.
-  package struct Absence: Error, Hashable, Sendable {
+  package struct UnavailableError: Error, Hashable, Sendable {
     /// A text for the person, with what to do.
     package var reason: String
 

@@ -16,27 +16,27 @@ package struct RecordedLogs {
   /// The maximum length of a line. Longer lines are cut. Unit: bytes.
   package static let lineByteCount = 4 << 10
   /// The number of earlier lines to read for each node at the start.
-  static let firstLines = 100
+  static let initialLineCount = 100
   /// The maximum number of earlier lines for all nodes together.
-  private static let firstLimit = 5_000
+  private static let initialLineLimit = 5_000
 
   package init(_ logs: TopologyLogs) { self.logs = logs }
 
   /// Continues at the same position through another client of the topology.
-  mutating func go(on client: TopologyClient) { logs = logs.continued(on: client) }
+  mutating func continueReading(on client: TopologyClient) { logs = logs.continued(on: client) }
 
   /// Returns the lines since the last read, in order of time; at the first read, the last lines of
   /// each node.
   package mutating func next() async throws -> [JSONValue] {
     var new: [LogEntry] = []
     while true {
-      let (entries, hasMore) = try await logs.next(lines: Self.firstLines)
+      let (entries, hasMore) = try await logs.next(lines: Self.initialLineCount)
       new += entries
-      if !hasMore || new.count > Self.firstLimit { break }
+      if !hasMore || new.count > Self.initialLineLimit { break }
     }
-    let most = isFirst ? Self.firstLimit : Self.limit
+    let lineLimit = isFirst ? Self.initialLineLimit : Self.limit
     isFirst = false
-    let skipped = max(0, new.count - most)
+    let skipped = max(0, new.count - lineLimit)
     let lines = new.dropFirst(skipped).map(Self.record)
     guard skipped > 0 else { return lines }
     return [
@@ -71,13 +71,13 @@ package enum RecordedPast {
   /// The maximum number of records to read from one journal.
   package static let limit = 200
   /// The longest time for all journals together, because the page waits for them.
-  private static let patience: Duration = .seconds(2)
+  private static let timeLimit: Duration = .seconds(2)
 
   /// Returns steps in order of time, without their events: a journal record covers `steps` steps of
   /// one burst. Journals that cannot be read are skipped, because the node itself reports the
   /// reason.
   package static func steps(of nodes: [NodeInformation]) -> [JSONValue] {
-    let deadline = ContinuousClock.now + patience
+    let deadline = ContinuousClock.now + timeLimit
     var found: [(time: Int64, step: JSONValue)] = []
     for node in nodes where ContinuousClock.now < deadline {
       guard node.kind == .machine, let path = node.journal,

@@ -16,7 +16,7 @@ package struct ConnectionTable<Identity: Hashable> {
     /// The answer is being sent, as fast as the client reads.
     case sending
     /// The connection was shut down, and is not closed yet.
-    case parting
+    case shuttingDown
   }
 
   private struct Entry {
@@ -45,14 +45,14 @@ package struct ConnectionTable<Identity: Hashable> {
   package mutating func opened(
     _ identity: Identity, socket: Int32, at now: ContinuousClock.Instant
   ) -> Int32? {
-    let isFull = entries.values.count { $0.phase != .parting } >= limit
-    let leaving = isFull ? longest(in: .receiving) ?? longest(in: .sending) : nil
+    let isFull = entries.values.count { $0.phase != .shuttingDown } >= limit
+    let evicted = isFull ? longestLasting(in: .receiving) ?? longestLasting(in: .sending) : nil
     entries[identity] = Entry(socket: socket, phase: .receiving, since: now)
-    return leaving.flatMap { part(from: $0) }
+    return evicted.flatMap { shutDown(from: $0) }
   }
 
   /// Notes that the complete request has arrived.
-  package mutating func asked(_ identity: Identity, at now: ContinuousClock.Instant) {
+  package mutating func requestReceived(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.waiting, identity, now)
   }
 
@@ -71,22 +71,22 @@ package struct ConnectionTable<Identity: Hashable> {
   /// Returns the sockets to shut down because their requests are overdue.
   package mutating func overdue(at now: ContinuousClock.Instant) -> [Int32] {
     entries.filter { $0.value.phase == .receiving && now - $0.value.since >= requestTime }
-      .keys.compactMap { part(from: $0) }
+      .keys.compactMap { shutDown(from: $0) }
   }
 
-  private mutating func part(from identity: Identity) -> Int32? {
-    entries[identity]?.phase = .parting
+  private mutating func shutDown(from identity: Identity) -> Int32? {
+    entries[identity]?.phase = .shuttingDown
     return entries[identity]?.socket
   }
 
   private mutating func enter(
     _ phase: Phase, _ identity: Identity, _ now: ContinuousClock.Instant
   ) {
-    guard let entry = entries[identity], entry.phase != .parting else { return }
+    guard let entry = entries[identity], entry.phase != .shuttingDown else { return }
     entries[identity] = Entry(socket: entry.socket, phase: phase, since: now)
   }
 
-  private func longest(in phase: Phase) -> Identity? {
+  private func longestLasting(in phase: Phase) -> Identity? {
     entries.filter { $0.value.phase == phase }.min { $0.value.since < $1.value.since }?.key
   }
 }
@@ -108,7 +108,9 @@ final class WebConnections: Sendable {
   /// Adds a new connection, and shuts one down if there are too many.
   func open(_ connection: OpaquePointer) {
     let socket = pr_socket(connection)
-    partFrom { table in table.opened(connection, socket: socket, at: .now).map { [$0] } ?? [] }
+    shutDownConnections { table in
+      table.opened(connection, socket: socket, at: .now).map { [$0] } ?? []
+    }
   }
 
   func change(_ body: (inout ConnectionTable<OpaquePointer>) -> Void) {
@@ -119,12 +121,12 @@ final class WebConnections: Sendable {
   func watch() -> Task<Void, Never> {
     Task {
       while (try? await Task.sleep(for: .milliseconds(500))) != nil {
-        partFrom { $0.overdue(at: .now) }
+        shutDownConnections { $0.overdue(at: .now) }
       }
     }
   }
 
-  private func partFrom(_ body: (inout ConnectionTable<OpaquePointer>) -> [Int32]) {
+  private func shutDownConnections(_ body: (inout ConnectionTable<OpaquePointer>) -> [Int32]) {
     table.withLock { table in
       // The library announces a close before it closes the socket, and that callback waits for this
       // lock. So the descriptor cannot have been reused yet.

@@ -27,7 +27,7 @@ package struct SocketAddress {
   }
 
   var family: Int32 { Int32(storage.ss_family) }
-  private var isOfVersion6: Bool { family == AF_INET6 }
+  private var isIPv6: Bool { family == AF_INET6 }
 
   /// The port, which is at the same offset in both kinds.
   var port: UInt16 {
@@ -37,13 +37,13 @@ package struct SocketAddress {
   /// The bytes of the address alone.
   private var bytes: [UInt8] {
     withUnsafeBytes(of: storage) { storage in
-      isOfVersion6 ? Array(storage[8..<24]) : Array(storage[4..<8])
+      isIPv6 ? Array(storage[8..<24]) : Array(storage[4..<8])
     }
   }
 
   /// Whether only this machine reaches it.
   package var isLoopback: Bool {
-    isOfVersion6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : bytes[0] == 127
+    isIPv6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : bytes[0] == 127
   }
 
   /// Whether the address is the wildcard address.
@@ -56,7 +56,7 @@ package struct SocketAddress {
       inet_ntop(family, $0.baseAddress, &text, socklen_t(text.count))
     }
     let name = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
-    return isOfVersion6 ? "[\(name)]" : name
+    return isIPv6 ? "[\(name)]" : name
   }
 
   mutating func withPointer<Result>(

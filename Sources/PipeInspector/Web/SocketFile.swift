@@ -15,25 +15,25 @@ struct SocketFile: Sendable {
     let folder = FileSystem.directory(of: path)
     var status = stat()
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-      throw .noFolder(folder)
+      throw .noSuchDirectory(folder)
     }
     // The owner of the folder could replace the socket with another one, and receive the token.
     guard [0, geteuid()].contains(status.st_uid) else {
-      throw .folderOfOther(folder, owner: status.st_uid)
+      throw .directoryOwnedByOtherUser(folder, owner: status.st_uid)
     }
     guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 || status.st_mode & S_ISVTX != 0 else {
-      throw .folderOfMany(folder)
+      throw .directoryWritableByOthers(folder)
     }
     // The socket's file gets the mode of the descriptor at its creation.
     fchmod(descriptor, 0o600)
     // Another process that looks for stale sockets must not find one that does not listen yet.
     let lock = Self.lock(folder)
     defer { if lock >= 0 { close(lock) } }
-    try Self.removeForsaken(path, &address)
+    try Self.removeStaleSocket(path, &address)
     guard Self.call(bind, descriptor, &address) == 0 else {
       switch errno {
       case EADDRINUSE: throw .pathInUse(path)
-      case EACCES, EPERM, EROFS: throw .folderNotAllowed(folder)
+      case EACCES, EPERM, EROFS: throw .directoryNotWritable(folder)
       default: throw .failed(SystemError("bind", on: path, code: errno))
       }
     }
@@ -81,12 +81,12 @@ struct SocketFile: Sendable {
   }
 
   /// Removes a stale socket, at which no process listens any more.
-  private static func removeForsaken(
+  private static func removeStaleSocket(
     _ path: String, _ address: inout sockaddr_un
   ) throws(WebListenerError) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
-    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .noSocket(path) }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path) }
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     let probe = socket(AF_UNIX, kind, 0)
     guard probe >= 0 else { throw .failed(SystemError("socket", on: path, code: errno)) }

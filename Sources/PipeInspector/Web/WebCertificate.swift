@@ -18,7 +18,7 @@ package struct WebCertificate: Sendable {
     let (secret, mode) = try Self.read(key)
     guard !secret.contains("ENCRYPTED") else { throw .encrypted(key) }
     guard secret.contains("PRIVATE KEY-----") else { throw .noKey(key) }
-    guard mode & 0o077 == 0 else { throw .notSecret(key, mode: mode & 0o777) }
+    guard mode & 0o077 == 0 else { throw .keyReadableByOthers(key, mode: mode & 0o777) }
     self.certificate = Array(text.utf8CString)
     self.key = Array(secret.utf8CString)
   }
@@ -35,7 +35,7 @@ package struct WebCertificate: Sendable {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      throw .noFile(path)
+      throw .notARegularFile(path)
     }
     guard let bytes = try? FileSystem.read(descriptor, limit: limit) else {
       throw .unreadable(SystemError("read", on: path, code: EIO))
@@ -47,14 +47,14 @@ package struct WebCertificate: Sendable {
 /// The errors of a certificate or its key.
 package enum WebCertificateError: Error, Hashable {
   case unreadable(SystemError)
-  case noFile(String)
+  case notARegularFile(String)
   case noCertificate(String)
   case noKey(String)
   /// The key has a password, and there is no person to ask for it.
   case encrypted(String)
-  case notSecret(String, mode: mode_t)
+  case keyReadableByOthers(String, mode: mode_t)
   /// The certificate and the key do not match, or one of them is damaged.
-  case refused(certificate: String, key: String)
+  case mismatchedKey(certificate: String, key: String)
   /// The system's library does not support TLS.
   case notSupported
 }
@@ -63,7 +63,7 @@ extension WebCertificateError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .unreadable(let error): "cannot read the TLS certificate or key: \(error)"
-    case .noFile(let path): "'\(path)' is not a file; give a file in PEM format"
+    case .notARegularFile(let path): "'\(path)' is not a file; give a file in PEM format"
     case .noCertificate(let path):
       "no certificate in '\(path)'; the file must be in PEM format, with a line -----BEGIN "
         + "CERTIFICATE-----"
@@ -73,10 +73,10 @@ extension WebCertificateError: CustomStringConvertible {
     case .encrypted(let path):
       "the key in '\(path)' has a password, which is not supported; 'openssl pkey -in "
         + "\(path)' writes the key without a password"
-    case .notSecret(let path, let mode):
+    case .keyReadableByOthers(let path, let mode):
       "other users may read the key in '\(path)', whose mode is \(String(mode, radix: 8)); "
         + "run 'chmod 600 \(path)', and make sure that no other user has a copy"
-    case .refused(let certificate, let key):
+    case .mismatchedKey(let certificate, let key):
       "the certificate in '\(certificate)' and the key in '\(key)' do not match, or one is "
         + "damaged; 'openssl x509 -noout -pubkey -in \(certificate)' and 'openssl pkey -pubout "
         + "-in \(key)' must print the same"

@@ -4,7 +4,7 @@ import PipeSupport
 
 /// The requests of a server that are not answered yet.
 final class WebExchanges: Sendable {
-  private struct Waiting {
+  private struct PendingExchanges {
     var exchanges: Set<WebExchange> = []
     var isStopped = false
   }
@@ -13,7 +13,7 @@ final class WebExchanges: Sendable {
   /// The maximum size of a request's body. Unit: bytes.
   let bodyByteCount: Int
   /// The exchanges that wait for their answers.
-  private let waiting = Locked(Waiting())
+  private let waiting = Locked(PendingExchanges())
   let connections: WebConnections
 
   init(_ limits: WebServer.Limits, _ handler: @escaping WebServer.Handler) {
@@ -22,16 +22,16 @@ final class WebExchanges: Sendable {
     connections = WebConnections(limits)
   }
 
-  private static let stopping = WebResponse(503, "the server is stopping")
+  private static let stoppingResponse = WebResponse(503, "the server is stopping")
 
   /// Suspends the connection, and lets a task answer the request.
-  func ask(_ request: WebRequest, for exchange: WebExchange) {
+  func handle(_ request: WebRequest, for exchange: WebExchange) {
     exchange.wait()
     let isStopped = waiting.withLock { waiting in
       waiting.exchanges.insert(exchange)
       return waiting.isStopped
     }
-    if isStopped { return answer(exchange, Self.stopping) }
+    if isStopped { return answer(exchange, Self.stoppingResponse) }
     Task { answer(exchange, await handler(request)) }
   }
 
@@ -46,7 +46,7 @@ final class WebExchanges: Sendable {
       waiting.isStopped = true
       return waiting.exchanges
     }
-    for exchange in exchanges { answer(exchange, Self.stopping) }
+    for exchange in exchanges { answer(exchange, Self.stoppingResponse) }
   }
 }
 
@@ -70,7 +70,7 @@ final class WebExchange: Sendable {
 
   var phase: Phase { state.withLock { $0 } }
 
-  func take(_ bytes: UnsafeRawBufferPointer, limit: Int) {
+  func receive(_ bytes: UnsafeRawBufferPointer, limit: Int) {
     state.withLock { phase in
       guard case .receiving(var body) = phase else { return }
       // Sets the phase first, so that the array is not shared and is appended to in place.
@@ -118,7 +118,7 @@ func connectionChanged(
   }
 }
 
-func takeRequest(
+func handleRequest(
   owner: UnsafeMutableRawPointer?, connection: OpaquePointer?, url: UnsafePointer<CChar>?,
   method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?, body: UnsafePointer<CChar>?,
   byteCount: UnsafeMutablePointer<Int>?, state: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
@@ -134,7 +134,7 @@ func takeRequest(
   }
   let exchange = Unmanaged<WebExchange>.fromOpaque(pointer).takeUnretainedValue()
   if byteCount.pointee > 0 {
-    exchange.take(
+    exchange.receive(
       UnsafeRawBufferPointer(start: body, count: byteCount.pointee), limit: exchanges.bodyByteCount)
     byteCount.pointee = 0
     return .YES
@@ -143,8 +143,8 @@ func takeRequest(
   case .receiving(let body):
     let request = WebRequest(
       method: String(cString: method), path: String(cString: url), of: connection, body: body)
-    exchanges.connections.change { $0.asked(connection, at: .now) }
-    exchanges.ask(request, for: exchange)
+    exchanges.connections.change { $0.requestReceived(connection, at: .now) }
+    exchanges.handle(request, for: exchange)
     return .YES
   case .tooLarge:
     exchanges.connections.change { $0.answered(connection, at: .now) }
@@ -169,14 +169,14 @@ func requestEnded(
 
 /// Passes a response to the library, which copies it.
 private func send(_ response: WebResponse, on connection: OpaquePointer) -> MHD_Result {
-  let made = response.body.withUnsafeBytes { body in
+  let nativeResponse = response.body.withUnsafeBytes { body in
     MHD_create_response_from_buffer(
       body.count, UnsafeMutableRawPointer(mutating: body.baseAddress), .RESPMEM_MUST_COPY)
   }
-  guard let made else { return .NO }
-  defer { MHD_destroy_response(made) }
-  for (name, value) in response.headers { MHD_add_response_header(made, name, value) }
-  return MHD_queue_response(connection, UInt32(response.status), made)
+  guard let nativeResponse else { return .NO }
+  defer { MHD_destroy_response(nativeResponse) }
+  for (name, value) in response.headers { MHD_add_response_header(nativeResponse, name, value) }
+  return MHD_queue_response(connection, UInt32(response.status), nativeResponse)
 }
 
 extension WebRequest {

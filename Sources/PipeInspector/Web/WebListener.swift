@@ -6,7 +6,7 @@ import PipeSystem
 package struct WebListener: ~Copyable {
   private let descriptor: Descriptor
   /// The address of the socket: `127.0.0.1:9464`, `[::1]:9464`, `/run/page.socket`.
-  package let place: String
+  package let endpoint: String
   /// The actual port; 0 for a socket in the file system.
   package let port: UInt16
   /// The file of the socket, if it is in the file system.
@@ -17,7 +17,7 @@ package struct WebListener: ~Copyable {
   ///   - address: A numeric address of IP version 4 or 6.
   ///   - port: 0 for any free port.
   package init(address: String, port: UInt16) throws(WebListenerError) {
-    guard var found = SocketAddress(address, port) else { throw .noAddress(address) }
+    guard var found = SocketAddress(address, port) else { throw .invalidAddress(address) }
     let descriptor = try Descriptor(found.family, on: address)
     // A restarted server can bind its port while old connections are in TIME_WAIT.
     var yes: Int32 = 1
@@ -31,7 +31,7 @@ package struct WebListener: ~Copyable {
     }
     found.readName(of: descriptor.number)
     self.port = found.port
-    place = found.host + ":\(found.port)"
+    endpoint = found.host + ":\(found.port)"
     file = nil
     self.descriptor = descriptor
   }
@@ -41,7 +41,7 @@ package struct WebListener: ~Copyable {
   package init(socket path: String) throws(WebListenerError) {
     let descriptor = try Descriptor(AF_UNIX, on: path)
     file = try SocketFile(path, of: descriptor.number, backlog: Self.backlog)
-    place = FileSystem.absolute(path)
+    endpoint = FileSystem.absolute(path)
     port = 0
     self.descriptor = descriptor
   }
@@ -57,9 +57,11 @@ package struct WebListener: ~Copyable {
     let number: Int32
 
     init(_ family: Int32, on subject: String) throws(WebListenerError) {
-      let made = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      guard made >= 0 else { throw .failed(SystemError("socket", on: subject, code: errno)) }
-      number = made
+      let newDescriptor = socket(family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      guard newDescriptor >= 0 else {
+        throw .failed(SystemError("socket", on: subject, code: errno))
+      }
+      number = newDescriptor
     }
 
     consuming func take() -> Int32 {
@@ -75,11 +77,11 @@ package struct WebListener: ~Copyable {
 /// The reasons why a web server cannot listen.
 package enum WebListenerError: Error, Hashable {
   /// The text is not an address.
-  case noAddress(String)
+  case invalidAddress(String)
   /// Another process listens there; `by` names it if it is known.
   case inUse(address: String, port: UInt16, by: ListeningProcess?)
   /// This machine does not have the address.
-  case elsewhere(String)
+  case addressNotLocal(String)
   /// The port is below 1024, and the process has no permission for it.
   case notAllowed(port: UInt16)
   /// The path is longer than the system accepts. Unit: bytes.
@@ -87,20 +89,20 @@ package enum WebListenerError: Error, Hashable {
   /// Another process listens at the path.
   case pathInUse(String)
   /// The existing file is not a socket.
-  case noSocket(String)
-  case noFolder(String)
+  case notASocket(String)
+  case noSuchDirectory(String)
   /// A group, or everybody, may remove files in the folder.
-  case folderOfMany(String)
+  case directoryWritableByOthers(String)
   /// Another user owns the folder, and may remove files in it.
-  case folderOfOther(String, owner: uid_t)
+  case directoryOwnedByOtherUser(String, owner: uid_t)
   /// The process may not create files in the folder.
-  case folderNotAllowed(String)
+  case directoryNotWritable(String)
   case failed(SystemError)
 
   static func of(_ code: Int32, _ call: String, _ address: String, _ port: UInt16) -> Self {
     switch code {
     case EADDRINUSE: .inUse(address: address, port: port, by: ListeningProcess(port: port))
-    case EADDRNOTAVAIL: .elsewhere(address)
+    case EADDRNOTAVAIL: .addressNotLocal(address)
     case EACCES: .notAllowed(port: port)
     default: .failed(SystemError(call, on: "\(address):\(port)", code: code))
     }
@@ -110,7 +112,7 @@ package enum WebListenerError: Error, Hashable {
 extension WebListenerError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .noAddress(let text):
+    case .invalidAddress(let text):
       "'\(text)' is not a numeric address such as 127.0.0.1 or ::1"
     case .inUse(let address, let port, let process):
       "port \(port) of \(address) is in use"
@@ -120,7 +122,7 @@ extension WebListenerError: CustomStringConvertible {
         }
           ?? "; choose another port with --port, or end the process that listens there, which "
           + "'ss -ltnp' shows root")
-    case .elsewhere(let address):
+    case .addressNotLocal(let address):
       "\(address) is not an address of this host; 'ip addr' shows the addresses"
     case .notAllowed(let port):
       "permission denied: only root can use port \(port); choose a port from 1024 on with --port"
@@ -130,17 +132,17 @@ extension WebListenerError: CustomStringConvertible {
     case .pathInUse(let path):
       "another process listens at '\(path)'; choose another path, or end the process, which "
         + "'ss -lxp' shows"
-    case .noSocket(let path):
+    case .notASocket(let path):
       "'\(path)' exists and is not a socket; choose another path, or remove the file"
-    case .noFolder(let folder):
+    case .noSuchDirectory(let folder):
       "no such directory '\(folder)' for the socket; create the directory with 'mkdir -p'"
-    case .folderOfMany(let folder):
+    case .directoryWritableByOthers(let folder):
       "other users may replace files in '\(folder)'; run 'chmod go-w' if the directory is "
         + "yours, or create a private directory with 'mkdir -m 700'"
-    case .folderOfOther(let folder, let owner):
+    case .directoryOwnedByOtherUser(let folder, let owner):
       "'\(folder)' belongs to user \(owner), who may replace files in it, and this process "
         + "runs as user \(geteuid()); create a private directory with 'mkdir -m 700'"
-    case .folderNotAllowed(let folder):
+    case .directoryNotWritable(let folder):
       "permission denied: cannot create a socket in '\(folder)'; choose a directory of your own"
     case .failed(let error): "cannot listen: \(error)"
     }
@@ -159,10 +161,10 @@ package struct ListeningProcess: Hashable, Sendable {
     guard !sockets.isEmpty else { return nil }
     for pid in FileSystem.entries(of: "/proc").compactMap(Int.init) {
       let folder = "/proc/\(pid)/fd"
-      let holds = FileSystem.entries(of: folder).contains {
+      let ownsSocket = FileSystem.entries(of: folder).contains {
         Self.target(of: "\(folder)/\($0)").map(sockets.contains) ?? false
       }
-      guard holds else { continue }
+      guard ownsSocket else { continue }
       self.pid = pid
       let text = FileSystem.text(of: "/proc/\(pid)/comm") ?? ""
       name = text.filter { !$0.isNewline }.printable
@@ -189,10 +191,10 @@ package struct ListeningProcess: Hashable, Sendable {
   }
 
   private static func target(of link: String) -> String? {
-    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { room in
-      guard let start = room.baseAddress else { return nil }
-      let count = readlink(link, start, room.count)
-      return count > 0 ? String(decoding: room[..<count], as: UTF8.self) : nil
+    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+      guard let start = buffer.baseAddress else { return nil }
+      let count = readlink(link, start, buffer.count)
+      return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
     }
   }
 }

@@ -51,16 +51,16 @@ package final class WebServer: Sendable {
   ) throws {
     exchanges = WebExchanges(limits, handler)
     file = listener.file
-    let place = listener.place
+    let endpoint = listener.endpoint
     let descriptor = listener.take()
     // The library may or may not close its descriptor when it fails to start. So it gets a
     // duplicate.
-    let given = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     defer { close(descriptor) }
     do {
-      guard given >= 0 else { throw SystemError("fcntl", on: place, code: errno) }
+      guard duplicate >= 0 else { throw SystemError("fcntl", on: endpoint, code: errno) }
       let started = Daemon(
-        pointer: try Self.start(given, place, limits, certificate, for: exchanges),
+        pointer: try Self.start(duplicate, endpoint, limits, certificate, for: exchanges),
         watch: exchanges.connections.watch())
       daemon.withLock { $0 = started }
     } catch {
@@ -71,7 +71,7 @@ package final class WebServer: Sendable {
   }
 
   private static func start(
-    _ descriptor: Int32, _ place: String, _ limits: Limits, _ certificate: WebCertificate?,
+    _ descriptor: Int32, _ endpoint: String, _ limits: Limits, _ certificate: WebCertificate?,
     for exchanges: WebExchanges
   ) throws -> OpaquePointer {
     if certificate != nil, MHD_is_feature_supported(.FEATURE_TLS) != .YES {
@@ -80,19 +80,19 @@ package final class WebServer: Sendable {
     // The exchanges outlive the library's thread, which is joined before they are released.
     let owner = Unmanaged.passUnretained(exchanges).toOpaque()
     // The library reads requests and writes response headers in the same buffer.
-    let room = limits.headByteCount + 2 << 10
+    let bufferSize = limits.headByteCount + 2 << 10
     let pointer = pr_start_web_server(
-      descriptor, takeRequest, requestEnded, connectionChanged, owner,
-      limits.connections + reserve, room, limits.idleSeconds, certificate?.certificate,
+      descriptor, handleRequest, requestEnded, connectionChanged, owner,
+      limits.connections + reserve, bufferSize, limits.idleSeconds, certificate?.certificate,
       certificate?.key)
     if let pointer { return pointer }
     let code = errno
     // The TLS library leaves meaningless values in errno.
     if let certificate, ![EMFILE, ENFILE, ENOMEM].contains(code) {
-      throw WebCertificateError.refused(
+      throw WebCertificateError.mismatchedKey(
         certificate: certificate.certificateFile, key: certificate.keyFile)
     }
-    throw SystemError("start of the web server", on: place, code: code)
+    throw SystemError("start of the web server", on: endpoint, code: code)
   }
 
   deinit { stop() }

@@ -140,7 +140,7 @@ extension StateMachine {
 /// A machine's answer to an event, evaluated without taking a step.
 package enum Evaluation: Hashable, Sendable {
   /// The machine would accept the event.
-  case taken
+  case accepted
   /// The machine would accept the event by an asynchronous transition that is not declared to act
   /// on nothing but its own state.
   case asynchronous
@@ -155,7 +155,7 @@ package enum Evaluation: Hashable, Sendable {
 
 extension Evaluation: Codable {
   private static let words: [String: Evaluation] = [
-    "taken": .taken, "asynchronous": .asynchronous, "selfContained": .selfContained,
+    "accepted": .accepted, "asynchronous": .asynchronous, "selfContained": .selfContained,
     "dependsOnValues": .dependsOnValues,
   ]
 
@@ -167,7 +167,7 @@ extension Evaluation: Codable {
   package func encode(to encoder: any Encoder) throws {
     let word: String
     switch self {
-    case .taken: word = "taken"
+    case .accepted: word = "accepted"
     case .asynchronous: word = "asynchronous"
     case .selfContained: word = "selfContained"
     case .dependsOnValues: word = "dependsOnValues"
@@ -182,7 +182,7 @@ extension StateMachine {
   /// Returns the machine's answer to an event, without taking a step.
   package func evaluate(_ event: Event, in state: State) -> Evaluation {
     switch step(state, event) {
-    case .next: .taken
+    case .next: .accepted
     // The transition is discarded before it begins.
     case .suspended(let transition): transition.limit == nil ? .asynchronous : .selfContained
     case .refused(.asynchronous): .asynchronous
@@ -214,8 +214,9 @@ extension StateMachine {
 
   /// Returns the answer to an event that one of these entries accepts: the last entry has no guard.
   private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
-    if entries.allSatisfy({ !$0.isAsynchronous }) { return .taken }
+    if entries.allSatisfy({ !$0.isAsynchronous }) { return .accepted }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }
-    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil } ? .selfContained : .dependsOnValues
+    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil }
+      ? .selfContained : .dependsOnValues
   }
 }

@@ -411,7 +411,7 @@ extension Engine {
   /// - Returns: Whether the step is traced.
   @inlinable
   func beginMove(to next: State, on event: Event?) -> Bool {
-    let isTraced = trace.isOn && trace.willMove?(event, settledState) == true
+    let isTraced = trace.isOn && trace.willTakeStep?(event, settledState) == true
     if isIntermediate { applyIntermediateStateRules() }
     adopt(next)
     return isTraced
@@ -422,7 +422,7 @@ extension Engine {
   func endMove(on event: Event?, isTraced: Bool) {
     actOnEntry()
     if hasEventSenders, let event { send(event) }
-    if isTraced { trace.hasMoved?() }
+    if isTraced { trace.didTakeStep?() }
   }
 
   /// Sends the events that the rules make from the accepted event.

@@ -13,13 +13,13 @@ package final class EngineEffects<
   private var last: UInt64 = 0
   /// The changes since the last record; `nil` if steps are not recorded.
   private var unrecordedChanges: UnrecordedEffects? {
-    didSet { hasUnrecorded = unrecordedChanges?.isEmpty == false }
+    didSet { hasUnrecordedChanges = unrecordedChanges?.isEmpty == false }
   }
   /// Whether effects have changed since the last record.
   // Stored, because each turn reads it.
   @usableFromInline
   @exclusivity(unchecked)
-  package private(set) var hasUnrecorded = false
+  package private(set) var hasUnrecordedChanges = false
   private var feedbacks = FeedbackSteps<State, Event>()
   /// The part of the idempotency keys that all effects of the machine share.
   package var keyScope = IdempotencyKey.Scope()
@@ -297,7 +297,7 @@ package final class EngineEffects<
   ///   - willStart: Called before the first effect is started.
   ///   - willAnswer: Called before the first effect is answered.
   @export(interface)
-  package func becameRecorded(willStart: () -> Void, willAnswer: () -> Void) {
+  package func didRecord(willStart: () -> Void, willAnswer: () -> Void) {
     guard let done = unrecordedChanges, !done.isEmpty else { return }
     unrecordedChanges = UnrecordedEffects()
     if !done.startedIDs.isEmpty { willStart() }

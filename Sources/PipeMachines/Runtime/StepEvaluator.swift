@@ -172,11 +172,11 @@ package struct StepTrace<State, Event> {
   @usableFromInline private(set) var isOn = false
   /// Called with the event of a step and the state before it. Returns whether ``hasMoved`` must be
   /// called after the step. `nil` if no steps are reported.
-  @usableFromInline package var willMove: ((_ event: Event?, _ from: State) -> Bool)? {
-    didSet { isOn = willMove != nil }
+  @usableFromInline package var willTakeStep: ((_ event: Event?, _ from: State) -> Bool)? {
+    didSet { isOn = willTakeStep != nil }
   }
   /// Called at the end of a step for which ``willMove`` returned `true`.
-  @usableFromInline package var hasMoved: (() -> Void)?
+  @usableFromInline package var didTakeStep: (() -> Void)?
 
   /// The version of the step that started the effect of the last effect event.
   package var effectVersion: UInt64 = 0

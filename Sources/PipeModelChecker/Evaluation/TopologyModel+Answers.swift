@@ -79,7 +79,7 @@ extension TopologyModel {
         sends: try sends.map { try self.send($0, in: &model) })
     case .answer(.refused(let refusal, let next)):
       return .refused(
-        because: refusal.error.map { "thrown: \($0)" } ?? refusal.code,
+        reason: refusal.error.map { "thrown: \($0)" } ?? refusal.code,
         to: mover.refusal == .step ? number(of: next, mover.node, in: &model) : configuration)
     case .answer(.undecodable(let problem)):
       if case .pipe = action.origin { return .refused(reason: problem, to: configuration) }

@@ -88,7 +88,8 @@ package struct ScenarioReplay {
       throw Failure(
         path: path,
         description:
-          "step 'crash' kills a process, and a replay in one process runs no nodes; remove the step")
+          "step 'crash' kills a process, and a replay in one process runs no nodes; remove the step"
+      )
     }
     let movers = try movers(of: owner, event, origin, at: path)
     try checkCapacity(for: movers, at: path)

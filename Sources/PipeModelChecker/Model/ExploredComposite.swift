@@ -59,7 +59,7 @@ final class ExploredComposite {
   ///   configuration.
   /// - Throws: An error if the states of the nodes cannot be projected.
   func state(
-    _ number: Int, _ node: (_ place: Int, _ configuration: Int) -> JSONValue
+    _ number: Int, _ node: (_ index: Int, _ configuration: Int) -> JSONValue
   ) throws -> JSONValue? {
     if let known = states[number] { return known }
     guard let projection = projections[name] else { return nil }
@@ -80,11 +80,11 @@ final class ExploredComposite {
     var rules = try CompositeRules(
       [plan], rules: self.rules, projections: projections, nodes: before.map(steps) ?? [:])
     let step = CompositeSteps.Step(
-      told: Dictionary(
+      reported: Dictionary(
         uniqueKeysWithValues: movers.map { name in
-          let place = plan.nodes.firstIndex(of: name) ?? 0
-          let told = StepReport(.step, state: after[place].bytes)
-          return (name, CompositeSteps.Told(told, place: 0))
+          let index = plan.nodes.firstIndex(of: name) ?? 0
+          let reported = StepReport(.step, state: after[index].bytes)
+          return (name, CompositeSteps.Report(reported, index: 0))
         }), transaction: nil, isEntry: true)
     var failure: (any Error)?
     let events = rules.take(step, steps(after)) { failure = $1 }

@@ -6,7 +6,7 @@ import PipeWire
 /// Answers requests for single steps of a program's machines: `PROGRAM explore`.
 package struct EvaluatorServer {
   private let host: NodeHost
-  private var nodes: [String: any AnswersSteps] = [:]
+  private var nodes: [String: any AnyNodeStepEvaluator] = [:]
 
   /// - Parameter host: The host that knows the program's machines and composite states.
   package init(_ host: NodeHost) { self.host = host }
@@ -38,61 +38,61 @@ package struct EvaluatorServer {
 
   /// Answers one request.
   /// - Returns: Whether all answers were written.
-  private mutating func answer(_ line: String, _ tell: (EvaluatorAnswer) -> Bool) -> Bool {
+  private mutating func answer(_ line: String, _ send: (EvaluatorAnswer) -> Bool) -> Bool {
     let request: EvaluatorRequest
     do {
       request = try JSONRecord.decode(EvaluatorRequest.self, from: Array(line.utf8))
     } catch {
-      return tell(.invalid(error: "malformed request: \(error)"))
+      return send(.invalid(error: "malformed request: \(error)"))
     }
     switch request {
     case .open(let node, let machine, let parameters, let outs):
       do {
-        let oracle = try open(host.machine(machine), parameters, outs)
-        nodes[node] = oracle
-        return tell(.opened(try oracle.open()))
+        let evaluator = try open(host.machine(machine), parameters, outs)
+        nodes[node] = evaluator
+        return send(.opened(try evaluator.open()))
       } catch {
-        return tell(.invalid(error: "\(error)"))
+        return send(.invalid(error: "\(error)"))
       }
     case .row(let node, let configuration, let inputs):
       return inputs.allSatisfy { input in
         do {
-          guard let oracle = nodes[node] else {
-            return tell(.invalid(error: "node '\(node)' was not opened"))
+          guard let evaluator = nodes[node] else {
+            return send(.invalid(error: "node '\(node)' was not opened"))
           }
-          return tell(try oracle.answer(input, in: configuration))
+          return send(try evaluator.answer(input, in: configuration))
         } catch {
-          return tell(.invalid(error: "\(error)"))
+          return send(.invalid(error: "\(error)"))
         }
       }
     case .project(let composite, let states):
       do {
         guard let projection = host.projection(composite) else {
-          return tell(.invalid(error: "this program has no composite state '\(composite)'"))
+          return send(.invalid(error: "this program has no composite state '\(composite)'"))
         }
-        return tell(.projected(state: try projection(states)))
+        return send(.projected(state: try projection(states)))
       } catch {
-        return tell(.invalid(error: "\(error)"))
+        return send(.invalid(error: "\(error)"))
       }
     }
   }
 
   private func open(
     _ machine: any Machine.Type, _ parameters: JSONValue, _ outs: [EvaluatorOutPipe]
-  ) throws -> any AnswersSteps {
-    func oracle<Hosted: Machine>(_ type: Hosted.Type) throws -> any AnswersSteps {
+  ) throws -> any AnyNodeStepEvaluator {
+    func evaluator<Hosted: Machine>(_ type: Hosted.Type) throws -> any AnyNodeStepEvaluator {
       try NodeStepEvaluator(type, parameters: parameters, outs: outs)
     }
-    return try oracle(machine)
+    return try evaluator(machine)
   }
 
   private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+    var remaining = bytes[...]
+    while !remaining.isEmpty {
+      let count = remaining.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return false }
-      rest = rest.dropFirst(count)
+      remaining = remaining.dropFirst(count)
     }
     return true
   }

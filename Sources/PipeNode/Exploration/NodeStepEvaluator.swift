@@ -2,7 +2,7 @@ import PipeMachines
 import PipeWire
 
 /// Answers requests for single steps of one node.
-protocol AnswersSteps {
+protocol AnyNodeStepEvaluator {
   func open() throws -> EvaluatorOpening
   func answer(_ input: EvaluatorInput, in configuration: EvaluatorConfiguration) throws
     -> EvaluatorAnswer
@@ -10,11 +10,11 @@ protocol AnswersSteps {
 
 /// Computes the single steps of a node that hosts a machine, with the machine's engine, its ports
 /// and the rules of its pipes.
-final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
+final class NodeStepEvaluator<Hosted: Machine>: AnyNodeStepEvaluator, PortBinder {
   private let machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
-  private let oracle: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>
+  private let evaluator: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>
   private let sends: EvaluatedSends
-  private let byPort: [String: [String]]
+  private let pipesByPort: [String: [String]]
   private let events = EventCodec<Hosted.Event>()
   private let states = EventCodec<Hosted.State>()
 
@@ -30,15 +30,15 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
         (rule: try StateRule($0, pipe: out.name, states: description.states), pipe: out.name)
       }
     }
-    byPort = Dictionary(
+    pipesByPort = Dictionary(
       grouping: outs.compactMap { out in out.port.map { (port: $0, pipe: out.name) } }, by: \.port
     ).mapValues { $0.map(\.pipe) }
-    if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
+    if let unknown = pipesByPort.keys.first(where: { !ports.names.contains($0) }) {
       throw NodeSetupError("machine '\(Hosted.name)' has no port '\(unknown)'")
     }
     let (sends, states) = (EvaluatedSends(), states)
     self.sends = sends
-    oracle = StepEvaluator(machine, runtime) { state in
+    evaluator = StepEvaluator(machine, runtime) { state in
       let tag = EnumCases<Hosted.State>.tag(of: state)
       for (rule, pipe) in rules where rule.tag == tag {
         sends.append(rule.event { (try? states.encode(state)) ?? [] }, to: pipe)
@@ -48,11 +48,11 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
   }
 
   func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
-    pipe.bind(to: EvaluatorOutlet(pipe, pipes: byPort[pipe.name ?? ""] ?? [], sends: sends))
+    pipe.bind(to: EvaluatorOutlet(pipe, pipes: pipesByPort[pipe.name ?? ""] ?? [], sends: sends))
   }
 
   func open() throws -> EvaluatorOpening {
-    let first = oracle.start()
+    let first = evaluator.start()
     var fields: [String: [EvaluatorOpening.Field]] = [:]
     for event in machine.events where machine.alphabet.contains(event.name) {
       let values = PayloadValues.fields(of: Hosted.Event.self, case: event.name)
@@ -61,8 +61,9 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
       }
     }
     return EvaluatorOpening(
-      configuration: try wire(first), sends: try sends.take(),
-      effects: oracle.effects.map { .init(name: $0.name, isSequence: $0.isSequence) }, events: fields)
+      configuration: try encoded(first), sends: try sends.take(),
+      effects: evaluator.effects.map { .init(name: $0.name, isSequence: $0.isSequence) },
+      events: fields)
   }
 
   func answer(
@@ -73,19 +74,19 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
     let answer: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>.Answer?
     do {
       switch input {
-      case .take(let event): answer = oracle.take(try decode(event), in: start)
+      case .take(let event): answer = evaluator.take(try decode(event), in: start)
       case .give(let effect, let event):
-        answer = oracle.take(try decode(event), of: effect, in: start)
-      case .end(let effect): answer = oracle.end(effect, in: start).map { .accepted($0) }
+        answer = evaluator.take(try decode(event), of: effect, in: start)
+      case .end(let effect): answer = evaluator.end(effect, in: start).map { .accepted($0) }
       }
     } catch let error as UndecodableValue {
       return .undecodable(error: "\(error)")
     }
     switch answer {
     case .accepted(let next):
-      return .accepted(configuration: try wire(next), sends: try sends.take())
+      return .accepted(configuration: try encoded(next), sends: try sends.take())
     case .refused(let refusal, let next):
-      return .refused(reason: refusal, configuration: try wire(next))
+      return .refused(reason: refusal, configuration: try encoded(next))
     case .asynchronous: return .undecided(reason: "the transition is asynchronous")
     case nil: return .invalid(error: "no such effect is running")
     }
@@ -93,7 +94,7 @@ final class NodeStepEvaluator<Hosted: Machine>: AnswersSteps, PortBinder {
 
   private func decode(_ event: JSONValue) throws -> Hosted.Event { try events.decode(event.bytes) }
 
-  private func wire(
+  private func encoded(
     _ configuration: StepEvaluator<Hosted.State, Hosted.Event, Hosted.Output>.Configuration
   ) throws -> EvaluatorConfiguration {
     EvaluatorConfiguration(

@@ -6,9 +6,9 @@ import PipeWire
 /// frames, and reconnects when the pings have stopped.
 final class ControlLink {
   private let socket: Socket
-  private let place: PeerEndpoint
+  private let peerEndpoint: PeerEndpoint
   /// The node's routing id at the orchestrator's socket.
-  private let name: String
+  private let routingID: String
   private let incarnation: UInt64
   private let loop: PollLoop
   private let log: NodeLog
@@ -21,9 +21,9 @@ final class ControlLink {
   /// Called with each frame that the orchestrator sends.
   var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
   /// Called when the lease is renewed, with the time at which the process asked for that.
-  var onRenewal: ((_ asked: UInt64) -> Void)?
+  var onRenewal: ((_ requestTime: UInt64) -> Void)?
   /// Called when all pending frames have been read.
-  var onRest: (() -> Void)?
+  var onFramesRead: (() -> Void)?
   /// Called on a new connection, on which the node must say hello.
   var onReconnection: (() -> Void)?
 
@@ -31,38 +31,38 @@ final class ControlLink {
   private static let firstPingTimeout: Duration = .seconds(1)
   private static let linger: Duration = .milliseconds(300)
   /// A handshake with keys to a distant host may still be in progress.
-  private static let lingerOffHost: Duration = .seconds(1)
+  private static let remoteLinger: Duration = .seconds(1)
 
   init(
     _ arguments: NodeArguments, keys: NodeKeys?, context: Context, loop: PollLoop, log: NodeLog
   ) throws(TransportError) {
-    place =
+    peerEndpoint =
       if let keys {
         PeerEndpoint(arguments.control, key: keys.control, own: keys.pair)
       } else {
         PeerEndpoint(arguments.control)
       }
-    linger = keys == nil ? Self.linger : Self.lingerOffHost
-    name = WireName.node(arguments.node)
+    linger = keys == nil ? Self.linger : Self.remoteLinger
+    routingID = WireName.node(arguments.node)
     incarnation = arguments.incarnation
     self.loop = loop
     self.log = log
     socket = try Socket(.dealer, in: context)
-    try socket.setRoutingID(name)
+    try socket.setRoutingID(routingID)
   }
 
-  var endpoint: String { place.endpoint }
+  var endpoint: String { peerEndpoint.endpoint }
 
   func connect() throws(TransportError) {
     guard !isConnected else { return }
-    try socket.connect(to: place)
+    try socket.connect(to: peerEndpoint)
     isConnected = true
   }
 
   /// Starts reading from the loop.
   func run() { loop.add(socket, for: self) { $0.read() } }
 
-  func say(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
+  func send(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
     socket.send(
       FrameHeader(kind, count: count, sequence: sequence, number: incarnation), body: body)
   }
@@ -82,7 +82,7 @@ final class ControlLink {
         log.reportInvalidFrame(error, from: "the orchestrator", count: invalidFrames)
       }
     }) {}
-    onRest?()
+    onFramesRead?()
   }
 
   // MARK: Pings
@@ -94,17 +94,17 @@ final class ControlLink {
   func expectPing(within interval: Duration) {
     let isWatched = pings != nil
     var watch = pings ?? PingWatch()
-    watch.heard(at: BootClock.nanoseconds, interval: interval)
+    watch.recordPing(at: BootClock.nanoseconds, interval: interval)
     pings = watch
-    if !isWatched { lookForPing() }
+    if !isWatched { schedulePingCheck() }
   }
 
-  private func lookForPing() {
-    guard let due = pings?.due else { return }
-    let wait = Duration.nanoseconds(max(0, due - BootClock.nanoseconds))
+  private func schedulePingCheck() {
+    guard let deadline = pings?.deadline else { return }
+    let wait = Duration.nanoseconds(max(0, deadline - BootClock.nanoseconds))
     loop.schedule(after: wait, for: self) { link in
-      if link.pings?.isSilent(at: BootClock.nanoseconds) == true { link.reconnect() }
-      link.lookForPing()
+      if link.pings?.detectMissedPing(at: BootClock.nanoseconds) == true { link.reconnect() }
+      link.schedulePingCheck()
     }
   }
 
@@ -112,8 +112,10 @@ final class ControlLink {
   /// used it.
   private func reconnect() {
     guard !isClosed else { return }
-    log.silence(of: "the orchestrator", at: place.endpoint, as: name, count: pings?.silences ?? 0)
-    socket.disconnect(place.endpoint)
+    log.silence(
+      of: "the orchestrator", at: peerEndpoint.endpoint, as: routingID,
+      count: pings?.missedPings ?? 0)
+    socket.disconnect(peerEndpoint.endpoint)
     isConnected = false
     try? connect()
     onReconnection?()
@@ -124,7 +126,7 @@ final class ControlLink {
   /// Sends the reason why the node ends by itself, or an empty text, as the node's last frame.
   func sayGoodbye(because reason: String, code: Int32) {
     isClosed = true
-    say(.stopped, count: UInt32(code), Array(reason.utf8))
+    send(.stopped, count: UInt32(code), Array(reason.utf8))
   }
 
   /// Closes the socket. It continues to send during its linger period.
@@ -134,38 +136,38 @@ final class ControlLink {
 /// Detects that an orchestrator's pings have stopped.
 package struct PingWatch: Sendable {
   /// The time at which the next ping counts as missed. Unit: nanoseconds of ``BootClock``.
-  package private(set) var due: Int64 = 0
+  package private(set) var deadline: Int64 = 0
   /// The number of missed pings since the last ping.
-  package private(set) var silences: UInt64 = 0
-  private var patience: Int64 = 0
+  package private(set) var missedPings: UInt64 = 0
+  private var timeout: Int64 = 0
 
   /// The longest pause between two checks. Unit: nanoseconds.
-  private static let longest: Int64 = 30_000_000_000
+  private static let longestTimeout: Int64 = 30_000_000_000
 
   /// The delay after which a check was itself held up: a ping may have arrived and not be read yet.
   /// Unit: nanoseconds.
-  private static let lateness: Int64 = 500_000_000
+  private static let checkTolerance: Int64 = 500_000_000
 
   package init() {}
 
   /// Notes that a ping has arrived, which announces the interval until the next one.
-  package mutating func heard(at now: Int64, interval: Duration) {
+  package mutating func recordPing(at now: Int64, interval: Duration) {
     // Shorter than the five intervals after which the orchestrator considers the node hung.
-    patience = interval.clampedNanoseconds / 2 * 5
-    silences = 0
-    due = now + patience
+    timeout = interval.clampedNanoseconds / 2 * 5
+    missedPings = 0
+    deadline = now + timeout
   }
 
   /// Whether a ping is missed. The pauses grow from one missed ping to the next.
-  package mutating func isSilent(at now: Int64) -> Bool {
-    guard now >= due else { return false }
-    guard now - due <= Self.lateness else {
-      due = now + Self.lateness
+  package mutating func detectMissedPing(at now: Int64) -> Bool {
+    guard now >= deadline else { return false }
+    guard now - deadline <= Self.checkTolerance else {
+      deadline = now + Self.checkTolerance
       return false
     }
-    silences += 1
-    patience = min(2 * patience, max(patience, Self.longest))
-    due = now + patience
+    missedPings += 1
+    timeout = min(2 * timeout, max(timeout, Self.longestTimeout))
+    deadline = now + timeout
     return true
   }
 }

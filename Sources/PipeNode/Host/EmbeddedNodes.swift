@@ -11,7 +11,7 @@ import PipeWire
 /// of the others.
 final class EmbeddedNodes {
   /// An opened node: a shell that runs, or a shell that only reports why the node cannot run.
-  enum Opened {
+  enum OpenedNode {
     case running(NodeShell)
     case leaving(NodeShell, because: String, code: Int32 = EXIT_FAILURE)
 
@@ -33,11 +33,11 @@ final class EmbeddedNodes {
     var successor: EmbeddedNodeRequest?
   }
 
-  private let place: NodeSurroundings
-  private let open: (NodeArguments, NodeSurroundings, NodeLog) throws -> Opened
-  private var lodgers: [String: EmbeddedNode] = [:]
+  private let environment: NodeEnvironment
+  private let open: (NodeArguments, NodeEnvironment, NodeLog) throws -> OpenedNode
+  private var nodes: [String: EmbeddedNode] = [:]
   private var count = 0
-  private var host: LocalPeer?
+  private var carrier: LocalPeer?
   /// Whether no more nodes are admitted, since the process is about to end.
   private var isClosed = false
   /// Called when all stopped nodes have left.
@@ -45,15 +45,15 @@ final class EmbeddedNodes {
 
   /// - Parameter open: Opens a node's journal and content, and connects it.
   init(
-    at place: NodeSurroundings,
-    open: @escaping (NodeArguments, NodeSurroundings, NodeLog) throws -> Opened
+    at environment: NodeEnvironment,
+    open: @escaping (NodeArguments, NodeEnvironment, NodeLog) throws -> OpenedNode
   ) {
-    self.place = place
+    self.environment = environment
     self.open = open
-    if Failpoint.mayAct { place.loop.onResidentChange = { Failpoint.enter($0) } }
+    if Failpoint.mayAct { environment.loop.onResidentChange = { Failpoint.enter($0) } }
   }
 
-  var areThere: Bool { !lodgers.isEmpty }
+  var hasNodes: Bool { !nodes.isEmpty }
 
   /// Stops admitting nodes.
   func close() { isClosed = true }
@@ -61,63 +61,63 @@ final class EmbeddedNodes {
   // MARK: Coming
 
   /// Admits a node, or reports to its orchestrator why not.
-  func admit(_ lodging: EmbeddedNodeRequest, to shell: NodeShell) {
+  func admit(_ request: EmbeddedNodeRequest, to shell: NodeShell) {
     let arguments: NodeArguments
     do {
       let description = NodeArguments.description(of: "node")
       arguments = try NodeArguments(
-        try description.parse(lodging.arguments.dropFirst()), of: "node")
+        try description.parse(request.arguments.dropFirst()), of: "node")
     } catch {
-      return turnAway("", 0, because: "the node's arguments are invalid: \(error)", at: shell)
+      return reject("", 0, because: "the node's arguments are invalid: \(error)", at: shell)
     }
     let name = arguments.node
     if isClosed {
-      return turnAway(
+      return reject(
         name, arguments.incarnation, because: "the carrier node is stopping", at: shell)
     }
-    if let present = lodgers[name] {
+    if let existing = nodes[name] {
       // A repeated request; or the node of a former orchestrator is still present.
-      if present.incarnation >= arguments.incarnation { return }
-      lodgers[name]?.successor = lodging
+      if existing.incarnation >= arguments.incarnation { return }
+      nodes[name]?.successor = request
       return stop(name)
     }
     do {
-      try admit(name, arguments, lodging, to: shell)
+      try admit(name, arguments, request, to: shell)
     } catch {
-      turnAway(name, arguments.incarnation, because: "\(error)", at: shell)
+      reject(name, arguments.incarnation, because: "\(error)", at: shell)
     }
   }
 
   private func admit(
-    _ name: String, _ arguments: NodeArguments, _ lodging: EmbeddedNodeRequest, to shell: NodeShell
+    _ name: String, _ arguments: NodeArguments, _ request: EmbeddedNodeRequest, to shell: NodeShell
   ) throws {
-    let lock = try lodging.record.map {
+    let lock = try request.record.map {
       try RecordLock($0, incarnation: arguments.incarnation)
     }
-    let own = try neighbour(of: shell)
+    let localPeer = try carrierPeer(of: shell)
     count += 1
     let number = count
-    try place.loop.runAsResident(number) {
+    try environment.loop.runAsResident(number) {
       let log = NodeLog(ofEmbeddedNode: name)
       Failpoint.arm(
         ownerID: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
-      var place = place
-      place.host = own
-      place.key = lodging.key
-      let opened = try open(arguments, place, log)
-      lodgers[name] = EmbeddedNode(
+      var environment = environment
+      environment.carrier = localPeer
+      environment.key = request.key
+      let opened = try open(arguments, environment, log)
+      nodes[name] = EmbeddedNode(
         number: number, incarnation: arguments.incarnation, shell: opened.shell, lock: lock,
         files: Self.files(of: arguments))
       opened.shell.onLeave = { [weak self, weak shell] reason in
         // Deferred, since the shell is still at work.
-        self?.place.loop.schedule(after: .zero) {
-          self?.sayGoodbye(of: name, number, because: reason, successorsGoTo: shell)
+        self?.environment.loop.schedule(after: .zero) {
+          self?.sayGoodbye(of: name, number, because: reason, admittingSuccessorTo: shell)
         }
       }
       switch opened {
-      case .running(let lodger): lodger.begin()
-      case .leaving(let lodger, let reason, let code):
-        lodger.leaveAtOnce(because: reason, code: code)
+      case .running(let embeddedNode): embeddedNode.begin()
+      case .leaving(let embeddedNode, let reason, let code):
+        embeddedNode.leaveAtOnce(because: reason, code: code)
       }
     }
   }
@@ -130,34 +130,34 @@ final class EmbeddedNodes {
   }
 
   /// Returns the endpoints of the carrier node for its embedded nodes.
-  private func neighbour(of shell: NodeShell) throws(TransportError) -> LocalPeer {
-    if let host { return host }
-    let own = LocalPeer(name: shell.name, context: place.context)
-    try shell.bindForNeighbours(own)
-    host = own
-    return own
+  private func carrierPeer(of shell: NodeShell) throws(TransportError) -> LocalPeer {
+    if let carrier { return carrier }
+    let localPeer = LocalPeer(name: shell.name, context: environment.context)
+    try shell.bindLocally(localPeer)
+    carrier = localPeer
+    return localPeer
   }
 
-  private func turnAway(
+  private func reject(
     _ name: String, _ incarnation: UInt64, because reason: String, at shell: NodeShell
   ) {
-    let refusal = EmbeddingRejection(node: name, incarnation: incarnation, reason: reason)
-    shell.control.say(.rejected, (try? JSONRecord.encode(refusal)) ?? [])
+    let rejection = EmbeddingRejection(node: name, incarnation: incarnation, reason: reason)
+    shell.control.send(.rejected, (try? JSONRecord.encode(rejection)) ?? [])
   }
 
   // MARK: Leaving
 
   /// Stops an embedded node gracefully.
   func stop(_ name: String) {
-    guard let lodger = lodgers[name] else { return }
-    place.loop.runAsResident(lodger.number) { lodger.shell.stop() }
+    guard let embeddedNode = nodes[name] else { return }
+    environment.loop.runAsResident(embeddedNode.number) { embeddedNode.shell.stop() }
   }
 
   /// Stops all embedded nodes gracefully, and then calls `action`.
   func stopAll(then action: @escaping () -> Void) {
     onEmpty = action
-    for name in lodgers.keys.sorted() {
-      lodgers[name]?.successor = nil
+    for name in nodes.keys.sorted() {
+      nodes[name]?.successor = nil
       stop(name)
     }
   }
@@ -165,24 +165,26 @@ final class EmbeddedNodes {
   /// Ends all embedded nodes at once, with the process.
   func endAll(because reason: String) {
     onEmpty = nil
-    for (name, lodger) in lodgers {
-      place.loop.runAsResident(lodger.number) { lodger.shell.end(because: reason) }
-      sayGoodbye(of: name, lodger.number, because: reason, successorsGoTo: nil)
+    for (name, embeddedNode) in nodes {
+      environment.loop.runAsResident(embeddedNode.number) {
+        embeddedNode.shell.end(because: reason)
+      }
+      sayGoodbye(of: name, embeddedNode.number, because: reason, admittingSuccessorTo: nil)
     }
   }
 
   /// Releases the resources of an embedded node, and only then reports that it has left.
   private func sayGoodbye(
-    of name: String, _ number: Int, because reason: String, successorsGoTo host: NodeShell?
+    of name: String, _ number: Int, because reason: String, admittingSuccessorTo carrier: NodeShell?
   ) {
-    guard let lodger = lodgers[name], lodger.number == number else { return }
-    lodgers[name] = nil
-    for file in lodger.files { unlink(file) }
-    lodger.lock?.release()
-    lodger.shell.control.sayGoodbye(because: reason, code: lodger.shell.exitCode)
-    lodger.shell.control.close()
-    if let successor = lodger.successor, let host { admit(successor, to: host) }
-    guard lodgers.isEmpty, let action = onEmpty else { return }
+    guard let embeddedNode = nodes[name], embeddedNode.number == number else { return }
+    nodes[name] = nil
+    for file in embeddedNode.files { unlink(file) }
+    embeddedNode.lock?.release()
+    embeddedNode.shell.control.sayGoodbye(because: reason, code: embeddedNode.shell.exitCode)
+    embeddedNode.shell.control.close()
+    if let successor = embeddedNode.successor, let carrier { admit(successor, to: carrier) }
+    guard nodes.isEmpty, let action = onEmpty else { return }
     onEmpty = nil
     action()
   }

@@ -36,23 +36,23 @@ final class Feed {
   /// has committed.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var isWanted = (other: false, committed: false)
+  private var hasStateSubscriber = (other: false, committed: false)
   /// Whether a subscriber asks for summaries, and for steps.
-  private(set) var areSummariesWanted = false
-  private(set) var areStepsWanted = false
+  private(set) var hasSummarySubscriber = false
+  private(set) var hasStepSubscriber = false
   /// Whether a subscriber asks for refused events.
-  private(set) var areRefusalsWanted = false
+  private(set) var hasRefusalSubscriber = false
   /// The steps and frames to publish once they are recorded.
   @exclusivity(unchecked)
-  private var kept: [FeedEntry] = []
+  private var pendingEntries: [FeedEntry] = []
   @exclusivity(unchecked)
-  private var keptFrames: [(header: FrameHeader, body: [UInt8])] = []
+  private var pendingFrames: [(header: FrameHeader, body: [UInt8])] = []
   /// Returns the last steps; called when a new subscriber asks for states.
   @exclusivity(unchecked)
-  var last: (() -> [FeedEntry])?
+  var currentEntries: (() -> [FeedEntry])?
   /// The handlers that publish pending reports at the end of the node.
-  private var endings: [UInt64: () -> Void] = [:]
-  private var lastEnding: UInt64 = 0
+  private var endHandlers: [UInt64: () -> Void] = [:]
+  private var lastEndHandlerID: UInt64 = 0
   /// Called when a subscriber has come or gone. The argument says whether to send a summary even if
   /// nothing has changed.
   var onChange: ((_ asksForSummaries: Bool) -> Void)?
@@ -69,28 +69,30 @@ final class Feed {
   }
 
   /// Whether a subscriber asks for such states. Without one, a step need not be encoded.
-  func isWanted(isCommitted: Bool) -> Bool { isCommitted ? isWanted.committed : isWanted.other }
+  func hasStateSubscriber(isCommitted: Bool) -> Bool {
+    isCommitted ? hasStateSubscriber.committed : hasStateSubscriber.other
+  }
 
   /// Whether a subscriber asks for the events of a pipe that starts at this node.
   func isTapped(_ pipe: String) -> Bool { subscriptions.hasSubscriber(for: .tap(pipe: pipe)) }
 
   /// Keeps a step until it is recorded.
-  func keep(_ entry: FeedEntry) { kept.append(entry) }
+  func enqueue(_ entry: FeedEntry) { pendingEntries.append(entry) }
 
   /// Keeps the report of a step until the step is recorded.
-  func keep(
+  func enqueue(
     _ kind: FrameKind, about topic: UInt32, _ sequence: UInt64, _ body: FeedBody
   ) {
-    keptFrames.append((header(kind, about: topic, sequence), body.bytes))
+    pendingFrames.append((header(kind, about: topic, sequence), body.bytes))
   }
 
   /// Sends the kept reports to all subscribers: their steps are recorded, or need no record.
-  func publishKept() {
-    guard !kept.isEmpty || !keptFrames.isEmpty else { return }
-    for entry in kept { publish(entry) }
-    kept.removeAll(keepingCapacity: true)
-    for frame in keptFrames { socket.send(frame.header, body: frame.body) }
-    keptFrames.removeAll(keepingCapacity: true)
+  func publishPending() {
+    guard !pendingEntries.isEmpty || !pendingFrames.isEmpty else { return }
+    for entry in pendingEntries { publish(entry) }
+    pendingEntries.removeAll(keepingCapacity: true)
+    for frame in pendingFrames { socket.send(frame.header, body: frame.body) }
+    pendingFrames.removeAll(keepingCapacity: true)
   }
 
   /// Sends a summary of what is recorded.
@@ -115,18 +117,18 @@ final class Feed {
 
   /// Registers a handler that publishes a pending report at the end of the node. Returns its
   /// number.
-  func atEnd(_ tell: @escaping () -> Void) -> UInt64 {
-    lastEnding += 1
-    endings[lastEnding] = tell
-    return lastEnding
+  func addEndHandler(_ report: @escaping () -> Void) -> UInt64 {
+    lastEndHandlerID += 1
+    endHandlers[lastEndHandlerID] = report
+    return lastEndHandlerID
   }
 
-  func forget(_ ending: UInt64) { endings[ending] = nil }
+  func removeEndHandler(_ endHandlerID: UInt64) { endHandlers[endHandlerID] = nil }
 
   /// Publishes the pending reports: the node ends, and everything is recorded.
-  func tellRest() {
-    for tell in endings.values { tell() }
-    publishKept()
+  func publishFinalReports() {
+    for report in endHandlers.values { report() }
+    publishPending()
   }
 
   /// Closes the socket. It continues to send during its linger period.
@@ -159,20 +161,20 @@ final class Feed {
 
   /// Reads subscriptions. Each one, repeated or new, asks for the last state or for a summary.
   func readSubscriptions() {
-    var asked: [[UInt8]] = []
+    var newTopics: [[UInt8]] = []
     while socket.receive({ _, message in
-      if let topic = subscriptions.take(message) { asked.append(topic) }
+      if let topic = subscriptions.take(message) { newTopics.append(topic) }
     }) {}
-    isWanted = (
+    hasStateSubscriber = (
       other: subscriptions.hasSubscriber(for: .states(areCommitted: false)),
       committed: subscriptions.hasSubscriber(for: .states(areCommitted: true))
     )
-    areSummariesWanted = subscriptions.hasSubscriber(for: .summaries(of: nil))
-    areStepsWanted = subscriptions.hasSubscriber(for: .steps(of: nil))
-    areRefusalsWanted = subscriptions.hasSubscriber(for: .refusals(of: nil))
-    onChange?(asked.contains { FeedTopic.summaries(of: nil).isRequested(by: $0) })
-    if asked.contains(where: { FeedTopic.states(areCommitted: nil).isRequested(by: $0) }) {
-      for entry in last?() ?? [] { publish(entry) }
+    hasSummarySubscriber = subscriptions.hasSubscriber(for: .summaries(of: nil))
+    hasStepSubscriber = subscriptions.hasSubscriber(for: .steps(of: nil))
+    hasRefusalSubscriber = subscriptions.hasSubscriber(for: .refusals(of: nil))
+    onChange?(newTopics.contains { FeedTopic.summaries(of: nil).isRequested(by: $0) })
+    if newTopics.contains(where: { FeedTopic.states(areCommitted: nil).isRequested(by: $0) }) {
+      for entry in currentEntries?() ?? [] { publish(entry) }
     }
   }
 }
@@ -244,29 +246,29 @@ final class RateLimitedFeed {
   private let kind: FrameKind
   private let topic: UInt32
   private var budget = FeedBudget()
-  private var ending: UInt64 = 0
+  private var endHandlerID: UInt64 = 0
   /// Makes the report that this number of items was left out, with its sequence number.
-  private let gap: (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
+  private let makeGapReport: (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
 
   /// - Parameter name: The node or the pipe that the feed is about.
   init(
     _ kind: FrameKind, about name: String, to feed: Feed,
-    gap: @escaping (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
+    makeGapReport: @escaping (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
   ) {
     self.feed = feed
     self.kind = kind
     topic = FeedTopic.number(of: name)
-    self.gap = gap
-    ending = feed.atEnd { [weak self] in self?.reopen() }
+    self.makeGapReport = makeGapReport
+    endHandlerID = feed.addEndHandler { [weak self] in self?.reopen() }
   }
 
-  deinit { feed.forget(ending) }
+  deinit { feed.removeEndHandler(endHandlerID) }
 
   /// Counts an item against the budget. Returns whether to report it with ``tell(_:_:)``.
   func begin() -> Bool {
     switch budget.take(at: { BootClock.nanoseconds }) {
-    case .tell: return true
-    case .tellAndClose(let time):
+    case .report: return true
+    case .reportAndPause(let time):
       feed.loop.schedule(after: time, for: self) { $0.reopen() }
       return true
     case .skip: return false
@@ -274,14 +276,14 @@ final class RateLimitedFeed {
   }
 
   /// Reports an item once the step that caused it is recorded.
-  func tell(_ sequence: UInt64, _ body: FeedBody) {
-    feed.keep(kind, about: topic, sequence, body)
+  func report(_ sequence: UInt64, _ body: FeedBody) {
+    feed.enqueue(kind, about: topic, sequence, body)
   }
 
   private func reopen() {
     let skipped = budget.reopen()
     guard skipped > 0 else { return }
-    let (sequence, body) = gap(skipped)
-    tell(sequence, body)
+    let (sequence, body) = makeGapReport(skipped)
+    report(sequence, body)
   }
 }

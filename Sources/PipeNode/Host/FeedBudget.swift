@@ -6,9 +6,9 @@
 package struct FeedBudget: Sendable {
   /// The decision about an item.
   package enum Verdict: Hashable, Sendable {
-    case tell
+    case report
     /// Report the item, and call ``reopen()`` after this time.
-    case tellAndClose(Duration)
+    case reportAndPause(Duration)
     case skip
   }
 
@@ -18,10 +18,10 @@ package struct FeedBudget: Sendable {
   /// The maximum number of consecutive items when more occur than can be reported.
   package static let burst = 200
   /// The time after which the budget allows another item. Unit: nanoseconds.
-  private static let price = Int64((1_000_000_000 / Double(perSecond - burst)).rounded(.up))
+  private static let itemCost = Int64((1_000_000_000 / Double(perSecond - burst)).rounded(.up))
 
   /// The time at which the budget is full again. Unit: nanoseconds.
-  private var paidAt = Int64.min
+  private var fullAt = Int64.min
   private var isClosed = false
   /// The number of items left out since the budget was used up.
   private var skipped: UInt64 = 0
@@ -36,11 +36,11 @@ package struct FeedBudget: Sendable {
       return .skip
     }
     let now = now()
-    paidAt = max(paidAt, now) + Self.price
-    let debt = paidAt - now
-    guard debt > Int64(Self.burst - 1) * Self.price else { return .tell }
+    fullAt = max(fullAt, now) + Self.itemCost
+    let timeUntilFull = fullAt - now
+    guard timeUntilFull > Int64(Self.burst - 1) * Self.itemCost else { return .report }
     isClosed = true
-    return .tellAndClose(.nanoseconds(debt))
+    return .reportAndPause(.nanoseconds(timeUntilFull))
   }
 
   /// Notes that the full burst is available again.
@@ -56,7 +56,7 @@ package struct FeedBudget: Sendable {
 package struct SummaryPace: Sendable {
   /// The decision about a change.
   package enum Verdict: Hashable, Sendable {
-    case tell
+    case report
     /// Check again after this time; no check is needed before.
     case wait(Duration)
   }
@@ -64,7 +64,7 @@ package struct SummaryPace: Sendable {
   /// The least time between two summaries. Unit: nanoseconds.
   package static let interval: Int64 = 100_000_000
 
-  private var lastTold: Int64?
+  private var lastReported: Int64?
   /// Whether a wait is in progress.
   package private(set) var isWaiting = false
 
@@ -72,16 +72,16 @@ package struct SummaryPace: Sendable {
 
   /// Notes a change.
   /// - Parameter now: The current time. Unit: nanoseconds.
-  package mutating func changed(at now: Int64) -> Verdict {
-    let wait = lastTold.map { $0 + Self.interval - now } ?? 0
+  package mutating func noteChange(at now: Int64) -> Verdict {
+    let wait = lastReported.map { $0 + Self.interval - now } ?? 0
     guard wait <= 0 else {
       isWaiting = true
       return .wait(.nanoseconds(wait))
     }
-    lastTold = now
-    return .tell
+    lastReported = now
+    return .report
   }
 
   /// Notes that the wait is over.
-  package mutating func waited() { isWaiting = false }
+  package mutating func endWait() { isWaiting = false }
 }

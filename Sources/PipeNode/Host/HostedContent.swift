@@ -10,7 +10,7 @@ import PipeWire
 struct HostedContent: _HostedMachine {
   private let content: any NodeContent
   let calls: FrequentCalls
-  private let part: (any TakesPart)?
+  private let participatingContent: (any ParticipatingContent)?
 
   /// A content whose frequent calls go through its conformance.
   init(_ content: any NodeContent) { self.init(content, FrequentCalls(content)) }
@@ -19,7 +19,7 @@ struct HostedContent: _HostedMachine {
   init(_ content: any NodeContent, _ calls: FrequentCalls) {
     self.content = content
     self.calls = calls
-    part = content.asTakesPart
+    participatingContent = content.asParticipating
   }
 }
 
@@ -32,31 +32,31 @@ struct HostedContent: _HostedMachine {
 struct FrequentCalls {
   typealias Accept = (ArrivedEvents, InPipe) throws(FrameError) -> Void
 
-  // Of `TakesInputs`.
+  // Of `PipedContent`.
   var accept: Accept = { _, _ in }
   var takeTurn: () -> Void = {}
   var hasWork: () -> Bool = { false }
-  // Of `TakesSteps`.
+  // Of `SteppingContent`.
   var lastStep: () -> FeedEntry? = { nil }
-  // Of `RecordsSteps`.
-  var hasUnrecorded: () -> Bool = { false }
+  // Of `JournaledContent`.
+  var hasUnrecordedChanges: () -> Bool = { false }
   var record: (Journal) throws -> Void = { _ in }
-  var becameRecorded: () -> Void = {}
+  var didRecord: () -> Void = {}
 }
 
 extension FrequentCalls {
   @export(interface)
   init(_ content: any NodeContent) {
-    if let content = content.asTakesInputs {
+    if let content = content.asPiped {
       accept = { events, pipe throws(FrameError) in try content.accept(events, from: pipe) }
       takeTurn = { content.takeTurn() }
       hasWork = { content.hasWork }
     }
-    if let content = content.asTakesSteps { lastStep = { content.lastStep() } }
-    if let content = content.asRecordsSteps {
-      hasUnrecorded = { content.hasUnrecorded }
+    if let content = content.asStepping { lastStep = { content.lastStep() } }
+    if let content = content.asJournaled {
+      hasUnrecordedChanges = { content.hasUnrecordedChanges }
       record = { try content.record(into: $0) }
-      becameRecorded = { content.becameRecorded() }
+      didRecord = { content.didRecord() }
     }
   }
 }
@@ -64,10 +64,10 @@ extension FrequentCalls {
 // Calls in each turn.
 extension HostedContent {
   var hasWork: Bool { calls.hasWork() }
-  var hasUnrecorded: Bool { calls.hasUnrecorded() }
-  var participant: Participant? { part?.participant }
+  var hasUnrecordedChanges: Bool { calls.hasUnrecordedChanges() }
+  var participant: Participant? { participatingContent?.participant }
   func takeTurn() { calls.takeTurn() }
-  func becameRecorded() { calls.becameRecorded() }
+  func didRecord() { calls.didRecord() }
 }
 
 // Infrequent calls.
@@ -76,20 +76,20 @@ extension HostedContent {
   /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
   var problem: String? { (content as? FailedContent)?.problem }
   /// The current states of the nodes that the content publishes.
-  var lastSteps: [FeedEntry] { content.asShowsStates?.lastSteps() ?? [] }
+  var lastSteps: [FeedEntry] { content.asStatePublishing?.lastSteps() ?? [] }
   /// Whether the journal has records that need not be kept.
-  var hasLeftover: Bool { content.asRecordsSteps?.hasLeftover == true }
+  var hasObsoleteRecords: Bool { content.asJournaled?.hasObsoleteRecords == true }
 
   /// How often each transition was taken since counting began; `nil` if transitions are not
   /// counted.
-  var transitions: TransitionCounts? { content.asTracesSteps?.transitions }
+  var transitions: TransitionCounts? { content.asTraceable?.transitions }
 
   /// Traces steps as far as subscribers ask for that.
   func trace(to feed: Feed) {
-    guard let content = content.asTracesSteps else { return }
-    content.count(feed.areSummariesWanted)
-    content.tellSteps(to: feed.areStepsWanted ? feed : nil)
-    content.reportRefusals(to: feed.areRefusalsWanted ? feed : nil)
+    guard let content = content.asTraceable else { return }
+    content.count(feed.hasSummarySubscriber)
+    content.reportSteps(to: feed.hasStepSubscriber ? feed : nil)
+    content.reportRefusals(to: feed.hasRefusalSubscriber ? feed : nil)
   }
 
   func start() { content.start() }
@@ -97,19 +97,19 @@ extension HostedContent {
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
 
   /// Prepares the content to stop soon: it begins no more long operations.
-  func prepareToStop() { content.asCoordinates?.prepareToStop() }
+  func prepareToStop() { content.asCoordinating?.prepareToStop() }
 
   /// Whether nothing is in progress that others wait for and that may end soon.
   var mayStop: Bool {
-    participant?.isFrozen != true && content.asCoordinates?.mayStop != false
+    participant?.isFrozen != true && content.asCoordinating?.mayStop != false
   }
 
   /// Sets the callbacks for entries into states and for the end.
   func observe(
     onEntry: @escaping (_ isCommitted: Bool) -> Void, onEnd: @escaping (String?) -> Void
   ) {
-    content.asTakesSteps?.onEntry = onEntry
-    content.asEndsByItself?.onEnd = onEnd
+    content.asStepping?.onEntry = onEntry
+    content.asSelfEnding?.onEnd = onEnd
   }
 
   /// Connects the content to its pipes and to its node.
@@ -117,10 +117,10 @@ extension HostedContent {
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], services: NodeServices,
     _ configuration: NodeConfiguration
   ) throws {
-    if let unable = content as? FailedContent {
-      throw NodeSetupError(unable.problem ?? "the node cannot run")
+    if let failedContent = content as? FailedContent {
+      throw NodeSetupError(failedContent.problem ?? "the node cannot run")
     }
-    guard let piped = content.asTakesInputs else {
+    guard let piped = content.asPiped else {
       guard outs.isEmpty, ins.isEmpty else {
         throw NodeSetupError("'\(description.machine)' neither sends nor accepts events")
       }
@@ -132,7 +132,7 @@ extension HostedContent {
 
   /// Connects the content to pipes that start at it and are added while it runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
-    guard let piped = content.asTakesInputs else {
+    guard let piped = content.asPiped else {
       throw NodeSetupError("'\(description.machine)' neither sends nor accepts events")
     }
     try piped.extend(by: outs)
@@ -141,12 +141,12 @@ extension HostedContent {
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
   ) {
-    if let content = content.asTakesRequests {
+    if let content = content.asRequestable {
       return content.request(body, key: key, oldest: oldest, reply: reply)
     }
     reply(
       .invalid(
-        content.asCoordinates != nil
+        content.asCoordinating != nil
           ? "the node is a composite; send its events as 'synchronize'"
           : "the node accepts no "
             + "events"))
@@ -155,21 +155,21 @@ extension HostedContent {
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply
   ) {
-    guard let content = content.asCoordinates else {
+    guard let content = content.asCoordinating else {
       return reply(.invalid("the node is not a composite"))
     }
     content.synchronize(header, body, reply: reply)
   }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let content = content.asHasDeadLetters else {
+    guard let content = content.asDeadLettering else {
       return reply(.invalid("the node has no dead letters"))
     }
     content.deadLetter(id, drops: drops, reply: reply)
   }
 
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
-    guard let content = content.asAnswersQuestions else {
+    guard let content = content.asExplainable else {
       return reply(.invalid("the node accepts no events"))
     }
     content.explain(body, reply: reply)
@@ -177,7 +177,7 @@ extension HostedContent {
 }
 
 /// The environment that a node gives to the machine that it hosts.
-package struct Hosting: _Hosting {
+package struct HostingContext: _Hosting {
   let parameters: JSONValue
   let log: NodeLog
   let loop: LoopHandle
@@ -187,8 +187,8 @@ package struct Hosting: _Hosting {
   let journal: Journal?
 
   /// Returns the environment that a machine was given. Throws if another runtime made it.
-  static func of(_ machine: String, _ hosting: any _Hosting) throws -> Hosting {
-    if let hosting = hosting as? Hosting { return hosting }
+  static func of(_ machine: String, _ hosting: any _Hosting) throws -> HostingContext {
+    if let hosting = hosting as? HostingContext { return hosting }
     throw NodeSetupError("machine '\(machine)' must be hosted by another runtime")
   }
 }

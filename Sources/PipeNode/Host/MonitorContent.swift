@@ -21,7 +21,7 @@ package struct HostedMonitor: Sendable {
 }
 
 /// Hosts a monitor that a topology started: supervised like a machine, connected like a client.
-final class MonitorContent: EndsByItself {
+final class MonitorContent: SelfEndingContent {
   let description: MachineDescription
   var onEnd: ((String?) -> Void)?
   private let monitor: HostedMonitor

@@ -21,20 +21,20 @@ protocol NodeContent: ContentRoles {
 }
 
 /// A content that may end its node by itself.
-protocol EndsByItself: NodeContent {
+protocol SelfEndingContent: NodeContent {
   /// Called when the node must end: with the reason of its failure, or `nil` if its work is
   /// done.
   var onEnd: ((String?) -> Void)? { get set }
 }
 
 /// A content that shows states to the feed's subscribers.
-protocol ShowsStates: NodeContent {
+protocol StatePublishingContent: NodeContent {
   /// Returns the current states of the nodes that it publishes; none before the start.
   func lastSteps() -> [FeedEntry]
 }
 
 /// A content with its own state, whose steps are published in the feed.
-protocol TakesSteps: ShowsStates {
+protocol SteppingContent: StatePublishingContent {
   /// Called on each entry into a state, and when the content resumes from a recorded state. The
   /// argument says whether a coordinator has committed the step, and so knows the state.
   var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
@@ -43,24 +43,24 @@ protocol TakesSteps: ShowsStates {
 }
 
 /// A content whose steps can be traced: its transitions counted, and each step reported.
-protocol TracesSteps: NodeContent {
+protocol TraceableContent: NodeContent {
   /// Starts or stops counting transitions.
   func count(_ counts: Bool)
   /// How often each transition was taken since counting began; `nil` if transitions are not
   /// counted.
   var transitions: TransitionCounts? { get }
   /// Starts to report each step to the feed, or stops with `nil`.
-  func tellSteps(to feed: Feed?)
+  func reportSteps(to feed: Feed?)
   /// Starts to report each event that it refuses or postpones to the feed, or stops with `nil`.
   func reportRefusals(to feed: Feed?)
 }
 
-extension TakesSteps {
+extension SteppingContent {
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
 }
 
 /// A content with pipes, which takes its inputs in turns.
-protocol TakesInputs: NodeContent {
+protocol PipedContent: NodeContent {
   /// Connects the content to its pipes. Throws if it does not have a port.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
   /// Connects further pipes that start at the content, while it runs.
@@ -76,14 +76,14 @@ protocol TakesInputs: NodeContent {
   var hasWork: Bool { get }
 }
 
-extension TakesInputs {
+extension PipedContent {
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
     throw NodeSetupError("the node accepts pipes only when it starts")
   }
 }
 
 /// A content that clients may send events to.
-protocol TakesRequests: NodeContent {
+protocol RequestableContent: NodeContent {
   /// Takes an event that a client sends. Replies once, at once or when the step is recorded.
   /// - Parameter oldest: The client waits for no answer to a request before this one.
   func request(
@@ -91,25 +91,25 @@ protocol TakesRequests: NodeContent {
 }
 
 /// A content that keeps the events that it cannot apply.
-protocol HasDeadLetters: NodeContent {
+protocol DeadLetteringContent: NodeContent {
   /// Applies the event of a dead letter, or drops it. Replies once.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply)
 }
 
 /// A content that can explain which events are enabled.
-protocol AnswersQuestions: NodeContent {
+protocol ExplainableContent: NodeContent {
   /// Explains how it would answer an event, or all events if the body is empty. Replies once.
   func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply)
 }
 
 /// A content that takes events together with other nodes.
-protocol TakesPart: NodeContent {
+protocol ParticipatingContent: NodeContent {
   /// The participant in synchronized events, if there is one.
   var participant: Participant? { get }
 }
 
 /// A content that coordinates events which other nodes take together.
-protocol Coordinates: NodeContent {
+protocol CoordinatingContent: NodeContent {
   /// Takes a synchronized event, or a query about one. Replies once.
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
@@ -120,16 +120,16 @@ protocol Coordinates: NodeContent {
 }
 
 /// A content whose steps are shown and answered after their record, if there is a journal.
-protocol RecordsSteps: NodeContent {
+protocol JournaledContent: NodeContent {
   /// Whether the journal lacks a change.
-  var hasUnrecorded: Bool { get }
+  var hasUnrecordedChanges: Bool { get }
   /// Whether the journal has records that need not be kept. They are removed at the end, if not
   /// before.
-  var hasLeftover: Bool { get }
+  var hasObsoleteRecords: Bool { get }
   /// Writes the changes that the journal lacks.
   func record(into journal: Journal) throws
   /// Answers clients and starts effects: all steps are recorded, or need no record.
-  func becameRecorded()
+  func didRecord()
 }
 
 /// A content in each of its roles; `nil` for the roles that it does not have.
@@ -138,47 +138,47 @@ protocol RecordsSteps: NodeContent {
 /// search all conformances of the process, once for each role, and take a good part of a node's
 /// start.
 protocol ContentRoles: AnyObject {
-  var asEndsByItself: (any EndsByItself)? { get }
-  var asShowsStates: (any ShowsStates)? { get }
-  var asTakesSteps: (any TakesSteps)? { get }
-  var asTracesSteps: (any TracesSteps)? { get }
-  var asTakesInputs: (any TakesInputs)? { get }
-  var asTakesRequests: (any TakesRequests)? { get }
-  var asHasDeadLetters: (any HasDeadLetters)? { get }
-  var asAnswersQuestions: (any AnswersQuestions)? { get }
-  var asCoordinates: (any Coordinates)? { get }
-  var asTakesPart: (any TakesPart)? { get }
-  var asRecordsSteps: (any RecordsSteps)? { get }
+  var asSelfEnding: (any SelfEndingContent)? { get }
+  var asStatePublishing: (any StatePublishingContent)? { get }
+  var asStepping: (any SteppingContent)? { get }
+  var asTraceable: (any TraceableContent)? { get }
+  var asPiped: (any PipedContent)? { get }
+  var asRequestable: (any RequestableContent)? { get }
+  var asDeadLettering: (any DeadLetteringContent)? { get }
+  var asExplainable: (any ExplainableContent)? { get }
+  var asCoordinating: (any CoordinatingContent)? { get }
+  var asParticipating: (any ParticipatingContent)? { get }
+  var asJournaled: (any JournaledContent)? { get }
 }
 
 extension ContentRoles {
-  var asEndsByItself: (any EndsByItself)? { nil }
-  var asShowsStates: (any ShowsStates)? { nil }
-  var asTakesSteps: (any TakesSteps)? { nil }
-  var asTracesSteps: (any TracesSteps)? { nil }
-  var asTakesInputs: (any TakesInputs)? { nil }
-  var asTakesRequests: (any TakesRequests)? { nil }
-  var asHasDeadLetters: (any HasDeadLetters)? { nil }
-  var asAnswersQuestions: (any AnswersQuestions)? { nil }
-  var asCoordinates: (any Coordinates)? { nil }
-  var asTakesPart: (any TakesPart)? { nil }
-  var asRecordsSteps: (any RecordsSteps)? { nil }
+  var asSelfEnding: (any SelfEndingContent)? { nil }
+  var asStatePublishing: (any StatePublishingContent)? { nil }
+  var asStepping: (any SteppingContent)? { nil }
+  var asTraceable: (any TraceableContent)? { nil }
+  var asPiped: (any PipedContent)? { nil }
+  var asRequestable: (any RequestableContent)? { nil }
+  var asDeadLettering: (any DeadLetteringContent)? { nil }
+  var asExplainable: (any ExplainableContent)? { nil }
+  var asCoordinating: (any CoordinatingContent)? { nil }
+  var asParticipating: (any ParticipatingContent)? { nil }
+  var asJournaled: (any JournaledContent)? { nil }
 }
 
-extension EndsByItself { var asEndsByItself: (any EndsByItself)? { self } }
-extension ShowsStates { var asShowsStates: (any ShowsStates)? { self } }
-extension TakesSteps { var asTakesSteps: (any TakesSteps)? { self } }
-extension TracesSteps { var asTracesSteps: (any TracesSteps)? { self } }
-extension TakesInputs { var asTakesInputs: (any TakesInputs)? { self } }
-extension TakesRequests { var asTakesRequests: (any TakesRequests)? { self } }
-extension HasDeadLetters { var asHasDeadLetters: (any HasDeadLetters)? { self } }
-extension AnswersQuestions { var asAnswersQuestions: (any AnswersQuestions)? { self } }
-extension Coordinates { var asCoordinates: (any Coordinates)? { self } }
-extension TakesPart { var asTakesPart: (any TakesPart)? { self } }
-extension RecordsSteps { var asRecordsSteps: (any RecordsSteps)? { self } }
+extension SelfEndingContent { var asSelfEnding: (any SelfEndingContent)? { self } }
+extension StatePublishingContent { var asStatePublishing: (any StatePublishingContent)? { self } }
+extension SteppingContent { var asStepping: (any SteppingContent)? { self } }
+extension TraceableContent { var asTraceable: (any TraceableContent)? { self } }
+extension PipedContent { var asPiped: (any PipedContent)? { self } }
+extension RequestableContent { var asRequestable: (any RequestableContent)? { self } }
+extension DeadLetteringContent { var asDeadLettering: (any DeadLetteringContent)? { self } }
+extension ExplainableContent { var asExplainable: (any ExplainableContent)? { self } }
+extension CoordinatingContent { var asCoordinating: (any CoordinatingContent)? { self } }
+extension ParticipatingContent { var asParticipating: (any ParticipatingContent)? { self } }
+extension JournaledContent { var asJournaled: (any JournaledContent)? { self } }
 
 /// Hosts a state that never changes: a stand-in for a machine in tests and previews.
-final class ConstantContent: TakesSteps, TakesRequests {
+final class ConstantContent: SteppingContent, RequestableContent {
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
   private let state: JSONValue
@@ -229,7 +229,7 @@ struct NodeServices {
   let loop: PollLoop
   let context: Context
   /// The carrier node; `nil` if the node has its own process.
-  let host: LocalPeer?
+  let carrier: LocalPeer?
   /// The endpoints of its peers; `nil` if all nodes are on one host.
   let peers: Peers?
   /// Does the work of the end of a turn at once: records what was taken, and takes waiting inputs.

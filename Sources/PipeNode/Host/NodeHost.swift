@@ -38,18 +38,18 @@ package struct NodeHost {
     let context = Context(.few)
     // Before any socket is bound: without a handler for the gates, libzmq admits every peer.
     let handler = try arguments.keys.map { _ in try ZapHandler(in: context, loop: loop) }
-    let place = NodeSurroundings(loop: loop, context: context, handler: handler)
-    let lodgers = EmbeddedNodes(at: place) { arguments, place, log in
-      let link = try NodeLink(arguments, at: place, log: log)
-      return try open(arguments, at: place, by: link, lodgers: nil, log: log)
+    let environment = NodeEnvironment(loop: loop, context: context, handler: handler)
+    let embeddedNodes = EmbeddedNodes(at: environment) { arguments, environment, log in
+      let link = try NodeLink(arguments, at: environment, log: log)
+      return try open(arguments, at: environment, by: link, embeddedNodes: nil, log: log)
     }
-    let link = try NodeLink(arguments, at: place, log: log)
+    let link = try NodeLink(arguments, at: environment, log: log)
     if let term = arguments.lease {
-      guard try NodeLease.take(term, from: link.control, on: loop, unless: signals) else {
+      guard try NodeLease.acquire(term, from: link.control, on: loop, interruptedBy: signals) else {
         return 0
       }
     }
-    switch try open(arguments, at: place, by: link, lodgers: lodgers, log: log) {
+    switch try open(arguments, at: environment, by: link, embeddedNodes: embeddedNodes, log: log) {
     case .running(let shell): return shell.run(stoppingOn: signals)
     case .leaving(let shell, let reason, let code):
       return shell.leaveAtOnce(because: reason, code: code)
@@ -60,23 +60,23 @@ package struct NodeHost {
   /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   private func open(
-    _ arguments: NodeArguments, at place: NodeSurroundings, by link: NodeLink,
-    lodgers: EmbeddedNodes?,
+    _ arguments: NodeArguments, at environment: NodeEnvironment, by link: NodeLink,
+    embeddedNodes: EmbeddedNodes?,
     log: NodeLog
-  ) throws -> EmbeddedNodes.Opened {
+  ) throws -> EmbeddedNodes.OpenedNode {
     func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
       try NodeShell(
-        arguments: arguments, content: content, journal: journal, at: place, by: link,
-        lodgers: lodgers, log: log)
+        arguments: arguments, content: content, journal: journal, at: environment, by: link,
+        embeddedNodes: embeddedNodes, log: log)
     }
     do {
       let journal = try journal(arguments, log: log)
       let content = try content(
-        arguments, journal: journal, log: log, loop: place.loop.handle)
+        arguments, journal: journal, log: log, loop: environment.loop.handle)
       // Called late, so that a journal whose state the machine does not accept stays unchanged.
       try journal?.begin()
       let shell = try shell(content, journal)
-      if let obstacle = shell.obstacle { return .leaving(shell, because: obstacle) }
+      if let bindFailure = shell.bindFailure { return .leaving(shell, because: bindFailure) }
       return .running(shell)
     } catch let error as JournalError {
       log.failure("\(error)")
@@ -96,22 +96,22 @@ package struct NodeHost {
     case .composites: machine = CoordinatorContent.machineName
     case .constant, .monitor: return nil
     }
-    guard let place = arguments.journal else { return nil }
+    guard let location = arguments.journal else { return nil }
     let mayMove = arguments.lease != nil
     // Only the last directory: a missing parent means that this host lacks the file system.
-    if mayMove { mkdir(FileSystem.directory(of: place.path), 0o700) }
+    if mayMove { mkdir(FileSystem.directory(of: location.path), 0o700) }
     let journal = try Journal(
-      opening: place.path,
+      opening: location.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
-      durability: place.durability, heldBy: mayMove ? arguments.incarnation : nil)
+      durability: location.durability, heldBy: mayMove ? arguments.incarnation : nil)
     if journal.isFirst, arguments.incarnation > 1 {
       log.warning(
-        "incarnation \(arguments.incarnation) found no journal '\(place.path)': the node starts in "
+        "incarnation \(arguments.incarnation) found no journal '\(location.path)': the node starts in "
           + "its initial state; if the node had a journal before, its records are lost")
     }
     if journal.lacksLog {
       log.warning(
-        "the file '\(place.path).step' of the journal is missing after a reboot: the node may have "
+        "the file '\(location.path).step' of the journal is missing after a reboot: the node may have "
           + "lost the records of the last 0.25 s before the reboot")
     }
     return journal
@@ -123,7 +123,7 @@ package struct NodeHost {
     switch arguments.content {
     case .machine(let name, let parameters):
       let hosted = try machine(name)._host(
-        Hosting(
+        HostingContext(
           parameters: parameters, log: log, loop: loop, topology: arguments.topology,
           node: arguments.node, incarnation: arguments.incarnation, journal: journal)
       )
@@ -173,9 +173,9 @@ struct NodeLink {
 
   /// - Throws: ``NodeSetupError`` or ``TransportError``. A node without its keys cannot reach the
   ///   orchestrator: only its log shows the reason.
-  init(_ arguments: NodeArguments, at place: NodeSurroundings, log: NodeLog) throws {
-    keys = try NodeKeys(arguments, at: place, log: log)
+  init(_ arguments: NodeArguments, at environment: NodeEnvironment, log: NodeLog) throws {
+    keys = try NodeKeys(arguments, at: environment, log: log)
     control = try ControlLink(
-      arguments, keys: keys, context: place.context, loop: place.loop, log: log)
+      arguments, keys: keys, context: environment.context, loop: environment.loop, log: log)
   }
 }

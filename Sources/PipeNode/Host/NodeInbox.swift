@@ -20,11 +20,11 @@ final class NodeInbox {
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
   /// Senders and coordinators that connected before this node was configured.
   @exclusivity(unchecked)
-  private var early: Set<[UInt8]> = []
+  private var earlyPeers: Set<[UInt8]> = []
   @exclusivity(unchecked)
   private var isOpen = false
   @exclusivity(unchecked)
-  private var acknowledgementDue = false
+  private var isAcknowledgementScheduled = false
   @exclusivity(unchecked)
   private(set) var invalidFrames: UInt64 = 0
   /// The reason to answer requests with while the node does not run; `nil` while it runs.
@@ -34,7 +34,7 @@ final class NodeInbox {
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)
   /// The frames that clients send.
-  private static let requests: Set<FrameKind> = [.request, .deadLetter, .synchronize, .explain]
+  private static let clientFrames: Set<FrameKind> = [.request, .deadLetter, .synchronize, .explain]
   /// The maximum number of messages that one turn reads before steps are taken.
   private static let messagesPerTurn = 64
   /// The longest delay of an acknowledgement.
@@ -67,13 +67,13 @@ final class NodeInbox {
   }
 
   /// Welcomes the peers that connected early: the content is connected now.
-  func welcomeEarly() {
+  func welcomeEarlyPeers() {
     participant = content.participant
-    for peer in early {
+    for peer in earlyPeers {
       pipeByPeer[peer]?.connected()
       if participant?.peer == peer { participant?.connected() }
     }
-    early = []
+    earlyPeers = []
   }
 
   func read() {
@@ -91,24 +91,24 @@ final class NodeInbox {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { touched.pipes.contains { $0.hasUnrecorded } }
+  var hasUnrecordedChanges: Bool { touched.pipes.contains { $0.hasUnrecordedChanges } }
 
   func record(into journal: Journal) throws {
     for pipe in touched.pipes { try pipe.record(into: journal) }
   }
 
   /// Acknowledges finished events, now or soon: they are recorded, or need no record.
-  func becameRecorded() {
-    var owesAcknowledgement = false
+  func didRecord() {
+    var hasPendingAcknowledgement = false
     for pipe in touched.pipes {
-      pipe.becameRecorded()
-      if pipe.state.owesAcknowledgement { owesAcknowledgement = true }
+      pipe.didRecord()
+      if pipe.state.hasPendingAcknowledgement { hasPendingAcknowledgement = true }
     }
-    touched.forget { !$0.isRecorded }
-    guard owesAcknowledgement, !acknowledgementDue else { return }
-    acknowledgementDue = true
+    touched.keepOnly { !$0.isRecorded }
+    guard hasPendingAcknowledgement, !isAcknowledgementScheduled else { return }
+    isAcknowledgementScheduled = true
     loop.schedule(after: Self.acknowledgementDelay, for: self) { inbox in
-      inbox.acknowledgementDue = false
+      inbox.isAcknowledgementScheduled = false
       for pipe in inbox.pipes { pipe.acknowledge() }
     }
   }
@@ -136,12 +136,12 @@ final class NodeInbox {
     }
     if !isOpen, peer.starts(with: Self.pipePrefix) {
       // The sender repeats its messages after it is welcomed.
-      early.insert(peer)
+      earlyPeers.insert(peer)
       return
     }
     if peer.starts(with: Self.coordinatorPrefix) {
       // Otherwise it belongs to a composite that this node is not in, or no longer in.
-      if !isOpen, bytes.isEmpty { early.insert(peer) }
+      if !isOpen, bytes.isEmpty { earlyPeers.insert(peer) }
       return
     }
     do {
@@ -150,7 +150,7 @@ final class NodeInbox {
       if let pipe = pipeByPeer[peer] {
         try handle(header, body, from: pipe)
       } else {
-        try ask(header, body, from: peer)
+        try handleRequest(header, body, from: peer)
       }
     } catch {
       report(error, from: peer)
@@ -186,10 +186,10 @@ final class NodeInbox {
   }
 
   /// Lets the content answer a client.
-  private func ask(
+  private func handleRequest(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
   ) throws(FrameError) {
-    guard Self.requests.contains(header.kind) else { throw .kind(header.kind.rawValue) }
+    guard Self.clientFrames.contains(header.kind) else { throw .kind(header.kind.rawValue) }
     let answer = answer(to: peer, header)
     if let unavailable { return answer(.unavailable(unavailable)) }
     switch header.kind {

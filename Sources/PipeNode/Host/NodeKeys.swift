@@ -12,14 +12,14 @@ struct NodeKeys {
   /// Reads the node's key pair.
   /// - Returns: `nil` for a node that is on one host with all others.
   /// - Throws: ``NodeSetupError``, also if the node is embedded and its carrier node has no key.
-  init?(_ arguments: NodeArguments, at place: NodeSurroundings, log: NodeLog) throws {
+  init?(_ arguments: NodeArguments, at environment: NodeEnvironment, log: NodeLog) throws {
     guard let keys = arguments.keys else { return nil }
     guard let control = PublicKey(keys.control) else {
       throw NodeSetupError(
         "'--control-key' is '\(keys.control)', which is not a public key; use the 40 characters of "
           + "'public' in the orchestrator's key file")
     }
-    guard let handler = place.handler else {
+    guard let handler = environment.handler else {
       throw NodeSetupError(
         "node '\(arguments.node)' has a key, but its carrier node has none; give keys to both "
           + "nodes, or to neither if all nodes are on one host")
@@ -27,7 +27,7 @@ struct NodeKeys {
     do {
       pair =
         try keys.path == NodeArguments.Keys.inline
-        ? KeyFile.read(inline: place.key) : KeyFile.read(keys.path)
+        ? KeyFile.read(inline: environment.key) : KeyFile.read(keys.path)
     } catch {
       throw NodeSetupError("\(error)")
     }
@@ -63,16 +63,16 @@ struct NodeKeys {
 
 /// The additional parts of a node that is bound for other hosts: the endpoints of its sockets, and
 /// its peers.
-final class NodeOffHost {
+final class NodeNetwork {
   let peers: Peers
   /// The endpoints of the node's sockets; `nil` if they could not be bound.
   private(set) var endpoints: NodeEndpoints?
   /// The reason why the sockets could not be bound.
-  private(set) var obstacle: String?
+  private(set) var bindFailure: String?
   private let keys: NodeKeys
 
   /// A hint at possible causes, for a message that no orchestrator answers.
-  static let reasonsForSilence =
+  static let noAnswerHint =
     "; an orchestrator does not answer if its key differs from '--control-key', or if it does not "
     + "know the key of '--key'"
 
@@ -88,7 +88,7 @@ final class NodeOffHost {
         inbox: try keys.bind(inbox, to: arguments.inbox),
         feed: try keys.bind(feed, to: arguments.feed))
     } catch {
-      obstacle = "\(error)"
+      bindFailure = "\(error)"
     }
   }
 }

@@ -12,11 +12,11 @@ import PipeTransport
 final class NodeLease {
   private let term: Int64
   /// The time at which the lease expires. Unit: nanoseconds of ``BootClock``.
-  private var end: Int64?
+  private var expiry: Int64?
   private unowned let control: ControlLink
 
   /// How long a process waits for the first answer.
-  private static let patience: Duration = .seconds(30)
+  private static let answerTimeout: Duration = .seconds(30)
 
   private init(_ term: Duration, from control: ControlLink) {
     self.term = term.clampedNanoseconds
@@ -27,58 +27,61 @@ final class NodeLease {
   /// open anything that its predecessor may hold.
   /// - Returns: `false` if a signal has arrived that ends the process.
   /// - Throws: ``NodeSetupError`` if no orchestrator answers.
-  static func take(
-    _ term: Duration, from control: ControlLink, on loop: PollLoop, unless signals: SignalDescriptor
+  static func acquire(
+    _ term: Duration, from control: ControlLink, on loop: PollLoop,
+    interruptedBy signals: SignalDescriptor
   ) throws -> Bool {
     let lease = NodeLease(term, from: control)
-    control.onRenewal = { lease.renewed(askedAt: $0) }
+    control.onRenewal = { lease.applyRenewal(requestedAt: $0) }
     try control.connect()
-    let isTaken = try Polling.wait(every: .milliseconds(2), until: .now + patience) {
+    let isAcquired = try Polling.wait(every: .milliseconds(2), until: .now + answerTimeout) {
       () throws(NodeSetupError) -> Bool? in
       if signals.next() != nil { return false }
-      lease.askIfDue()
+      lease.requestRenewalIfDue()
       control.read()
-      return lease.end == nil ? nil : true
+      return lease.expiry == nil ? nil : true
     }
-    guard let isTaken else {
+    guard let isAcquired else {
       throw NodeSetupError(
-        "no orchestrator answered at '\(control.endpoint)' within \(patience.shortText); the node "
-          + "must not run without a lease from the orchestrator" + NodeOffHost.reasonsForSilence)
+        "no orchestrator answered at '\(control.endpoint)' within \(answerTimeout.shortText); the node "
+          + "must not run without a lease from the orchestrator" + NodeNetwork.noAnswerHint)
     }
-    if isTaken { lease.keep(on: loop) }
-    return isTaken
+    if isAcquired { lease.scheduleRenewal(on: loop) }
+    return isAcquired
   }
 
   // MARK: Asking
 
-  private var lastAsked: Int64?
+  private var lastRequestTime: Int64?
 
-  private func ask() {
+  private func requestRenewal() {
     let now = BootClock.nanoseconds
-    lastAsked = now
-    control.say(.renew, sequence: UInt64(now))
+    lastRequestTime = now
+    control.send(.renew, sequence: UInt64(now))
   }
 
-  private func askIfDue() {
-    if let lastAsked, BootClock.nanoseconds - lastAsked < term / 4 { return }
-    ask()
+  private func requestRenewalIfDue() {
+    if let lastRequestTime, BootClock.nanoseconds - lastRequestTime < term / 4 { return }
+    requestRenewal()
   }
 
-  private func keep(on loop: PollLoop) {
+  private func scheduleRenewal(on loop: PollLoop) {
     loop.schedule(after: .nanoseconds(term / 4), for: self) {
-      $0.ask()
-      $0.keep(on: loop)
+      $0.requestRenewal()
+      $0.scheduleRenewal(on: loop)
     }
   }
 
   // MARK: Answers
 
   /// - Parameter asked: The time of the request, by the clock of this process.
-  private func renewed(askedAt asked: UInt64) {
+  private func applyRenewal(requestedAt requestTime: UInt64) {
     // An answer to a request that this process never made is ignored.
-    guard let asked = Int64(exactly: asked), let lastAsked, asked <= lastAsked else { return }
-    let next = asked + term
-    guard next > max(end ?? 0, BootClock.nanoseconds), pr_kill_self_at(next) == 0 else { return }
-    end = next
+    guard let requestTime = Int64(exactly: requestTime), let lastRequestTime,
+      requestTime <= lastRequestTime
+    else { return }
+    let next = requestTime + term
+    guard next > max(expiry ?? 0, BootClock.nanoseconds), pr_kill_self_at(next) == 0 else { return }
+    expiry = next
   }
 }

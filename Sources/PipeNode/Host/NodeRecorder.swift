@@ -12,7 +12,7 @@ final class NodeRecorder {
   private let inbox: NodeInbox
   private let outs: OutPipes
   private let loop: PollLoop
-  private var isWriteDue = false
+  private var isWriteScheduled = false
   /// The durations of the records.
   private(set) var durations = DurationCounts()
   /// Called when records cannot be written into the database.
@@ -32,23 +32,23 @@ final class NodeRecorder {
     self.loop = loop
   }
 
-  private var hasUnrecorded: Bool {
-    content.hasUnrecorded || inbox.hasUnrecorded || outs.hasUnrecorded
+  private var hasUnrecordedChanges: Bool {
+    content.hasUnrecordedChanges || inbox.hasUnrecordedChanges || outs.hasUnrecordedChanges
   }
 
   /// Records the changes that the journal lacks.
   func record() throws(JournalError) {
-    guard let journal, hasUnrecorded else { return }
+    guard let journal, hasUnrecordedChanges else { return }
     Failpoint.hit(.stepAfter)
     content.participant?.markPrepared(in: journal)
-    if hasUnrecorded { try write(to: journal) }
+    if hasUnrecordedChanges { try write(to: journal) }
     Failpoint.hit(.recordAfter)
   }
 
   /// Removes acknowledged records, which need not be kept, and writes everything into the database.
   func finish() {
     guard let journal else { return }
-    if content.hasLeftover || outs.hasAcknowledged { try? write(to: journal) }
+    if content.hasObsoleteRecords || outs.hasAcknowledgedRecords { try? write(to: journal) }
     try? journal.finish()
   }
 
@@ -60,15 +60,15 @@ final class NodeRecorder {
       try outs.record(into: journal)
     }
     durations.add(nanoseconds: BootClock.nanoseconds - start)
-    writeOutLater(journal)
+    scheduleWrite(journal)
   }
 
-  private func writeOutLater(_ journal: Journal) {
-    guard !isWriteDue, journal.hasUnwritten else { return }
-    isWriteDue = true
+  private func scheduleWrite(_ journal: Journal) {
+    guard !isWriteScheduled, journal.hasUnwrittenRecords else { return }
+    isWriteScheduled = true
     loop.schedule(after: Self.writeDelay, for: self) { recorder in
-      recorder.isWriteDue = false
-      do throws(JournalError) { try journal.writeOut() } catch {
+      recorder.isWriteScheduled = false
+      do throws(JournalError) { try journal.writePendingRecords() } catch {
         recorder.onFailure?(error)
       }
     }
@@ -77,10 +77,10 @@ final class NodeRecorder {
   /// Checks that the journal file is in place. If it was removed, later records would be lost
   /// with this process: the journal is written again, and the next process continues from it.
   /// - Returns: The reason why the node must end; `nil` if the journal is in place.
-  func keepInPlace() -> String? {
-    guard let journal, !journal.isInPlace else { return nil }
+  func recoverRemovedJournal() -> String? {
+    guard let journal, !journal.isLinked else { return nil }
     do {
-      try journal.writeAnew()
+      try journal.recreate()
       return
         "the journal '\(journal.path)' was removed while the node was running; the node has "
         + "written the journal again from memory, and nothing is lost"

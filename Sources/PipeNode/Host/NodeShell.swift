@@ -12,13 +12,13 @@ final class NodeShell {
   private let arguments: NodeArguments
   private let content: HostedContent
   private let log: NodeLog
-  private let place: NodeSurroundings
+  private let environment: NodeEnvironment
   /// The additional parts of a node that is bound for other hosts.
-  private let offHost: NodeOffHost?
-  private var loop: PollLoop { place.loop }
+  private let network: NodeNetwork?
+  private var loop: PollLoop { environment.loop }
   let control: ControlLink
   /// The embedded nodes in its process; `nil` if the node is embedded itself.
-  private let lodgers: EmbeddedNodes?
+  private let embeddedNodes: EmbeddedNodes?
   private let inbox: NodeInbox
   private let outs: OutPipes
   private let feed: Feed
@@ -34,7 +34,7 @@ final class NodeShell {
   private var unansweredPing: UInt64?
   /// Whether the node must stop as soon as its content may.
   @exclusivity(unchecked)
-  private var isStopDue = false
+  private var isStopPending = false
   /// Whether all other nodes stop as well.
   private var areAllStopping = false
   private(set) var exitCode: Int32 = 0
@@ -45,30 +45,31 @@ final class NodeShell {
   /// How long a stopping node waits for its receivers to apply all events.
   private static let drainTimeout: Duration = .seconds(1)
   /// How long a stopping node waits for synchronized events in progress to end.
-  private static let partTimeout: Duration = .milliseconds(500)
+  private static let transactionTimeout: Duration = .milliseconds(500)
   /// The maximum number of sockets of a pipe: its own socket, and the sockets that monitor
   /// its connections.
-  private static let socketsOfPipe = 5
+  private static let socketsPerPipe = 5
   /// The linger period of goodbyes if all other nodes stop as well: a peer that stopped earlier
   /// does not read them.
-  private static let lastLinger: Duration = .milliseconds(100)
+  private static let shutdownLinger: Duration = .milliseconds(100)
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
   /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   init(
-    arguments: NodeArguments, content: HostedContent, journal: Journal?, at place: NodeSurroundings,
-    by link: NodeLink, lodgers: EmbeddedNodes?, log: NodeLog
+    arguments: NodeArguments, content: HostedContent, journal: Journal?,
+    at environment: NodeEnvironment,
+    by link: NodeLink, embeddedNodes: EmbeddedNodes?, log: NodeLog
   ) throws(TransportError) {
     self.arguments = arguments
     self.content = content
     self.journal = journal
-    self.place = place
-    self.lodgers = lodgers
+    self.environment = environment
+    self.embeddedNodes = embeddedNodes
     self.log = log
-    let (loop, context) = (place.loop, place.context)
-    offHost = link.keys.map { NodeOffHost($0, log: log) }
+    let (loop, context) = (environment.loop, environment.context)
+    network = link.keys.map { NodeNetwork($0, log: log) }
     control = link.control
     inbox = try NodeInbox(
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
@@ -77,9 +78,9 @@ final class NodeShell {
     outs = OutPipes(loop: loop, log: log)
     recorder = NodeRecorder(
       journal, content: content, inbox: inbox, outs: outs, loop: loop)
-    if let offHost {
-      offHost.bind(inbox.socket, feed.socket, as: arguments)
-    } else if place.host == nil {
+    if let network {
+      network.bind(inbox.socket, feed.socket, as: arguments)
+    } else if environment.carrier == nil {
       try inbox.socket.bind(arguments.inbox)
       try feed.socket.bind(arguments.feed)
     } else {
@@ -104,19 +105,21 @@ final class NodeShell {
   /// Registers the node with the loop.
   func begin() {
     recorder.onFailure = { [weak self] in self?.fail("\($0)", code: $0.exitCode) }
-    feed.last = { [weak self] in self?.lastSteps() ?? [] }
+    feed.currentEntries = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.observe(
       onEntry: { [weak self, feed] isCommitted in
         // Usually no subscriber asks for states, and this check costs less than a weak reference.
-        if feed.isWanted(isCommitted: isCommitted) { self?.entered(isCommitted: isCommitted) }
+        if feed.hasStateSubscriber(isCommitted: isCommitted) {
+          self?.keepLastStep(isCommitted: isCommitted)
+        }
       },
       onEnd: { [weak self] reason in
         if let reason { self?.fail(reason) } else { self?.leave() }
       })
     control.onFrame = { [weak self] in try self?.handle($0, $1) }
-    control.onRest = { [weak self] in self?.answerPing() }
-    control.onReconnection = { [weak self] in self?.sayHello() }
+    control.onFramesRead = { [weak self] in self?.answerPing() }
+    control.onReconnection = { [weak self] in self?.sendHello() }
     control.run()
     loop.add(inbox.socket, for: inbox) { $0.read() }
     loop.add(feed.socket, for: feed) { $0.readSubscriptions() }
@@ -125,16 +128,16 @@ final class NodeShell {
       if shell.handshake.phase == .greeting {
         shell.fail(
           "no orchestrator answered at '\(shell.arguments.control)' within 30 s"
-            + (shell.offHost == nil ? "" : NodeOffHost.reasonsForSilence))
+            + (shell.network == nil ? "" : NodeNetwork.noAnswerHint))
       }
     }
-    sayHello()
+    sendHello()
   }
 
   /// Reports to the orchestrator why the node ends, and ends it.
   @discardableResult
   func leaveAtOnce(because reason: String, code: Int32 = EXIT_FAILURE) -> Int32 {
-    sayHello(temporaryFailure: reason)
+    sendHello(temporaryFailure: reason)
     fail(reason, code: code)
     return exitCode
   }
@@ -143,29 +146,29 @@ final class NodeShell {
 
   /// The reason why the node must end at once, since its sockets cannot be bound. Another start may
   /// succeed.
-  var obstacle: String? { offHost?.obstacle }
+  var bindFailure: String? { network?.bindFailure }
 
   // MARK: Turns
 
   private var hasWork: Bool { handshake.isRunning && content.hasWork }
 
-  private func entered(isCommitted: Bool) {
+  private func keepLastStep(isCommitted: Bool) {
     guard var entry = content.calls.lastStep() else { return }
     entry.isCommitted = isCommitted
-    feed.keep(entry)
+    feed.enqueue(entry)
   }
 
   /// Returns the states to publish at once for a new subscriber.
   private func lastSteps() -> [FeedEntry] {
-    guard content.hasUnrecorded else { return content.lastSteps }
+    guard content.hasUnrecordedChanges else { return content.lastSteps }
     // Published with the record that this turn makes.
-    for entry in content.lastSteps { feed.keep(entry) }
+    for entry in content.lastSteps { feed.enqueue(entry) }
     return []
   }
 
   /// Starts and stops reports after the set of subscribers has changed.
   private func feedChanged(asksForSummaries: Bool) {
-    if asksForSummaries { summaries.ask() }
+    if asksForSummaries { summaries.requestSummary() }
     content.trace(to: feed)
     outs.tap(to: feed)
   }
@@ -176,7 +179,7 @@ final class NodeShell {
       if content.hasWork { Failpoint.hit(.stepBefore) }
       content.takeTurn()
       commitTurn()
-      if isStopDue, content.mayStop { stopIfDue() }
+      if isStopPending, content.mayStop { stopIfPending() }
     case .draining:
       commitTurn()
       if outs.isDrained { perform(.drained) }
@@ -190,10 +193,10 @@ final class NodeShell {
   @discardableResult
   private func commitTurn() -> Bool {
     guard !hasLeft, record() else { return false }
-    content.becameRecorded()
-    feed.publishKept()
-    outs.becameRecorded()
-    inbox.becameRecorded()
+    content.didRecord()
+    feed.publishPending()
+    outs.didRecord()
+    inbox.didRecord()
     summaries.turnEnded()
     return true
   }
@@ -231,18 +234,18 @@ final class NodeShell {
     case .stop where body.isEmpty:
       areAllStopping = header.flags & NodeHandshake.allStopFlag != 0
       stop()
-    case .stop: lodgers?.stop(String(decoding: body, as: UTF8.self))
+    case .stop: embeddedNodes?.stop(String(decoding: body, as: UTF8.self))
     case .embed:
-      guard let lodgers else { throw FrameError.kind(header.kind.rawValue) }
-      lodgers.admit(try JSONRecord.decode(EmbeddedNodeRequest.self, from: body), to: self)
+      guard let embeddedNodes else { throw FrameError.kind(header.kind.rawValue) }
+      embeddedNodes.admit(try JSONRecord.decode(EmbeddedNodeRequest.self, from: body), to: self)
     case .ping:
       if header.count > 0 { control.expectPing(within: .milliseconds(Int64(header.count))) }
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
     case .peers:
-      guard let offHost else { throw FrameError.kind(header.kind.rawValue) }
+      guard let network else { throw FrameError.kind(header.kind.rawValue) }
       // An embedded node's pipes may be closed before its connection is.
-      if !hasLeft { try offHost.peers.take(body, number: header.sequence) }
-    case .greet: greeted(try JSONRecord.decode(NodeGreeting.self, from: body))
+      if !hasLeft { try network.peers.take(body, number: header.sequence) }
+    case .greet: switchOrchestrator(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
@@ -254,37 +257,37 @@ final class NodeShell {
     unansweredPing = nil
     // The status must show recorded steps only.
     if handshake.isRunning { commitTurn() }
-    if !hasLeft, let reason = recorder.keepInPlace() { fail(reason) }
-    sayStatus(answering: sequence)
+    if !hasLeft, let reason = recorder.recoverRemovedJournal() { fail(reason) }
+    sendStatus(answering: sequence)
   }
 
   /// Switches to an orchestrator that replaces the one that started this process.
-  private func greeted(_ greeting: NodeGreeting) {
+  private func switchOrchestrator(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
-    offHost?.peers.orchestratorHasChanged()
+    network?.peers.resetForNewOrchestrator()
     if let lifeline = greeting.lifeline() {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
-    sayHello()
+    sendHello()
   }
 
   private func connect(_ configuration: NodeConfiguration) {
     do {
       let ins = inbox.open(
         configuration.ins, restored: journal?.contents?.consumed ?? [:])
-      let context = contextOfPeers(configuration)
+      let context = makePeerContext(configuration)
       let pairs = try outs.open(
         configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
-        journal?.contents, among: offHost?.peers
+        journal?.contents, among: network?.peers
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
       outs.holdUntilReported(pairs, [inbox.socket, feed.socket])
-      inbox.welcomeEarly()
+      inbox.welcomeEarlyPeers()
       // For subscribers that connected earlier.
       content.trace(to: feed)
       outs.tap(to: feed)
-      control.say(.ready)
+      control.send(.ready)
     } catch {
       fail("the node's pipes cannot be connected: \(error)")
     }
@@ -296,9 +299,9 @@ final class NodeShell {
       // Events that were taken before do not go through the new pipes.
       guard commitTurn() else { return }
       let pairs = try outs.open(
-        configuration.outs.filter { !outs.contains($0.name) }, in: contextOfPeers(configuration),
-        stream: arguments.incarnation, journal: journal, try journal?.readAgain(),
-        among: offHost?.peers
+        configuration.outs.filter { !outs.contains($0.name) }, in: makePeerContext(configuration),
+        stream: arguments.incarnation, journal: journal, try journal?.readCurrentContents(),
+        among: network?.peers
       ) { [weak self] in self?.fail($0) }
       try content.extend(by: pairs)
       content.trace(to: feed)
@@ -310,43 +313,46 @@ final class NodeShell {
 
   /// Returns the process's own context, or a new one with capacity for the sockets of very many
   /// pipes.
-  private func contextOfPeers(_ configuration: NodeConfiguration) -> Context {
-    configuration.outs.count * Self.socketsOfPipe <= place.roomForPeers ? place.context : Context()
+  private func makePeerContext(_ configuration: NodeConfiguration) -> Context {
+    configuration.outs.count * Self.socketsPerPipe <= environment.peerSocketCapacity
+      ? environment.context : Context()
   }
 
   private func services(in context: Context) -> NodeServices {
     NodeServices(
-      loop: loop, context: context, host: place.host, peers: offHost?.peers,
+      loop: loop, context: context, carrier: environment.carrier, peers: network?.peers,
       finishTurn: { [weak self] in self?.finishTurn() == true },
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
-      cut: { [inbox = offHost?.endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox)
+      cut: { [inbox = network?.endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox)
       },
       publish: { [weak self, feed] entry in
-        let isWanted = feed.isWanted(isCommitted: false)
-        guard isWanted || feed.areStepsWanted, let entry = entry() else { return }
-        if isWanted { feed.keep(entry) }
-        if feed.areStepsWanted { self?.compositeSteps.take(entry) }
+        let hasStateSubscriber = feed.hasStateSubscriber(isCommitted: false)
+        guard hasStateSubscriber || feed.hasStepSubscriber, let entry = entry() else { return }
+        if hasStateSubscriber { feed.enqueue(entry) }
+        if feed.hasStepSubscriber { self?.compositeSteps.take(entry) }
       })
   }
 
   /// Stops gracefully. Embedded nodes and synchronized events in progress end first, if they end
   /// soon.
   func stop() {
-    lodgers?.close()
-    if let lodgers, lodgers.areThere { return lodgers.stopAll { [weak self] in self?.stop() } }
+    embeddedNodes?.close()
+    if let embeddedNodes, embeddedNodes.hasNodes {
+      return embeddedNodes.stopAll { [weak self] in self?.stop() }
+    }
     guard handshake.isRunning else { return perform(.stop) }
-    if isStopDue { return }
+    if isStopPending { return }
     content.prepareToStop()
     guard !content.mayStop else { return perform(.stop) }
-    isStopDue = true
-    loop.schedule(after: Self.partTimeout, for: self) { $0.stopIfDue() }
+    isStopPending = true
+    loop.schedule(after: Self.transactionTimeout, for: self) { $0.stopIfPending() }
   }
 
-  private func stopIfDue() {
-    guard isStopDue else { return }
-    isStopDue = false
+  private func stopIfPending() {
+    guard isStopPending else { return }
+    isStopPending = false
     perform(.stop)
   }
 
@@ -368,20 +374,20 @@ final class NodeShell {
   }
 
   /// Binds the inbox and the feed for pipes and subscribers in the same process, too.
-  func bindForNeighbours(_ own: LocalPeer) throws(TransportError) {
-    try inbox.socket.bind(own.inbox)
-    try feed.socket.bind(own.feed)
+  func bindLocally(_ localPeer: LocalPeer) throws(TransportError) {
+    try inbox.socket.bind(localPeer.inbox)
+    try feed.socket.bind(localPeer.feed)
   }
 
   // MARK: Messages to the orchestrator
 
-  private func sayHello(temporaryFailure: String? = nil) {
+  private func sendHello(temporaryFailure: String? = nil) {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
       description: content.description, phase: handshake.phase, failure: content.problem,
-      temporaryFailure: temporaryFailure, endpoints: offHost?.endpoints, opensPipes: true)
+      temporaryFailure: temporaryFailure, endpoints: network?.endpoints, opensPipes: true)
     do {
-      control.say(.hello, try JSONRecord.encode(hello))
+      control.send(.hello, try JSONRecord.encode(hello))
     } catch {
       fail("the node's description cannot be written as JSON: \(error)")
     }
@@ -399,9 +405,9 @@ final class NodeShell {
     return status
   }
 
-  private func sayStatus(answering sequence: UInt64) {
-    control.say(
-      .status, sequence: sequence, count: offHost?.peers.number ?? 0,
+  private func sendStatus(answering sequence: UInt64) {
+    control.send(
+      .status, sequence: sequence, count: network?.peers.number ?? 0,
       (try? JSONRecord.encode(status)) ?? [])
   }
 
@@ -424,23 +430,23 @@ final class NodeShell {
   private func leave(because reason: String = "") {
     guard !hasLeft else { return }
     hasLeft = true
-    lodgers?.endAll(because: "carrier node '\(arguments.node)' ended")
+    embeddedNodes?.endAll(because: "carrier node '\(arguments.node)' ended")
     content.stop()
     if exitCode == 0 { recorder.finish() }
     outs.sayGoodbye()
     inbox.sayGoodbye()
     // An embedded node says goodbye last, in ``EmbeddedNodes``: its orchestrator may then start the next
     // process, here or on another host.
-    if lodgers != nil { control.sayGoodbye(because: reason, code: exitCode) }
-    inbox.close(lingering: areAllStopping ? Self.lastLinger : .seconds(1))
-    outs.close(lingering: areAllStopping ? Self.lastLinger : .milliseconds(300))
-    if exitCode == 0, !content.hasUnrecorded {
-      feed.tellRest()
+    if embeddedNodes != nil { control.sayGoodbye(because: reason, code: exitCode) }
+    inbox.close(lingering: areAllStopping ? Self.shutdownLinger : .seconds(1))
+    outs.close(lingering: areAllStopping ? Self.shutdownLinger : .milliseconds(300))
+    if exitCode == 0, !content.hasUnrecordedChanges {
+      feed.publishFinalReports()
       summaries.end()
     }
     feed.close()
     if let turns { loop.remove(turns) }
-    guard lodgers != nil else {
+    guard embeddedNodes != nil else {
       journal?.leave()
       onLeave?(reason)
       return

@@ -6,7 +6,7 @@ import PipeWire
 /// Publishes a node's summary to subscribers when it has changed.
 final class NodeSummaries {
   /// The content of the last published summary.
-  private struct Told: Equatable {
+  private struct PublishedSummary: Equatable {
     struct Entry: Equatable {
       var version: UInt64
       var doubt: InDoubtTransaction?
@@ -22,7 +22,7 @@ final class NodeSummaries {
   private let content: HostedContent
   private let status: () -> NodeStatus
   private var pace = SummaryPace()
-  private var told: Told?
+  private var published: PublishedSummary?
 
   init(of content: HostedContent, to feed: Feed, status: @escaping () -> NodeStatus) {
     self.content = content
@@ -31,39 +31,39 @@ final class NodeSummaries {
   }
 
   /// Notes a new subscriber: the next summary is published even if nothing has changed.
-  func ask() { told = nil }
+  func requestSummary() { published = nil }
 
   /// Publishes a changed summary: a turn has ended and is recorded.
   func turnEnded() {
-    guard feed.areSummariesWanted, !pace.isWaiting else { return }
+    guard feed.hasSummarySubscriber, !pace.isWaiting else { return }
     let entries = content.lastSteps
     let current = current(entries)
-    guard current != told, !entries.isEmpty else { return }
-    switch pace.changed(at: BootClock.nanoseconds) {
-    case .wait(let time): feed.loop.schedule(after: time, for: self) { $0.pace.waited() }
-    case .tell: tell(entries, current)
+    guard current != published, !entries.isEmpty else { return }
+    switch pace.noteChange(at: BootClock.nanoseconds) {
+    case .wait(let time): feed.loop.schedule(after: time, for: self) { $0.pace.endWait() }
+    case .report: report(entries, current)
     }
   }
 
   /// Publishes a changed summary without delay: the node ends, and everything is recorded.
   func end() {
-    guard feed.areSummariesWanted else { return }
+    guard feed.hasSummarySubscriber else { return }
     let entries = content.lastSteps
     let current = current(entries)
-    if current != told { tell(entries, current) }
+    if current != published { report(entries, current) }
   }
 
-  private func tell(_ entries: [FeedEntry], _ current: Told) {
+  private func report(_ entries: [FeedEntry], _ current: PublishedSummary) {
     guard let first = entries.first else { return }
     var status = current.status
     status.time = WallClock.nanoseconds
-    tell(first, NodeSummary(status: status, transitions: content.transitions), current)
+    report(first, NodeSummary(status: status, transitions: content.transitions), current)
     // If composites share a process, the first one reports the counters of the process.
-    for entry in entries.dropFirst() { tell(entry, NodeSummary(), current) }
-    told = current
+    for entry in entries.dropFirst() { report(entry, NodeSummary(), current) }
+    published = current
   }
 
-  private func current(_ entries: [FeedEntry]) -> Told {
+  private func current(_ entries: [FeedEntry]) -> PublishedSummary {
     var status = status()
     // The time differs in each status, and is not a change.
     status.time = nil
@@ -75,22 +75,23 @@ final class NodeSummaries {
     status.recentDeadLetters = []
     status.steps = nil
     status.recording = nil
-    return Told(
+    return PublishedSummary(
       status: status,
       entries: Dictionary(
         entries.map {
           (
             $0.node ?? feed.node,
-            Told.Entry(version: $0.version, doubt: $0.doubt, isIntermediate: $0.isIntermediate)
+            PublishedSummary.Entry(
+              version: $0.version, doubt: $0.doubt, isIntermediate: $0.isIntermediate)
           )
         }, uniquingKeysWith: { first, _ in first }))
   }
 
-  private func tell(_ entry: FeedEntry, _ summary: NodeSummary, _ current: Told) {
+  private func report(_ entry: FeedEntry, _ summary: NodeSummary, _ current: PublishedSummary) {
     let name = entry.node ?? feed.node
-    let isNew = told.map { told in
-      told.entries[name] != current.entries[name]
-        || summary.status != nil && told.status != current.status
+    let isNew = published.map { published in
+      published.entries[name] != current.entries[name]
+        || summary.status != nil && published.status != current.status
     }
     if isNew ?? true { feed.publish(summary, with: entry) }
   }

@@ -3,11 +3,11 @@ import PipeTransport
 import PipeWire
 
 /// An object that connects to peers, which may be on other hosts, and to their successors.
-protocol TalksWithPeers: AnyObject {
+protocol PeerConnector: AnyObject {
   /// Disconnects from the process of this name, which is gone or is no longer a peer.
-  func part(from peer: String, at places: PeerEndpoints)
+  func disconnectPeer(from peer: String, at endpoints: PeerEndpoints)
   /// Connects to the process of this name.
-  func meet(_ peer: String, at places: PeerEndpoints)
+  func connectPeer(_ peer: String, at endpoints: PeerEndpoints)
 }
 
 /// The endpoints of a peer's inbox and feed, with the keys to reach them.
@@ -20,13 +20,13 @@ struct PeerEndpoints {
 /// this object updates the connections to them, and the gate.
 final class Peers {
   private struct Listener {
-    weak var listener: (any TalksWithPeers)?
+    weak var listener: (any PeerConnector)?
   }
 
   private let keys: NodeKeys
   private let log: NodeLog
-  private var known = KnownPeers()
-  private var places: [String: PeerEndpoints] = [:]
+  private var knownPeers = KnownPeers()
+  private var endpoints: [String: PeerEndpoints] = [:]
   private var listeners: [Listener] = []
 
   init(_ keys: NodeKeys, log: NodeLog) {
@@ -35,42 +35,42 @@ final class Peers {
   }
 
   /// The lower 32 bits of the number of the last list; 0 before the first list.
-  var number: UInt32 { UInt32(truncatingIfNeeded: known.number ?? 0) }
+  var number: UInt32 { UInt32(truncatingIfNeeded: knownPeers.number ?? 0) }
 
   /// Returns the endpoints of a peer; `nil` while there is none.
-  func places(of peer: String) -> PeerEndpoints? { places[peer] }
+  func endpoints(of peer: String) -> PeerEndpoints? { endpoints[peer] }
 
   /// Notifies the listener of changes, for as long as it exists.
-  func tell(_ listener: any TalksWithPeers) {
+  func addListener(_ listener: any PeerConnector) {
     listeners.removeAll { $0.listener == nil }
     listeners.append(Listener(listener: listener))
   }
 
   /// Notes that another orchestrator has connected, which numbers its lists from the start.
-  func orchestratorHasChanged() { known.forgetNumber() }
+  func resetForNewOrchestrator() { knownPeers.resetNumber() }
 
   /// Applies the body of a `peers` frame; an old list is ignored.
   func take(_ body: UnsafeRawBufferPointer, number: UInt64) throws {
-    let told = try JSONRecord.decode(PeerList.self, from: body)
+    let list = try JSONRecord.decode(PeerList.self, from: body)
     // A list with an invalid key is rejected as a whole.
-    let isWhole = (told.peers.map(\.key) + told.clients).allSatisfy { PublicKey($0) != nil }
-    guard isWhole else { throw FrameError.body(.peers) }
-    if let change = known.take(told, number: number) { perform(change) }
+    let hasValidKeys = (list.peers.map(\.key) + list.clients).allSatisfy { PublicKey($0) != nil }
+    guard hasValidKeys else { throw FrameError.body(.peers) }
+    if let change = knownPeers.take(list, number: number) { perform(change) }
   }
 
   /// Applies departures before arrivals: a new process may have the endpoint of an old one.
   private func perform(_ change: KnownPeers.Change) {
-    for peer in change.parted {
-      guard let places = places.removeValue(forKey: peer.name) else { continue }
-      for entry in listeners { entry.listener?.part(from: peer.name, at: places) }
+    for peer in change.departed {
+      guard let endpoints = endpoints.removeValue(forKey: peer.name) else { continue }
+      for entry in listeners { entry.listener?.disconnectPeer(from: peer.name, at: endpoints) }
     }
     for key in change.revoked.compactMap(PublicKey.init) { keys.gate.revoke(key) }
-    for peer in change.allowed { allow(peer) }
+    for peer in change.admitted { allow(peer) }
     for key in change.clients.compactMap(PublicKey.init) { keys.gate.allow(key, as: .clientNames) }
-    for peer in change.met {
-      guard let places = places(at: peer) else { continue }
-      self.places[peer.name] = places
-      for entry in listeners { entry.listener?.meet(peer.name, at: places) }
+    for peer in change.arrived {
+      guard let endpoints = endpoints(at: peer) else { continue }
+      self.endpoints[peer.name] = endpoints
+      for entry in listeners { entry.listener?.connectPeer(peer.name, at: endpoints) }
     }
   }
 
@@ -83,7 +83,7 @@ final class Peers {
         + "its own key pair")
   }
 
-  private func places(at peer: PeerList.Peer) -> PeerEndpoints? {
+  private func endpoints(at peer: PeerList.Peer) -> PeerEndpoints? {
     guard let key = PublicKey(peer.key) else { return nil }
     return PeerEndpoints(
       inbox: PeerEndpoint(peer.endpoints.inbox, key: key, own: keys.pair),
@@ -98,15 +98,15 @@ package struct KnownPeers: Sendable {
   /// The differences from the list before; each list is in the order of names.
   package struct Change: Hashable, Sendable {
     /// The peers to disconnect from: they are gone, or are other processes now.
-    package var parted: [Peer] = []
+    package var departed: [Peer] = []
     /// The keys that are no longer admitted.
     package var revoked: [String] = []
     /// The peers whose keys are newly admitted, or admitted under other names.
-    package var allowed: [Peer] = []
+    package var admitted: [Peer] = []
     /// The keys of clients that are newly admitted.
     package var clients: [String] = []
     /// The peers to connect to.
-    package var met: [Peer] = []
+    package var arrived: [Peer] = []
 
     package init() {}
   }
@@ -122,34 +122,34 @@ package struct KnownPeers: Sendable {
   /// - Parameter number: The number of the list. A list is old if its number is not above the last
   ///   one.
   /// - Returns: The changes to apply; `nil` if the list is old.
-  package mutating func take(_ told: PeerList, number: UInt64) -> Change? {
+  package mutating func take(_ list: PeerList, number: UInt64) -> Change? {
     if let last = self.number, number <= last { return nil }
     self.number = number
-    let (before, formerClients) = (peers, clients)
-    peers = Dictionary(told.peers.map { ($0.name, $0) }) {
+    let (formerPeers, formerClients) = (peers, clients)
+    peers = Dictionary(list.peers.map { ($0.name, $0) }) {
       $0.incarnation > $1.incarnation ? $0 : $1
     }
-    clients = Set(told.clients)
-    return change(from: before, formerClients)
+    clients = Set(list.clients)
+    return change(from: formerPeers, formerClients)
   }
 
   /// Notes that another orchestrator has connected, which numbers its lists from the start.
-  package mutating func forgetNumber() { number = nil }
+  package mutating func resetNumber() { number = nil }
 
-  private func change(from before: [String: Peer], _ formerClients: Set<String>) -> Change {
+  private func change(from formerPeers: [String: Peer], _ formerClients: Set<String>) -> Change {
     var change = Change()
-    for (name, peer) in before.sorted(by: { $0.key < $1.key }) {
+    for (name, peer) in formerPeers.sorted(by: { $0.key < $1.key }) {
       if let now = peers[name], now.isSameProcess(as: peer) { continue }
-      change.parted.append(peer)
+      change.departed.append(peer)
     }
     for (name, peer) in peers.sorted(by: { $0.key < $1.key }) {
-      let former = before[name]
-      if former?.key != peer.key || former?.names != peer.names { change.allowed.append(peer) }
-      if former?.isSameProcess(as: peer) != true { change.met.append(peer) }
+      let former = formerPeers[name]
+      if former?.key != peer.key || former?.names != peer.names { change.admitted.append(peer) }
+      if former?.isSameProcess(as: peer) != true { change.arrived.append(peer) }
     }
-    let kept = clients.union(peers.values.map(\.key))
-    let former = formerClients.union(before.values.map(\.key))
-    change.revoked = former.subtracting(kept).sorted()
+    let admittedKeys = clients.union(peers.values.map(\.key))
+    let former = formerClients.union(formerPeers.values.map(\.key))
+    change.revoked = former.subtracting(admittedKeys).sorted()
     change.clients = clients.subtracting(formerClients).sorted()
     return change
   }
@@ -174,17 +174,17 @@ struct LocalPeer {
 
 /// The surroundings of a node's shell: everything that it shares with the other nodes of its
 /// process.
-struct NodeSurroundings {
+struct NodeEnvironment {
   let loop: PollLoop
   let context: Context
   /// Answers for all gates in the context; `nil` if all processes are on one host.
   let handler: ZapHandler?
   /// The carrier node; `nil` if the node has its own process.
-  var host: LocalPeer?
+  var carrier: LocalPeer?
   /// The content of an embedded node's key file, which may be on another host; `nil` without one.
   var key: String?
 
   /// The number of peer sockets that fit into the shared context. Further sockets need their own
   /// context.
-  var roomForPeers: Int { Int(Context.SocketLimit.few.rawValue) / (host == nil ? 2 : 4) }
+  var peerSocketCapacity: Int { Int(Context.SocketLimit.few.rawValue) / (carrier == nil ? 2 : 4) }
 }

@@ -6,8 +6,10 @@ import PipeWire
 
 /// The content of a node that hosts a machine: takes the inputs in the order of the inbox, and
 /// delegates to its parts.
-final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesRequests, RecordsSteps,
-  HasDeadLetters, AnswersQuestions, TakesPart, TracesSteps, EndsByItself
+final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, RequestableContent,
+  JournaledContent,
+  DeadLetteringContent, ExplainableContent, ParticipatingContent, TraceableContent,
+  SelfEndingContent
 {
   let description: MachineDescription
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
@@ -19,7 +21,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   private let steps: MachineSteps<Hosted>
   private let requests: MachineRequests<Hosted>
   private let pipes: MachinePipes<Hosted>
-  private let part: MachineParticipant<Hosted>
+  private let machineParticipant: MachineParticipant<Hosted>
   private let trace: MachineTrace<Hosted>
   private let refusals: MachineRefusals<Hosted>
   @exclusivity(unchecked)
@@ -31,10 +33,10 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   /// Creates the machine, in its recorded state if the journal has one, and its engine, which
   /// posts to the loop.
   @export(interface)
-  init(parameters: Hosted.Parameters, hosting: Hosting) throws {
+  init(parameters: Hosted.Parameters, hosting: HostingContext) throws {
     let meter = StateMeter<Hosted.State>(
       isSynthesized: Hosted.State._isSynthesizedCodable,
-      isExact: hosting.journal?.mark.measuresEachStep == true)
+      isExact: hosting.journal?.marker.measuresEachStep == true)
     let machine = Hosted.stateMachine(parameters).refusing(by: meter)
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
@@ -66,12 +68,12 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     steps = try MachineSteps(core, incarnation: hosting.incarnation)
     requests = MachineRequests(core, outlets)
     pipes = MachinePipes(core)
-    part = MachineParticipant(core, outlets) { loop.post($0) }
-    trace = MachineTrace(core, steps, requests, pipes, part, outlets)
+    machineParticipant = MachineParticipant(core, outlets) { loop.post($0) }
+    trace = MachineTrace(core, steps, requests, pipes, machineParticipant, outlets)
     refusals = MachineRefusals(core, steps)
     owner.content = self
-    if let journal { CrashWatch.begin(journal.mark) }
-    part.showState = { [unowned self] in onEntry?(false) }
+    if let journal { CrashWatch.begin(journal.marker) }
+    machineParticipant.showState = { [unowned self] in onEntry?(false) }
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
   }
 
@@ -87,16 +89,18 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func hosted() -> HostedContent {
     // Safe: the content owns the engine, which makes no calls once the content is gone.
     core.engine.onEntry = { [unowned(unsafe) self] state, _, cause in entered(state, cause: cause) }
-    core.engine.onIntermediateState = { [unowned self] _, _, cause in passed(because: cause) }
-    core.engine.trace.hasMoved = { [unowned trace] in trace.hasMoved() }
-    part.specialize()
+    core.engine.onIntermediateState = { [unowned self] _, _, cause in
+      enteredIntermediateState(because: cause)
+    }
+    core.engine.trace.didTakeStep = { [unowned trace] in trace.didTakeStep() }
+    machineParticipant.specialize()
     return HostedContent(
       self,
       FrequentCalls(
         accept: { events, pipe throws(FrameError) in try self.accept(events, from: pipe) },
         takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }, lastStep: { self.lastStep() },
-        hasUnrecorded: { self.hasUnrecorded }, record: { try self.record(into: $0) },
-        becameRecorded: { self.becameRecorded() }))
+        hasUnrecordedChanges: { self.hasUnrecordedChanges }, record: { try self.record(into: $0) },
+        didRecord: { self.didRecord() }))
   }
 
   var onEnd: ((String?) -> Void)? {
@@ -112,7 +116,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     pipes.connect(ins)
     try outlets.connect(outs, ports, of: description)
-    followStates()
+    observeStates()
     guard let contents = core.journal?.contents else { return }
     pipes.restore(contents.consumed)
     for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
@@ -125,24 +129,24 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
     try outlets.connect(outs, ports, of: description)
-    followStates()
+    observeStates()
   }
 
   /// Lets the engine fire rules and report steps on each state, and wait while a pipe of a rule is
   /// full. Does nothing without rules and step reports.
-  private func followStates() {
-    guard core.engine.onIntermediateStateSettled == nil, outlets.hasRules || outlets.tellsSteps
+  private func observeStates() {
+    guard core.engine.onIntermediateStateSettled == nil, outlets.hasRules || outlets.reportsSteps
     else { return }
-    let waits = core.engine.mustWait
-    core.engine.mustWait = { [outlets] in outlets.isRuleFull || waits?() == true }
+    let previousMustWait = core.engine.mustWait
+    core.engine.mustWait = { [outlets] in outlets.isRulePipeFull || previousMustWait?() == true }
     core.engine.onIntermediateStateSettled = { [unowned self] in
       fireRules(of: $0)
-      if outlets.tellsSteps { tell(.step, $0, nil) }
+      if outlets.reportsSteps { reportStep(.step, $0, nil) }
     }
   }
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
-    part.attach(to: services, configuration)
+    machineParticipant.attach(to: services, configuration)
   }
 
   // MARK: Input
@@ -153,7 +157,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     hasStarted = true
     if steps.start() {
       onEntry?(false)
-      if outlets.tellsSteps { tell(.none, core.engine.state, part.recorded) }
+      if outlets.reportsSteps { reportStep(.none, core.engine.state, machineParticipant.recorded) }
     }
     core.participant?.started()
   }
@@ -196,10 +200,10 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   /// Processes an input that one of the engine's tasks has posted.
   private func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
-    guard case .effectEvent = input else { return part.process(input) }
+    guard case .effectEvent = input else { return machineParticipant.process(input) }
     let (start, version) = (BootClock.nanoseconds, core.engine.version)
-    part.process(input)
-    if core.engine.version != version { steps.measured(since: start) }
+    machineParticipant.process(input)
+    if core.engine.version != version { steps.addDuration(since: start) }
   }
 
   func takeTurn() {
@@ -214,7 +218,7 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
       case .request(let request): requests.take(request)
       case .event(let event, let pipe): pipes.take(event, of: pipe)
       }
-      if let start, budget == Self.stepsPerTurn - 1 { steps.measured(since: start) }
+      if let start, budget == Self.stepsPerTurn - 1 { steps.addDuration(since: start) }
     }
     // Inputs that wait in the engine come last: they wait for capacity in a pipe, or for the end of
     // a synchronized event.
@@ -227,17 +231,17 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     steps.entered(because: cause)
     core.inbox.retryPostponed()
     if outlets.hasRules { fireRules(of: state) }
-    if outlets.tellsSteps {
-      tell(core.engine.version == 0 ? .first : .step, state, part.transaction)
+    if outlets.reportsSteps {
+      reportStep(core.engine.version == 0 ? .first : .step, state, machineParticipant.transaction)
     }
-    onEntry?(part.isCommitted)
+    onEntry?(machineParticipant.isCommitted)
   }
 
   /// Reports a step to the coordinators of composites that are the source of a pipe.
-  private func tell(
+  private func reportStep(
     _ entry: StepReport.Entry, _ state: Hosted.State, _ transaction: TransactionID?
   ) {
-    outlets.tell(entry, Result { try core.states.encode(state) }, transaction)
+    outlets.reportStep(entry, Result { try core.states.encode(state) }, transaction)
   }
 
   private func fireRules(of state: Hosted.State) {
@@ -247,8 +251,8 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   /// Shows an intermediate state of a transition at once. The journal records it only with the
   /// step.
-  private func passed(because cause: String) {
-    steps.passed(because: cause)
+  private func enteredIntermediateState(because cause: String) {
+    steps.enteredIntermediateState(because: cause)
     onEntry?(false)
   }
 
@@ -278,18 +282,19 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
 
   func count(_ counts: Bool) { trace.count(counts) }
   var transitions: TransitionCounts? { trace.transitions }
-  func tellSteps(to feed: Feed?) { trace.tellSteps(to: feed) }
+  func reportSteps(to feed: Feed?) { trace.reportSteps(to: feed) }
   func reportRefusals(to feed: Feed?) { refusals.report(to: feed) }
 
   // MARK: Records
 
-  var hasUnrecorded: Bool {
+  var hasUnrecordedChanges: Bool {
     core.isStarted
-      && (steps.hasUnrecorded || pipes.hasUnrecorded || core.deadLetters.hasUnrecorded
-        || requests.hasUnrecorded || core.participant?.hasUnrecorded == true)
+      && (steps.hasUnrecordedChanges || pipes.hasUnrecordedChanges
+        || core.deadLetters.hasUnrecordedChanges
+        || requests.hasUnrecordedChanges || core.participant?.hasUnrecordedChanges == true)
   }
 
-  var hasLeftover: Bool { core.participant?.hasAborted == true }
+  var hasObsoleteRecords: Bool { core.participant?.hasAborted == true }
 
   func record(into journal: Journal) throws {
     try steps.recordState(into: journal)
@@ -300,19 +305,19 @@ final class MachineContent<Hosted: Machine>: TakesInputs, TakesSteps, TakesReque
     try steps.recordEffects(into: journal)
   }
 
-  func becameRecorded() {
+  func didRecord() {
     steps.stateRecorded()
     pipes.recorded()
-    if core.deadLetters.hasUnrecorded {
+    if core.deadLetters.hasUnrecordedChanges {
       core.deadLetters.recorded()
       Failpoint.hit(.letterAfter)
     }
     requests.recorded()
-    if core.engine.effects.hasUnrecorded {
-      core.engine.effects.becameRecorded(
+    if core.engine.effects.hasUnrecordedChanges {
+      core.engine.effects.didRecord(
         willStart: { Failpoint.hit(.effectBefore) }, willAnswer: { Failpoint.hit(.effectAfter) })
     }
-    core.participant?.becameRecorded(version: core.engine.version)
+    core.participant?.didRecord(version: core.engine.version)
   }
 }
 

@@ -24,9 +24,9 @@ final class MachineCore<Hosted: Machine> {
   /// The effect that is parked at this start of the node.
   let poisonEffect: PoisonEffect?
   /// The effect that ended the previous process and has made no progress since.
-  var suspect: EffectOrigin?
+  var suspectEffect: EffectOrigin?
   /// The effect that is resent, until its start is recorded.
-  var resent: EffectOrigin?
+  var resentEffect: EffectOrigin?
   let meter: StateMeter<State>
   /// The machine's participant in synchronized events, if it has one.
   @exclusivity(unchecked)
@@ -40,7 +40,8 @@ final class MachineCore<Hosted: Machine> {
 
   @export(interface)
   init(
-    _ engine: Engine<State, Event, Hosted.Output>, _ meter: StateMeter<State>, hosting: Hosting
+    _ engine: Engine<State, Event, Hosted.Output>, _ meter: StateMeter<State>,
+    hosting: HostingContext
   ) throws {
     self.engine = engine
     self.meter = meter
@@ -50,9 +51,11 @@ final class MachineCore<Hosted: Machine> {
     deadLetters = DeadLetters(journal: hosting.journal)
     let (journal, log) = (hosting.journal, hosting.log)
     poison = try journal.flatMap { try PoisonEvent(of: $0, log: log) }
-    suspect = journal?.fatalEffect
+    suspectEffect = journal?.fatalEffect
     poisonEffect =
-      if let journal, let suspect { try PoisonEffect(suspect, of: journal, log: log) } else { nil }
+      if let journal, let suspectEffect {
+        try PoisonEffect(suspectEffect, of: journal, log: log)
+      } else { nil }
   }
 
   func begin() { isStarted = true }
@@ -62,8 +65,8 @@ final class MachineCore<Hosted: Machine> {
   @export(interface)
   func join(_ participant: Participant) {
     self.participant = participant
-    let waits = engine.mustWait
-    engine.mustWait = { participant.isFrozen || waits?() == true }
+    let previousMustWait = engine.mustWait
+    engine.mustWait = { participant.isFrozen || previousMustWait?() == true }
   }
 
   /// Returns the reason to refuse an event that was not sent to a composite; `nil` if the
@@ -100,17 +103,17 @@ final class MachineCore<Hosted: Machine> {
     let name = engine.effects.name(of: effect.origin) ?? "?"
     let isKept = deadLetters.add(
       effect.deadLetter(named: name, state: try? JSONValue(parsing: states.encode(state))))
-    let what =
+    let summary =
       "effect '\(name)' of step \(effect.origin.version) ended the node's process \(effect.count) "
       + "times in a row"
     if isKept {
       log.warning(
-        "\(what); the effect is now dead letter \(deadLetters.count) and does not run again; "
+        "\(summary); the effect is now dead letter \(deadLetters.count) and does not run again; "
           + "'orchestrator dead-letters \(node)' shows the dead letter, runs the effect again "
           + "(resend) or discards it (drop)")
     } else {
       engine.effects.discard(effect.origin)
-      log.warning("\(what); the effect is cancelled: the limit of dead letters is reached")
+      log.warning("\(summary); the effect is cancelled: the limit of dead letters is reached")
     }
   }
 
@@ -143,7 +146,7 @@ extension Machine {
 
   /// The content of a node that hosts the machine.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
-    let hosting = try Hosting.of(name, hosting)
+    let hosting = try HostingContext.of(name, hosting)
     let content = try MachineContent<Self>(
       parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
     return content.hosted()

@@ -13,14 +13,14 @@ final class MachineOutlets: PortBinder {
   /// The pipes of rules and step reports that may be full, because they were sent into since the
   /// last check.
   @exclusivity(unchecked)
-  private var doubtful: [OutPipe] = []
+  private var possiblyFull: [OutPipe] = []
   /// The pipes that report each step to coordinators, and the part of the step that they report.
   @exclusivity(unchecked)
-  private var tellers: [(OutPipe, NodeConfiguration.Steps)] = []
+  private var stepReportPipes: [(OutPipe, NodeConfiguration.Steps)] = []
   /// The number of steps that were reported without their state.
-  private var untold: UInt64 = 0
+  private var omittedStateCount: UInt64 = 0
   /// The pipes of the ports, by the names of the ports.
-  private var byPort: [String: [OutPipe]] = [:]
+  private var pipesByPort: [String: [OutPipe]] = [:]
   /// The outlets that feed the ports' events into the pipes, by the names of the ports.
   private var outlets: [String: any AnyPortOutlet] = [:]
 
@@ -33,27 +33,27 @@ final class MachineOutlets: PortBinder {
   ) throws {
     outs += pairs.map(\.1)
     for (configuration, pipe) in pairs {
-      if let port = configuration.port { byPort[port, default: []].append(pipe) }
+      if let port = configuration.port { pipesByPort[port, default: []].append(pipe) }
       if let rule = configuration.rule {
         rules.append((try StateRule(rule, pipe: pipe.name, states: machine.states), pipe))
-        doubt(pipe)
+        markPossiblyFull(pipe)
       }
       if let steps = configuration.steps {
-        tellers.append((pipe, steps))
-        doubt(pipe)
+        stepReportPipes.append((pipe, steps))
+        markPossiblyFull(pipe)
       }
     }
     ports.bind(with: self)
-    if let unknown = byPort.keys.first(where: { !ports.names.contains($0) }) {
+    if let unknown = pipesByPort.keys.first(where: { !ports.names.contains($0) }) {
       throw NodeSetupError("machine '\(machine.machine)' has no port '\(unknown)'")
     }
   }
 
   func bind<Carried: MachineEvent>(_ pipe: EventPipe<Carried>) {
     let name = pipe.name ?? ""
-    let pipes = byPort[name] ?? []
-    if let known = outlets[name] {
-      known.pipes = pipes
+    let pipes = pipesByPort[name] ?? []
+    if let existing = outlets[name] {
+      existing.pipes = pipes
     } else {
       let outlet = PortOutlet(pipe, pipes: pipes, log: log)
       outlets[name] = outlet
@@ -67,7 +67,7 @@ final class MachineOutlets: PortBinder {
     _ watcher: ((_ pipe: String, _ stream: UInt64, _ number: UInt64, ArraySlice<UInt8>) -> Void)?
   ) {
     // Pipes that report steps to coordinators are left out: their events are the steps themselves.
-    for pipe in outs where !tellers.contains(where: { $0.0 === pipe }) {
+    for pipe in outs where !stepReportPipes.contains(where: { $0.0 === pipe }) {
       let (name, stream) = (pipe.name, pipe.state.stream)
       pipe.watch(watcher.map { watcher in { watcher(name, stream, $0, $1) } })
     }
@@ -87,57 +87,59 @@ final class MachineOutlets: PortBinder {
   var hasRules: Bool { !rules.isEmpty }
 
   /// Whether coordinators receive a report of each step.
-  var tellsSteps: Bool { !tellers.isEmpty }
+  var reportsSteps: Bool { !stepReportPipes.isEmpty }
 
   /// Reports a step to the coordinators. A state that cannot be reported is left out, so that no
   /// coordinator waits for the step.
   /// - Parameters:
   ///   - state: The state as JSON, or the error that prevented encoding it.
   ///   - transaction: The synchronized event that led to the state.
-  func tell(
+  func reportStep(
     _ entry: StepReport.Entry, _ state: Result<[UInt8], any Error>,
     _ transaction: TransactionID? = nil
   ) {
-    var told: [UInt8]?
+    var reportedState: [UInt8]?
     switch state {
     case .success(let bytes):
-      told =
-        StepReport.obstacle(toReporting: bytes).map { leaveOut(because: $0) } == nil ? bytes : nil
-    case .failure(let error): leaveOut(because: "the state cannot be written as JSON: \(error)")
+      reportedState =
+        StepReport.obstacle(toReporting: bytes).map { logOmittedState(because: $0) } == nil
+        ? bytes : nil
+    case .failure(let error):
+      logOmittedState(because: "the state cannot be written as JSON: \(error)")
     }
-    for (pipe, steps) in tellers {
+    for (pipe, steps) in stepReportPipes {
       let step = StepReport(
-        entry, transaction: steps == .transactions ? transaction : nil, state: told)
+        entry, transaction: steps == .transactions ? transaction : nil, state: reportedState)
       pipe.enqueue { step.write(into: &$0) }
-      doubt(pipe)
+      markPossiblyFull(pipe)
     }
   }
 
-  private func leaveOut(because obstacle: String) {
-    untold += 1
-    guard untold.isWorthLogging else { return }
-    let names = tellers.map { "'\($0.0.name)'" }.joined(separator: ", ")
+  private func logOmittedState(because obstacle: String) {
+    omittedStateCount += 1
+    guard omittedStateCount.isWorthLogging else { return }
+    let names = stepReportPipes.map { "'\($0.0.name)'" }.joined(separator: ", ")
     log.warning(
       "pipe \(names): a step is reported without its state, and composites with outbound pipes "
-        + "have no state until the next report: \(obstacle) (\(untold) times so far)")
+        + "have no state until the next report: \(obstacle) (\(omittedStateCount) times so far)")
   }
 
   /// Whether a pipe of a rule or of step reports is full. The next step then waits, since it may
   /// send into that pipe.
-  var isRuleFull: Bool {
-    while let pipe = doubtful.last {
+  var isRulePipeFull: Bool {
+    while let pipe = possiblyFull.last {
       if pipe.isFull { return true }
-      pipe.isDoubtful = false
-      doubtful.removeLast()
+      pipe.isPossiblyFull = false
+      possiblyFull.removeLast()
     }
     return false
   }
 
   /// Marks a pipe as possibly full: it was sent into, or a journal may have filled it.
-  private func doubt(_ pipe: OutPipe) {
-    guard !pipe.isDoubtful else { return }
-    pipe.isDoubtful = true
-    doubtful.append(pipe)
+  private func markPossiblyFull(_ pipe: OutPipe) {
+    guard !pipe.isPossiblyFull else { return }
+    pipe.isPossiblyFull = true
+    possiblyFull.append(pipe)
   }
 
   /// Sends the events that the rules make of the state with this tag.
@@ -152,7 +154,7 @@ final class MachineOutlets: PortBinder {
         return bytes
       }
       pipe.enqueue { $0.append(contentsOf: event) }
-      doubt(pipe)
+      markPossiblyFull(pipe)
     }
   }
 
@@ -205,7 +207,7 @@ final class PortOutlet<Event: MachineEvent>: PipeOutlet, AnyPortOutlet, @uncheck
       }
     }
     // Iterates by index: a loop over the array would retain it for each event.
-    for place in pipes.indices { pipes[place].enqueue { try encode(event, &$0) } }
+    for index in pipes.indices { pipes[index].enqueue { try encode(event, &$0) } }
   }
 }
 

@@ -18,7 +18,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   @exclusivity(unchecked)
   private var isTentative = false
   /// The time limits in the machine's description, by the names of the events.
-  private lazy var toldLimits = core.engine.machine.selfContainedEvents
+  private lazy var announcedLimits = core.engine.machine.selfContainedEvents
   /// The task that evaluates an event's transition, and its number.
   @exclusivity(unchecked)
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
@@ -34,7 +34,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   @exclusivity(unchecked)
   private(set) var transaction: TransactionID?
   /// Names the synchronized events that effects emit.
-  private var emittedNumbers = EmittedNumbers()
+  private var emittedNumbers = EmittedEventNames()
   /// Shows the current state again.
   var showState: () -> Void = {}
   /// The calls that the participant makes for each event.
@@ -67,7 +67,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
     let restored = restored
     self.restored = nil
-    guard let part = configuration.participant else {
+    guard let participant = configuration.participant else {
       guard let prepared = restored?.prepared, prepared.move.version == core.engine.version + 1
       else { return }
       return core.log.warning(
@@ -76,7 +76,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     }
     core.join(
       Participant(
-        part, machine: self, steps: steps ?? makeSteps(), restored: restored,
+        participant, machine: self, steps: steps ?? makeSteps(), restored: restored,
         version: core.engine.version, services: services, log: core.log))
   }
 
@@ -100,7 +100,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       guard unreturned.mayBegin(tell: core.engine.onError) else { throw refused(.timedOut) }
       evaluate(transition, on: event, of: body.composite)
       return .takesTime(
-        limit: min(limit, toldLimit(of: event)), version: core.engine.version, state: stateBytes)
+        limit: min(limit, announcedLimit(of: event)), version: core.engine.version,
+        state: stateBytes)
     case .next(let next):
       return .moves(try move(on: event, of: body.composite, to: next))
     }
@@ -108,8 +109,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
   /// Returns the time limit that the coordinator knows for the event, or one second, the limit of
   /// any other answer.
-  private func toldLimit(of event: Hosted.Event) -> Duration {
-    EnumCases<Hosted.Event>.name(of: event).flatMap { toldLimits[$0] } ?? .seconds(1)
+  private func announcedLimit(of event: Hosted.Event) -> Duration {
+    EnumCases<Hosted.Event>.name(of: event).flatMap { announcedLimits[$0] } ?? .seconds(1)
   }
 
   /// Keeps the step for the commit.
@@ -132,7 +133,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     .refused(refusal, version: core.engine.version, state: stateBytes)
   }
 
-  func tellState() { showState() }
+  func reportState() { showState() }
 
   private func enter(_ step: PreparedStep, isCommitted: Bool) {
     self.isCommitted = isCommitted
@@ -180,10 +181,10 @@ extension MachineParticipant {
       Task {
         do {
           let next = try await scope.run(isTentative: true, transition.callAsFunction)
-          post { owner.part?.evaluated(number, event, composite, .success(next)) }
+          post { owner.participant?.evaluated(number, event, composite, .success(next)) }
         } catch {
           let refusal = Refusal.thrown(by: error)
-          post { owner.part?.evaluated(number, event, composite, .failure(refusal)) }
+          post { owner.participant?.evaluated(number, event, composite, .failure(refusal)) }
         }
       }
     )
@@ -228,8 +229,8 @@ extension MachineParticipant {
 
   // Only the loop's thread reads the reference.
   private final class Weak: @unchecked Sendable {
-    weak var part: MachineParticipant?
-    init(_ part: MachineParticipant) { self.part = part }
+    weak var participant: MachineParticipant?
+    init(_ participant: MachineParticipant) { self.participant = participant }
   }
 }
 
@@ -244,11 +245,11 @@ extension MachineParticipant {
   /// Handles an input that one of the engine's tasks has posted. A synchronized event goes to its
   /// composite, and the effect waits until the event is taken.
   func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
-    guard case .effectEvent(let event, let effect, let place, let reply) = input,
+    guard case .effectEvent(let event, let effect, let index, let reply) = input,
       let participant = core.participant, core.isStarted, let name = EnumCases.name(of: event),
       let composites = participant.composites(of: name)
     else { return core.engine.process(input) }
-    guard !place.isWithdrawn, let origin = core.engine.effects.origin(of: effect),
+    guard !index.isWithdrawn, let origin = core.engine.effects.origin(of: effect),
       let bytes = try? core.events.encode(event)
     else {
       return reply.resume(false)
@@ -263,12 +264,12 @@ extension MachineParticipant {
       )
       return
     }
-    let named = emittedNumbers.next(
-      of: effect, origin, place, journal: core.engine.effects.keyScope.journal,
+    let eventName = emittedNumbers.next(
+      of: effect, origin, index, journal: core.engine.effects.keyScope.journal,
       core.engine.effects.contains)
     participant.emit(
       EmittedEvent(
-        effect: effect, place: place, reply: reply, name: named,
+        effect: effect, index: index, reply: reply, name: eventName,
         body: TransactionBody(composite: composites[0], event: bytes)))
   }
 
@@ -277,11 +278,11 @@ extension MachineParticipant {
   var oldestEffect: UInt64? { core.engine.effects.oldestVersion }
 
   func wants(_ emitted: EmittedEvent) -> Bool {
-    core.engine.effects.wants(emitted.place, of: emitted.effect)
+    core.engine.effects.wants(emitted.index, of: emitted.effect)
   }
 
-  func taken(_ emitted: EmittedEvent) {
-    core.engine.effects.takeJointly(from: emitted.effect, emitted.place, emitted.reply)
+  func noteTaken(_ emitted: EmittedEvent) {
+    core.engine.effects.takeJointly(from: emitted.effect, emitted.index, emitted.reply)
   }
 }
 
@@ -289,13 +290,13 @@ extension MachineParticipant {
 /// ``ParticipatingSteps``.
 protocol ParticipatingMachine: AnyObject {
   /// Reports the state to a coordinator that has just connected.
-  func tellState()
+  func reportState()
   /// The version of the step that started the oldest effect which has not ended.
   var oldestEffect: UInt64? { get }
   /// Whether an effect still waits for its emitted event to be taken.
   func wants(_ emitted: EmittedEvent) -> Bool
   /// Notes that an event emitted by an effect is about to be taken, or was taken.
-  func taken(_ emitted: EmittedEvent)
+  func noteTaken(_ emitted: EmittedEvent)
   /// Cancels the transition that runs, since the node stops.
   func cancelEvaluation()
   /// Notes that the node has entered or left the in-doubt condition, in the same state.

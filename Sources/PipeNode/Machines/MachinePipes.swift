@@ -10,7 +10,7 @@ final class MachinePipes<Hosted: Machine> {
   private var ins: [InPipe] = []
   /// Marks the steps of each pipe; empty if steps are not recorded.
   @exclusivity(unchecked)
-  private var marks: [StepMarkerFile.Source] = []
+  private var sourceMarkers: [StepMarkerFile.SourceMarker] = []
   private var postponed = PostponedRecords()
   /// The event of the current step, and the index of its pipe.
   @exclusivity(unchecked)
@@ -19,10 +19,10 @@ final class MachinePipes<Hosted: Machine> {
   private(set) var undecodable: UInt64 = 0
   /// Made once: a closure for each event would be an allocation for each.
   @exclusivity(unchecked)
-  private var stepDone: StepDone?
+  private var stepCompletion: StepCompletion?
 
   /// Boxes the closure: each use of an optional closure would wrap it in another closure.
-  private struct StepDone {
+  private struct StepCompletion {
     let call: (StepOutcome<Hosted.State>) -> Void
   }
 
@@ -43,13 +43,13 @@ final class MachinePipes<Hosted: Machine> {
   @export(interface)
   func connect(_ pipes: [InPipe]) {
     ins = pipes
-    for (place, pipe) in pipes.enumerated() { pipe.place = place }
+    for (index, pipe) in pipes.enumerated() { pipe.index = index }
     core.inbox = MachineInbox(pipes: pipes.count)
-    if let journal = core.journal { marks = pipes.map { journal.mark.source($0.name) } }
+    if let journal = core.journal { sourceMarkers = pipes.map { journal.marker.source($0.name) } }
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
-    let index = pipe.place
+    let index = pipe.index
     let stream = pipe.state.stream
     try events.forEach { bytes, sequence in
       let content = PipeEvent.Content(bytes, readBy: core.events)
@@ -96,25 +96,26 @@ final class MachinePipes<Hosted: Machine> {
       if let problem = core.problem(withDirect: content) {
         return dispose(of: event, core.json(of: content), of: pipe, because: problem)
       }
-      if !marks.isEmpty { marks[pipe].begin(event.sequence) }
+      if !sourceMarkers.isEmpty { sourceMarkers[pipe].begin(event.sequence) }
       inFlight = (event, pipe)
-      core.engine.take(content, cause: ins[pipe].name, done: (stepDone ?? makeStepDone()).call)
+      core.engine.take(
+        content, cause: ins[pipe].name, done: (stepCompletion ?? makeStepCompletion()).call)
     }
   }
 
   /// Makes the closure. Called in code compiled for the machine's type, so that the closure is,
   /// too.
-  private func makeStepDone() -> StepDone {
+  private func makeStepCompletion() -> StepCompletion {
     // Safe: the owner of these pipes owns the engine, which makes no calls once the owner is gone.
-    let done = StepDone { [unowned(unsafe) self] outcome in finishStep(outcome) }
-    stepDone = done
+    let done = StepCompletion { [unowned(unsafe) self] outcome in finishStep(outcome) }
+    stepCompletion = done
     return done
   }
 
   /// Finishes the step of an event, immediately or after an asynchronous transition.
   private func finishStep(_ outcome: StepOutcome<Hosted.State>) {
     guard let (event, pipe) = inFlight.take() else { return }
-    if !marks.isEmpty { marks[pipe].end() }
+    if !sourceMarkers.isEmpty { sourceMarkers[pipe].end() }
     switch outcome {
     case .accepted:
       finish(event, of: pipe)
@@ -195,7 +196,7 @@ final class MachinePipes<Hosted: Machine> {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !postponed.isEmpty }
+  var hasUnrecordedChanges: Bool { !postponed.isEmpty }
   func record(into journal: Journal) throws { try postponed.record(into: journal) }
   func recorded() { postponed.recorded() }
 }
@@ -236,7 +237,7 @@ struct PostponedRecords {
     for event in added {
       try journal.postponed(event.id, event.pipe, event.sequence, event: event.event)
     }
-    for id in finished { try journal.unpostponed(id) }
+    for id in finished { try journal.postponedRemoved(id) }
   }
 
   mutating func recorded() {

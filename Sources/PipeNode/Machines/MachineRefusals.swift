@@ -29,7 +29,7 @@ struct RefusedInput {
 final class MachineRefusals<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
-  private var reported: (feed: Feed, sequence: RateLimitedFeed)?
+  private var output: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
 
   @export(interface)
   init(_ core: MachineCore<Hosted>, _ steps: MachineSteps<Hosted>) {
@@ -39,12 +39,12 @@ final class MachineRefusals<Hosted: Machine> {
 
   @export(interface)
   func report(to feed: Feed?) {
-    guard (feed == nil) != (reported == nil) else { return }
-    reported = feed.map { ($0, sequence(to: $0)) }
-    core.onRefusal = reported == nil ? nil : { [unowned self] in report($0) }
+    guard (feed == nil) != (output == nil) else { return }
+    output = feed.map { ($0, rateLimitedFeed(to: $0)) }
+    core.onRefusal = output == nil ? nil : { [unowned self] in report($0) }
   }
 
-  private func sequence(to feed: Feed) -> RateLimitedFeed {
+  private func rateLimitedFeed(to feed: Feed) -> RateLimitedFeed {
     RateLimitedFeed(.refusal, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
       var body = head(in: feed)
       body.add("refused", text: "")
@@ -61,8 +61,8 @@ final class MachineRefusals<Hosted: Machine> {
 
   @export(interface)
   private func report(_ input: RefusedInput) {
-    guard let reported, reported.sequence.begin() else { return }
-    var body = head(in: reported.feed)
+    guard let output, output.rateLimitedFeed.begin() else { return }
+    var body = head(in: output.feed)
     body.add("time", WallClock.nanoseconds)
     body.add("refused", text: input.reason)
     if input.isPostponed { body.add("postponed", json: Array("true".utf8)) }
@@ -83,6 +83,6 @@ final class MachineRefusals<Hosted: Machine> {
       origin.add("number", key.id)
       body.add("request", origin)
     }
-    reported.sequence.tell(core.engine.settledVersion, body)
+    output.rateLimitedFeed.report(core.engine.settledVersion, body)
   }
 }

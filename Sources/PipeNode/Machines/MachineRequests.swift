@@ -19,7 +19,7 @@ final class MachineRequests<Hosted: Machine> {
   private let outlets: MachineOutlets
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var book: RequestBook
+  private var registry: RequestRegistry
   /// The replies that are due after the record.
   @exclusivity(unchecked)
   private var replies: [(RequestReply, Reply)] = []
@@ -29,17 +29,17 @@ final class MachineRequests<Hosted: Machine> {
   /// Whether the event that is not retried is a dead letter already. Its client may repeat the
   /// request.
   @exclusivity(unchecked)
-  private var isPoisonDisposed = false
+  private var isPoisonDeadLettered = false
 
   /// The maximum number of waiting requests. Unit: requests.
-  private static var waitingRequests: Int { 1_024 }
+  private static var waitingRequestLimit: Int { 1_024 }
 
   @export(interface)
   init(_ core: MachineCore<Hosted>, _ outlets: MachineOutlets) {
     self.core = core
     self.outlets = outlets
     let contents = core.journal?.contents
-    book = RequestBook(
+    registry = RequestRegistry(
       restored: contents?.requests ?? [], forgottenThrough: contents?.forgottenRequests ?? 0)
   }
 
@@ -50,29 +50,29 @@ final class MachineRequests<Hosted: Machine> {
     do { event = try core.events.decode(body) } catch { return reply(.invalid("\(error)")) }
     if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
     var key = key
-    let hasCapacity = core.inbox.requestCount < Self.waitingRequests
-    switch book.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
+    let hasCapacity = core.inbox.requestCount < Self.waitingRequestLimit
+    switch registry.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
     case .answered(let answer): answerWhenRecorded(answer, to: reply)
     case .waiting: break
     case .full:
       reply(
         .unavailable(
-          "the request queue is full: \(Self.waitingRequests) requests "
+          "the request queue is full: \(Self.waitingRequestLimit) requests "
             + "are waiting"))
     case .forgotten(let last): reply(.forgotten(through: last))
     case .new:
       if let full = outlets.full.first {
         answer(key, .busy("pipe '\(full)' is full"))
       } else if let poison = core.poison, poison.matches(key.source, key.id) {
-        if !isPoisonDisposed {
+        if !isPoisonDeadLettered {
           _ = core.dispose(
             of: core.json(of: event), key.id, from: "request", because: poison.reason, .record)
-          isPoisonDisposed = true
+          isPoisonDeadLettered = true
         }
         let refusal = Refusal.thrown(poison.reason + "; the event is now a dead letter")
         let answer = RequestReply.refused(
           refusal, version: core.engine.version, state: core.stateBytes)
-        guard let reply = book.finish(key, answer, isDeadLetter: true) else { return }
+        guard let reply = registry.finish(key, answer, isDeadLetter: true) else { return }
         answerWhenRecorded(answer, to: reply)
       } else {
         core.inbox.append(.event(event, key))
@@ -81,14 +81,16 @@ final class MachineRequests<Hosted: Machine> {
   }
 
   /// Answers a request that is not applied.
-  private func answer(_ key: RequestKey, _ reply: RequestReply) { book.finish(key, reply)?(reply) }
+  private func answer(_ key: RequestKey, _ reply: RequestReply) {
+    registry.finish(key, reply)?(reply)
+  }
 
   @export(interface)
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let deadLetter = core.deadLetters[id] else {
+    guard let found = core.deadLetters[id] else {
       return reply(.invalid("no such dead letter \(id)"))
     }
-    if let effect = EffectOrigin(ofLetterFrom: deadLetter.pipe, deadLetter.sequence) {
+    if let effect = EffectOrigin(ofDeadLetterFrom: found.pipe, found.sequence) {
       return deadLetter(id, of: effect, drops: drops, reply)
     }
     if drops {
@@ -96,7 +98,7 @@ final class MachineRequests<Hosted: Machine> {
       return answerWhenRecorded(.done, to: reply)
     }
     do {
-      let event = try core.events.decode(deadLetter.event.bytes)
+      let event = try core.events.decode(found.event.bytes)
       if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
       core.inbox.append(.deadLetter(id, event, reply: reply))
     } catch {
@@ -119,7 +121,7 @@ final class MachineRequests<Hosted: Machine> {
             + "only be dropped"
         ))
     }
-    if !drops { core.resent = effect }
+    if !drops { core.resentEffect = effect }
     core.deadLetters.remove(id)
     answerWhenRecorded(.done, to: reply)
   }
@@ -127,12 +129,12 @@ final class MachineRequests<Hosted: Machine> {
   func take(_ input: ClientInput<Hosted.Event>) {
     switch input {
     case .event(let event, let key):
-      let mark = key.client == 0 ? nil : core.journal?.mark.source(key.source)
-      mark?.begin(key.id)
+      let marker = key.client == 0 ? nil : core.journal?.marker.source(key.source)
+      marker?.begin(key.id)
       current = key
       core.engine.take(event, cause: "request") { [self] outcome in
         current = nil
-        mark?.end()
+        marker?.end()
         if let onRefusal = core.onRefusal, case .refused(let refusal) = outcome {
           onRefusal(
             RefusedInput(
@@ -141,7 +143,7 @@ final class MachineRequests<Hosted: Machine> {
               from: .request(key)))
         }
         let answer = answer(to: outcome)
-        guard let reply = book.finish(key, answer) else { return }
+        guard let reply = registry.finish(key, answer) else { return }
         answerWhenRecorded(answer, to: reply)
       }
     case .deadLetter(let id, let event, let reply): take(event, ofDeadLetter: id, reply)
@@ -174,7 +176,7 @@ final class MachineRequests<Hosted: Machine> {
   func stop() {
     let unavailable = RequestReply.unavailable("the node is stopping")
     for case .deadLetter(_, _, let reply) in core.inbox.removeRequests() { reply(unavailable) }
-    for reply in book.takeWaiting() { reply(unavailable) }
+    for reply in registry.takeWaiting() { reply(unavailable) }
   }
 
   // MARK: Records
@@ -183,10 +185,10 @@ final class MachineRequests<Hosted: Machine> {
     replies.append((reply, client))
   }
 
-  var hasUnrecorded: Bool { book.hasUnrecorded }
+  var hasUnrecordedChanges: Bool { registry.hasUnrecordedChanges }
 
   func record(into journal: Journal) throws {
-    for record in book.takeRecords() {
+    for record in registry.takeRecords() {
       switch record {
       case .answered(let key, let version, let state):
         try journal.answered(key, version: version, state: state)
@@ -200,13 +202,13 @@ final class MachineRequests<Hosted: Machine> {
 
   /// Sends the replies that were due: all steps are recorded, or need no record.
   func recorded() {
-    let due = replies
+    let dueReplies = replies
     replies = []
     // Without a journal, `record(into:)` does not drain the records.
-    if core.journal == nil { _ = book.takeRecords() }
-    guard !due.isEmpty else { return }
+    if core.journal == nil { _ = registry.takeRecords() }
+    guard !dueReplies.isEmpty else { return }
     Failpoint.hit(.replyBefore)
-    for (reply, client) in due { client(reply) }
+    for (reply, client) in dueReplies { client(reply) }
     Failpoint.hit(.replyAfter)
   }
 }

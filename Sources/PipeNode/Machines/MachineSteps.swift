@@ -12,7 +12,7 @@ final class MachineSteps<Hosted: Machine> {
   private var recordedVersion: UInt64?
   /// The size of the recorded state as JSON. Unit: bytes.
   private var recordedSize = 0
-  private var lastSize = 0
+  private var encodedSize = 0
   /// The version at the start of this process.
   private var firstVersion: UInt64 = 0
   /// The time and the cause of the last entry into a state.
@@ -20,7 +20,7 @@ final class MachineSteps<Hosted: Machine> {
   @exclusivity(unchecked)
   private var last = (time: Int64(0), cause: "")
   /// The time and the cause of the last intermediate state of a transition.
-  private var passing = (time: Int64(0), cause: "")
+  private var lastIntermediate = (time: Int64(0), cause: "")
   /// The durations of the steps that are measured.
   @exclusivity(unchecked)
   private(set) var durations = DurationCounts()
@@ -28,7 +28,7 @@ final class MachineSteps<Hosted: Machine> {
   /// process.
   private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
   /// The restored effects that are dead letters.
-  private var parked: Set<EffectOrigin> = []
+  private var parkedOrigins: Set<EffectOrigin> = []
 
   /// Reads the journal's contents. Throws if they do not belong to this machine.
   @export(interface)
@@ -39,12 +39,12 @@ final class MachineSteps<Hosted: Machine> {
     let record = contents.record
     core.engine.restore(try state(record.state), version: record.version)
     restored = try contents.effects.map { (try state($0.state), $0) }
-    parked = try core.journal?.parkedEffects() ?? []
+    parkedOrigins = try core.journal?.deadLetteredEffects() ?? []
     last = (record.time, record.cause)
     recordedVersion = record.version
     firstVersion = record.version
     recordedSize = record.state.count
-    lastSize = recordedSize
+    encodedSize = recordedSize
     try checkSize()
   }
 
@@ -72,17 +72,19 @@ final class MachineSteps<Hosted: Machine> {
   var count: UInt64 { core.engine.version - firstVersion - core.engine.intermediateStateCount }
 
   /// The time and the cause of the state that is shown.
-  var shown: (time: Int64, cause: String) { core.engine.isIntermediate ? passing : last }
+  var shown: (time: Int64, cause: String) { core.engine.isIntermediate ? lastIntermediate : last }
 
   func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
 
   /// Counts the duration of a step that has ended.
   /// - Parameter start: The time at which the step began. Unit: nanoseconds of ``BootClock``.
-  func measured(since start: Int64) {
+  func addDuration(since start: Int64) {
     durations.add(nanoseconds: BootClock.nanoseconds - start)
   }
 
-  func passed(because cause: String) { passing = (WallClock.nanoseconds, cause) }
+  func enteredIntermediateState(because cause: String) {
+    lastIntermediate = (WallClock.nanoseconds, cause)
+  }
 
   /// Enters the initial state, or resumes where the last process stopped.
   /// - Returns: Whether the machine resumes, in a state that was entered before.
@@ -106,7 +108,8 @@ final class MachineSteps<Hosted: Machine> {
       let isPoison = core.poisonEffect?.origin == origin
       guard
         core.engine.resumeEffect(
-          of: state, origin, elapsed: effect.elapsed, isParked: isPoison || parked.contains(origin))
+          of: state, origin, elapsed: effect.elapsed,
+          isParked: isPoison || parkedOrigins.contains(origin))
       else {
         core.log.warning(
           "cannot resume the effect of step \(origin.version): the machine no longer has this "
@@ -123,8 +126,8 @@ final class MachineSteps<Hosted: Machine> {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool {
-    core.engine.settledVersion != recordedVersion || core.engine.effects.hasUnrecorded
+  var hasUnrecordedChanges: Bool {
+    core.engine.settledVersion != recordedVersion || core.engine.effects.hasUnrecordedChanges
   }
 
   func recordState(into journal: Journal) throws {
@@ -134,13 +137,13 @@ final class MachineSteps<Hosted: Machine> {
     // One of several steps led to this state. The next process takes these steps again, and refuses
     // that step.
     guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
-      journal.mark.measureEachStepNext()
+      journal.marker.measureEachStepNext()
       throw NodeSetupError(
         "a step produced a state of \(state.count) bytes as JSON; the limit is "
           + "\(StateSizeLimit.byteCount); after a restart, the node repeats its last steps and "
           + "refuses this step")
     }
-    lastSize = state.count
+    encodedSize = state.count
     try journal.moved(
       to: state, version: version,
       steps: version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
@@ -152,11 +155,11 @@ final class MachineSteps<Hosted: Machine> {
     let effects = core.engine.effects.changesToRecord()
     for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
-      if effect.origin == core.resent {
-        (core.resent, core.suspect) = (nil, effect.origin)
-      } else if effect.origin == core.suspect {
-        core.suspect = nil
-        try journal.forgetAttempts(of: effect.origin)
+      if effect.origin == core.resentEffect {
+        (core.resentEffect, core.suspectEffect) = (nil, effect.origin)
+      } else if effect.origin == core.suspectEffect {
+        core.suspectEffect = nil
+        try journal.resetAttempts(of: effect.origin)
       }
       try journal.effectStarted(
         effect.origin, state: core.states.encode(effect.state),
@@ -166,6 +169,6 @@ final class MachineSteps<Hosted: Machine> {
 
   func stateRecorded() {
     recordedVersion = core.engine.settledVersion
-    recordedSize = lastSize
+    recordedSize = encodedSize
   }
 }

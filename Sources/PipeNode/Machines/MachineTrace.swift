@@ -9,12 +9,12 @@ final class MachineTrace<Hosted: Machine> {
   private let steps: MachineSteps<Hosted>
   private let requests: MachineRequests<Hosted>
   private let pipes: MachinePipes<Hosted>
-  private let part: MachineParticipant<Hosted>
+  private let machineParticipant: MachineParticipant<Hosted>
   private let outlets: MachineOutlets
   private var countedSince: UInt64 = 0
   private let stateNames: [String]
   private let eventNames: [String]
-  private var told: (feed: Feed, sequence: RateLimitedFeed)?
+  private var output: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
   /// The state before the step that is being reported, and its event, as JSON.
   private var step: (from: [UInt8], event: [UInt8]?)?
   /// The events that this step has sent.
@@ -23,13 +23,14 @@ final class MachineTrace<Hosted: Machine> {
   @export(interface)
   init(
     _ core: MachineCore<Hosted>, _ steps: MachineSteps<Hosted>, _ requests: MachineRequests<Hosted>,
-    _ pipes: MachinePipes<Hosted>, _ part: MachineParticipant<Hosted>, _ outlets: MachineOutlets
+    _ pipes: MachinePipes<Hosted>, _ machineParticipant: MachineParticipant<Hosted>,
+    _ outlets: MachineOutlets
   ) {
     self.core = core
     self.steps = steps
     self.requests = requests
     self.pipes = pipes
-    self.part = part
+    self.machineParticipant = machineParticipant
     self.outlets = outlets
     stateNames = Self.names(of: Hosted.State.self)
     eventNames = Self.names(of: Hosted.Event.self)
@@ -45,11 +46,11 @@ final class MachineTrace<Hosted: Machine> {
   // MARK: Transitions
 
   @export(interface)
-  func count(_ isAsked: Bool) {
-    guard isAsked != (core.engine.trace.tally != nil) else { return }
+  func count(_ isEnabled: Bool) {
+    guard isEnabled != (core.engine.trace.tally != nil) else { return }
     countedSince = core.engine.version
     stopCounting()
-    if isAsked { core.engine.trace.tally = TransitionTally() }
+    if isEnabled { core.engine.trace.tally = TransitionTally() }
   }
 
   private func stopCounting() {
@@ -69,19 +70,19 @@ final class MachineTrace<Hosted: Machine> {
   // MARK: Steps
 
   @export(interface)
-  func tellSteps(to feed: Feed?) {
-    if (feed == nil) != (told == nil) {
-      told = feed.map { ($0, sequence(to: $0)) }
+  func reportSteps(to feed: Feed?) {
+    if (feed == nil) != (output == nil) {
+      output = feed.map { ($0, rateLimitedFeed(to: $0)) }
       // Safe: the content owns both, and the engine makes no calls once the content is gone.
-      core.engine.trace.willMove =
-        told == nil ? nil : { [unowned(unsafe) self] in willMove(on: $0, from: $1) }
+      core.engine.trace.willTakeStep =
+        output == nil ? nil : { [unowned(unsafe) self] in willTakeStep(on: $0, from: $1) }
     }
     // This includes pipes that were added since the last call.
-    outlets.watch(told == nil ? nil : { [unowned self] in send($0, $1, $2, $3) })
+    outlets.watch(output == nil ? nil : { [unowned self] in recordSentEvent($0, $1, $2, $3) })
   }
 
   @export(interface)
-  private func sequence(to feed: Feed) -> RateLimitedFeed {
+  private func rateLimitedFeed(to feed: Feed) -> RateLimitedFeed {
     RateLimitedFeed(.step, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
       var body = head(in: feed)
       body.add("skipped", skipped)
@@ -95,26 +96,26 @@ final class MachineTrace<Hosted: Machine> {
   }
 
   /// Begins the report of a step that is about to be taken. Returns whether the step is reported.
-  func willMove(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
-    guard let told, told.sequence.begin() else { return false }
+  func willTakeStep(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
+    guard let output, output.rateLimitedFeed.begin() else { return false }
     step = ((try? core.states.encode(state)) ?? [], event.flatMap { try? core.events.encode($0) })
     return true
   }
 
-  private func send(
+  private func recordSentEvent(
     _ pipe: String, _ stream: UInt64, _ number: UInt64, _ event: ArraySlice<UInt8>
   ) {
     guard step != nil else { return }
-    var body = Self.piped(pipe, stream, number)
+    var body = Self.makeEventReference(pipe, stream, number)
     body.add("event", json: event)
     sent.append(body)
   }
 
   /// Reports the step, which has been taken.
   @export(interface)
-  func hasMoved() {
-    guard let step, let told else { return }
-    var body = head(in: told.feed)
+  func didTakeStep() {
+    guard let step, let output else { return }
+    var body = head(in: output.feed)
     body.add("time", steps.shown.time)
     body.add("cause", text: steps.shown.cause)
     // A state that cannot be encoded is left out.
@@ -124,16 +125,16 @@ final class MachineTrace<Hosted: Machine> {
     if !state.isEmpty { body.add("state", json: state) }
     addOrigin(to: &body)
     body.add("sent", sent)
-    told.sequence.tell(core.engine.version, body)
+    output.rateLimitedFeed.report(core.engine.version, body)
     self.step = nil
     sent.removeAll(keepingCapacity: true)
   }
 
   private func addOrigin(to body: inout FeedBody) {
-    if let transaction = part.transaction {
+    if let transaction = machineParticipant.transaction {
       body.add("transaction", text: "\(transaction)")
     } else if let (pipe, stream, number) = pipes.source {
-      body.add("source", Self.piped(pipe, stream, number))
+      body.add("source", Self.makeEventReference(pipe, stream, number))
     } else if let request = requests.current {
       var key = FeedBody()
       key.add("client", request.client)
@@ -144,7 +145,9 @@ final class MachineTrace<Hosted: Machine> {
     }
   }
 
-  private static func piped(_ pipe: String, _ stream: UInt64, _ number: UInt64) -> FeedBody {
+  private static func makeEventReference(_ pipe: String, _ stream: UInt64, _ number: UInt64)
+    -> FeedBody
+  {
     var body = FeedBody()
     body.add("pipe", text: pipe)
     body.add("stream", stream)

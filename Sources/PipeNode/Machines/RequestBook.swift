@@ -12,7 +12,7 @@ import PipeWire
 /// When it holds too many numbers, it forgets whole clients, the least recently heard first, and
 /// remembers the highest number that it has forgotten. A request of an unknown client is not
 /// applied if its number is not above that.
-package struct RequestBook {
+package struct RequestRegistry {
   /// The decision about a request that has arrived.
   package enum Admission: Sendable {
     /// Apply the request.
@@ -64,7 +64,7 @@ package struct RequestBook {
     var lastRecorded: UInt64 = 0
     var waiting = 0
     /// The index of the client's last admission among all admissions.
-    var lastHeard: UInt64 = 0
+    var lastAdmission: UInt64 = 0
 
     /// Returns the answers that are no longer needed once the client waits for no request before
     /// `oldest`.
@@ -82,9 +82,9 @@ package struct RequestBook {
   }
 
   /// The number of latest answers that keep their states, whatever their size. Unit: answers.
-  private static let statesKept = 8
+  private static let keptStateCount = 8
   /// The maximum number of changes that wait for the record of a request. Unit: changes.
-  private static let changesKept = 1_024
+  private static let pendingChangeLimit = 1_024
   private let limits: Limits
   private var clients: [UInt64: Client] = [:]
   private var replies: [RequestKey: (RequestReply) -> Void] = [:]
@@ -93,14 +93,14 @@ package struct RequestBook {
   /// The number of clients, of their waiting requests and of their answers.
   package private(set) var count = 0
   private var admissions: UInt64 = 0
-  private var lastUnnamed: UInt64 = 0
+  private var lastAnonymousID: UInt64 = 0
   /// The answers with states, in the order in which they were given, and the size of these states
   /// in bytes.
-  private var stated = Queue<RequestKey>()
+  private var answersWithState = Queue<RequestKey>()
   private var byteCount = 0
   // Changes since the last record.
-  private var applied: [RequestKey] = []
-  private var shortened: Set<RequestKey> = []
+  private var appliedRequests: [RequestKey] = []
+  private var strippedAnswers: Set<RequestKey> = []
   private var acknowledged: Set<UInt64> = []
   private var forgotten: [UInt64] = []
 
@@ -113,8 +113,8 @@ package struct RequestBook {
     for request in restored.sorted(by: { $0.version < $1.version }) {
       admissions += 1
       add(request.key.client)
-      clients[request.key.client]?.lastHeard = admissions
-      keep(request.key, RequestReply(recorded: request), isRecorded: true)
+      clients[request.key.client]?.lastAdmission = admissions
+      storeAnswer(request.key, RequestReply(recorded: request), isRecorded: true)
     }
   }
 
@@ -130,16 +130,16 @@ package struct RequestBook {
   ) -> Admission {
     guard key.client != 0 else {
       guard hasCapacity else { return .full }
-      lastUnnamed += 1
-      key.id = lastUnnamed
+      lastAnonymousID += 1
+      key.id = lastAnonymousID
       replies[key] = reply
       return .new
     }
-    if let known = clients[key.client]?.oldest {
+    if let firstUnacknowledged = clients[key.client]?.oldest {
       // A copy that was sent on an earlier connection, and read late.
-      guard key.id >= known else { return .forgotten(through: forgottenThrough) }
+      guard key.id >= firstUnacknowledged else { return .forgotten(through: forgottenThrough) }
       admissions += 1
-      clients[key.client]?.lastHeard = admissions
+      clients[key.client]?.lastAdmission = admissions
       acknowledge(key.client, before: min(oldest, key.id))
       if let answer = clients[key.client]?.answers[key.id] { return .answered(answer) }
       if replies[key] != nil {
@@ -150,10 +150,10 @@ package struct RequestBook {
     guard key.id > clients[key.client]?.forgottenThrough ?? forgottenThrough else {
       return .forgotten(through: forgottenThrough)
     }
-    guard hasCapacity, makeRoom(beside: key.client) else { return .full }
+    guard hasCapacity, evictClients(except: key.client) else { return .full }
     add(key.client)
     admissions += 1
-    clients[key.client]?.lastHeard = admissions
+    clients[key.client]?.lastAdmission = admissions
     clients[key.client]?.waiting += 1
     count += 1
     acknowledge(key.client, before: min(oldest, key.id))
@@ -172,8 +172,8 @@ package struct RequestBook {
       count -= 1
       // Otherwise the client no longer waits for the answer, and does not repeat the request.
       if key.id >= oldest {
-        if isDeadLetter || reply.isApplied { applied.append(key) }
-        keep(key, reply, isRecorded: isDeadLetter || reply.isApplied)
+        if isDeadLetter || reply.isApplied { appliedRequests.append(key) }
+        storeAnswer(key, reply, isRecorded: isDeadLetter || reply.isApplied)
       }
     }
     return replies.removeValue(forKey: key)
@@ -193,7 +193,7 @@ package struct RequestBook {
     count += 1
   }
 
-  private mutating func keep(_ key: RequestKey, _ reply: RequestReply, isRecorded: Bool) {
+  private mutating func storeAnswer(_ key: RequestKey, _ reply: RequestReply, isRecorded: Bool) {
     if isRecorded, let last = clients[key.client]?.lastRecorded, key.id > last {
       clients[key.client]?.lastRecorded = key.id
       if let oldest = clients[key.client]?.oldest, last < oldest { remove(last, of: key.client) }
@@ -201,13 +201,13 @@ package struct RequestBook {
     if clients[key.client]?.answers.updateValue(reply, forKey: key.id) == nil { count += 1 }
     guard reply.stateByteCount > 0 else { return }
     byteCount += reply.stateByteCount
-    stated.append(key)
-    while byteCount > limits.byteCount, stated.count > Self.statesKept,
-      let first = stated.popFirst()
+    answersWithState.append(key)
+    while byteCount > limits.byteCount, answersWithState.count > Self.keptStateCount,
+      let first = answersWithState.popFirst()
     { dropState(of: first) }
     // These answers were acknowledged.
-    while let first = stated.first, !hasState(first) { _ = stated.popFirst() }
-    if stated.count > 2 * count + Self.statesKept { removeAcknowledged() }
+    while let first = answersWithState.first, !hasState(first) { _ = answersWithState.popFirst() }
+    if answersWithState.count > 2 * count + Self.keptStateCount { removeAcknowledged() }
   }
 
   private func hasState(_ key: RequestKey) -> Bool {
@@ -215,7 +215,7 @@ package struct RequestBook {
   }
 
   private mutating func removeAcknowledged() {
-    for key in stated.removeAll() where hasState(key) { stated.append(key) }
+    for key in answersWithState.removeAll() where hasState(key) { answersWithState.append(key) }
   }
 
   /// Drops the state of an answer. The rest of the answer is small.
@@ -223,7 +223,7 @@ package struct RequestBook {
     guard let answer = clients[key.client]?.answers[key.id] else { return }
     byteCount -= answer.stateByteCount
     clients[key.client]?.answers[key.id] = answer.withoutState
-    if answer.isApplied { shortened.insert(key) }
+    if answer.isApplied { strippedAnswers.insert(key) }
   }
 
   private mutating func acknowledge(_ client: UInt64, before oldest: UInt64) {
@@ -250,16 +250,18 @@ package struct RequestBook {
 
   /// Forgets clients if there are too many numbers. Returns whether there is capacity for
   /// another request.
-  private mutating func makeRoom(beside client: UInt64) -> Bool {
+  private mutating func evictClients(except client: UInt64) -> Bool {
     guard count >= limits.numbers else { return true }
-    let idle = clients.filter { $0.key != client && $0.value.waiting == 0 }
-      .sorted { $0.value.lastHeard < $1.value.lastHeard }
+    let idleClients = clients.filter { $0.key != client && $0.value.waiting == 0 }
+      .sorted { $0.value.lastAdmission < $1.value.lastAdmission }
     // Forgets several at a time, since each search examines all clients.
-    for (number, entry) in idle.prefix(max(1, idle.count / 16)) { forget(number, entry) }
+    for (number, entry) in idleClients.prefix(max(1, idleClients.count / 16)) {
+      evict(number, entry)
+    }
     return count < limits.numbers
   }
 
-  private mutating func forget(_ number: UInt64, _ client: Client) {
+  private mutating func evict(_ number: UInt64, _ client: Client) {
     clients[number] = nil
     count -= 1 + client.answers.count
     for answer in client.answers.values { byteCount -= answer.stateByteCount }
@@ -273,17 +275,17 @@ package struct RequestBook {
   ///
   /// Other changes can wait for the next record. Without them, the journal knows more requests than
   /// necessary, but none that were not applied.
-  package var hasUnrecorded: Bool {
-    !applied.isEmpty
-      || shortened.count + acknowledged.count + forgotten.count > Self.changesKept
+  package var hasUnrecordedChanges: Bool {
+    !appliedRequests.isEmpty
+      || strippedAnswers.count + acknowledged.count + forgotten.count > Self.pendingChangeLimit
   }
 
   /// Removes and returns the changes that the journal lacks, in the order to record them.
   package mutating func takeRecords() -> [Record] {
-    defer { (applied, shortened, acknowledged, forgotten) = ([], [], [], []) }
+    defer { (appliedRequests, strippedAnswers, acknowledged, forgotten) = ([], [], [], []) }
     return forgotten.map { .clientForgotten($0, through: forgottenThrough) }
-      + applied.compactMap { record(of: $0) }
-      + shortened.compactMap { record(of: $0) }
+      + appliedRequests.compactMap { record(of: $0) }
+      + strippedAnswers.compactMap { record(of: $0) }
       + acknowledged.compactMap { number in
         guard let client = clients[number] else { return nil }
         return .acknowledged(number, before: min(client.oldest, client.lastRecorded))

@@ -13,7 +13,7 @@ package struct DeadLetters {
   /// The number of dead letters so far, including removed ones.
   package private(set) var count: UInt64 = 0
   /// The number of dead letters that exist now.
-  package private(set) var present = 0
+  package private(set) var currentCount = 0
   /// The number of events that were not kept, since there were too many dead letters.
   package private(set) var lost: UInt64 = 0
   package private(set) var recent: [DeadLetter] = []
@@ -28,7 +28,7 @@ package struct DeadLetters {
     self.journal = journal
     guard let contents = journal?.contents else { return }
     recent = contents.deadLetters
-    present = contents.deadLetterCount
+    currentCount = contents.deadLetterCount
     byteCount = contents.deadLetterBytes
     count = contents.lastDeadLetter
     lost = contents.lostDeadLetters
@@ -36,7 +36,8 @@ package struct DeadLetters {
   }
 
   package subscript(id: UInt64) -> DeadLetter? {
-    if let deadLetter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id }) {
+    if let deadLetter = recent.first(where: { $0.id == id }) ?? added.first(where: { $0.id == id })
+    {
       return deadLetter
     }
     return removed.contains(id) ? nil : journal?.deadLetter(id)
@@ -47,7 +48,7 @@ package struct DeadLetters {
   @discardableResult
   package mutating func add(_ deadLetter: DeadLetter) -> Bool {
     let size = journal == nil ? 0 : deadLetter.byteCount
-    guard journal == nil || hasRoom(for: size) else {
+    guard journal == nil || hasCapacity(for: size) else {
       lost += 1
       return false
     }
@@ -58,24 +59,24 @@ package struct DeadLetters {
     recent.append(deadLetter)
     if journal != nil {
       added.append(deadLetter)
-      present += 1
+      currentCount += 1
       byteCount += size
     } else {
-      present = recent.count
+      currentCount = recent.count
     }
     return true
   }
 
   /// - Parameter size: The size of the dead letter. Unit: bytes.
-  private func hasRoom(for size: Int) -> Bool {
-    present < DeadLetter.limit && byteCount + size <= DeadLetter.byteLimit
+  private func hasCapacity(for size: Int) -> Bool {
+    currentCount < DeadLetter.limit && byteCount + size <= DeadLetter.byteLimit
   }
 
   /// Removes a dead letter. Returns `false` if none has this number.
   @discardableResult
   package mutating func remove(_ id: UInt64) -> Bool {
     guard let deadLetter = self[id] else { return false }
-    present -= 1
+    currentCount -= 1
     byteCount -= deadLetter.byteCount
     recent.removeAll { $0.id == id }
     guard journal != nil else { return true }
@@ -88,12 +89,14 @@ package struct DeadLetters {
   }
 
   package func fill(_ status: inout NodeStatus) {
-    status.deadLetters = UInt64(present)
+    status.deadLetters = UInt64(currentCount)
     status.deadLettersLost = lost > 0 ? lost : nil
     status.recentDeadLetters = Array(recent.suffix(5))
   }
 
-  package var hasUnrecorded: Bool { !added.isEmpty || !removed.isEmpty || lost > recordedLost }
+  package var hasUnrecordedChanges: Bool {
+    !added.isEmpty || !removed.isEmpty || lost > recordedLost
+  }
 
   package func record(into journal: Journal) throws {
     for deadLetter in added { try journal.deadLetterAdded(deadLetter) }
@@ -142,7 +145,7 @@ struct RefusedEvent {
           version: version, time: WallClock.nanoseconds))
       if !isKept, deadLetters.lost.isWorthLogging {
         log.warning(
-          "\(wording); the event is lost: the limit of \(deadLetters.present) dead letters is reached "
+          "\(wording); the event is lost: the limit of \(deadLetters.currentCount) dead letters is reached "
             + "(\(deadLetters.lost) lost so far); 'orchestrator dead-letters' lists, resends and drops "
             + "dead letters")
       } else if isKept, deadLetters.count.isWorthLogging {

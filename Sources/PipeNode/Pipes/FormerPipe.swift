@@ -6,7 +6,7 @@ import PipeWire
 /// If the pipe has a new receiver, the former receiver may have taken events without being able to
 /// acknowledge them. The former receiver's journal shows which. The new receiver does not get those
 /// events.
-struct FormerPipe {
+struct OutPipeRecord {
   /// The recorded receiver of the pipe; `nil` if none is recorded.
   var receiver: JournalContents.Receiver?
   var sent: JournalContents.Sent?
@@ -17,22 +17,23 @@ struct FormerPipe {
   static func all(
     of configurations: [NodeConfiguration.Out], in journal: Journal,
     _ contents: JournalContents?, log: NodeLog
-  ) throws -> [String: FormerPipe] {
+  ) throws -> [String: OutPipeRecord] {
     let receivers = try journal.receivers()
-    var pipes: [String: FormerPipe] = [:]
+    var pipes: [String: OutPipeRecord] = [:]
     for configuration in configurations where configuration.isDurable {
       let name = configuration.name
-      var pipe = FormerPipe(
+      var pipe = OutPipeRecord(
         receiver: receivers[name], sent: contents?.sent[name])
       if let former = pipe.receiver, former.name != configuration.receiver {
-        try pipe.turn(name, from: former.name, to: configuration.receiver, in: journal, log: log)
+        try pipe.redirect(
+          name, from: former.name, to: configuration.receiver, in: journal, log: log)
       }
       pipes[name] = pipe
     }
     return pipes
   }
 
-  private mutating func turn(
+  private mutating func redirect(
     _ name: String, from former: String, to receiver: String, in journal: Journal, log: NodeLog
   ) throws {
     if var sent, !sent.events.isEmpty {
@@ -46,10 +47,10 @@ struct FormerPipe {
           + "the events up to \(sent.acknowledged), and the next \(sent.events.count) events go "
           + "to '\(receiver)'")
     }
-    let next = JournalContents.Receiver(receiver, turnedAfter: sent?.acknowledged ?? 0)
+    let next = JournalContents.Receiver(receiver, redirectedAfter: sent?.acknowledged ?? 0)
     let sent = sent
     try journal.record {
-      try journal.leads(name, to: next)
+      try journal.pipeConnected(name, to: next)
       guard let sent else { return }
       try journal.sent(name, queued: sent.queued, acknowledged: sent.acknowledged, trims: true)
     }

@@ -42,13 +42,13 @@ package struct InPipeStateMachine: Sendable {
   }
 
   /// The progress of opening a connection.
-  private enum Opening { case unannounced, welcomed, open }
+  private enum OpeningPhase { case unannounced, welcomed, open }
 
   /// The flag in `welcome` of a receiver that records the events that it applies.
   package static let durableFlag: UInt8 = 1
   /// The flag in `open` of a sender whose pipe had another receiver in between. The events that it
   /// leaves out are not missing here.
-  package static let elsewhereFlag: UInt8 = 1
+  package static let redirectedFlag: UInt8 = 1
 
   /// The maximum number of events that the sender may have in flight. Unit: events.
   package let capacity: UInt64
@@ -72,15 +72,15 @@ package struct InPipeStateMachine: Sendable {
   /// The last event that was acknowledged to the sender.
   package private(set) var acknowledged: UInt64 = 0
   /// The last event that the sender was allowed to send.
-  private var announced: UInt64 = 0
-  private var opening = Opening.unannounced
+  private var announcedLimit: UInt64 = 0
+  private var opening = OpeningPhase.unannounced
   private var outOfOrder: Set<UInt64> = []
 
   package init(capacity: Int, session: UInt64, isDurable: Bool = false) {
     self.capacity = UInt64(capacity)
     self.session = session
     self.isDurable = isDurable
-    announced = self.capacity
+    announcedLimit = self.capacity
   }
 
   /// Resumes from the record of an earlier process.
@@ -96,7 +96,7 @@ package struct InPipeStateMachine: Sendable {
   }
 
   /// Whether finished events are not recorded yet.
-  package var hasUnrecorded: Bool { finished > applied }
+  package var hasUnrecordedChanges: Bool { finished > applied }
 
   /// Handles a new connection of the sender, the first or a later one.
   package mutating func connected() -> [Action] { [welcome()] }
@@ -105,7 +105,7 @@ package struct InPipeStateMachine: Sendable {
   /// before that are gone.
   /// - Parameter wentElsewhere: Whether another receiver had the lost events.
   package mutating func opened(
-    session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wentElsewhere: Bool = false
+    session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wasRedirected: Bool = false
   ) -> [Action] {
     // An `open` that answers the welcome of an earlier incarnation may have waited in the sender's
     // queue.
@@ -119,7 +119,7 @@ package struct InPipeStateMachine: Sendable {
         // The sender left events out. Another welcome asks for them, unless the sender does not
         // have them any more.
         guard UInt64(lost) >= first - received - 1 else { return [welcome()] }
-        if !wentElsewhere {
+        if !wasRedirected {
           actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
         }
         reset(to: first - 1)
@@ -150,17 +150,17 @@ package struct InPipeStateMachine: Sendable {
       // events in flight.
       return opening == .unannounced ? [welcome()] : []
     }
-    let (end, isTooFar) = first.addingReportingOverflow(UInt64(count))
+    let (end, isOverflow) = first.addingReportingOverflow(UInt64(count))
     let last = end &- 1
-    guard first > 0, count > 0, !isTooFar, first <= received + 1 else { return [welcome()] }
+    guard first > 0, count > 0, !isOverflow, first <= received + 1 else { return [welcome()] }
     guard last > received else {
       repeated += UInt64(count)
       return [credit]
     }
-    let known = received + 1 - first
-    repeated += known
+    let duplicateCount = received + 1 - first
+    repeated += duplicateCount
     defer { received = last }
-    return [.take(from: Int(known), first: first + known)]
+    return [.take(from: Int(duplicateCount), first: first + duplicateCount)]
   }
 
   /// Handles the goodbye of a sender that stops gracefully.
@@ -208,19 +208,19 @@ package struct InPipeStateMachine: Sendable {
   /// Returns the acknowledgement that is due because a quarter of the window is used, or `nil`.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
-    let granted = limit - min(announced, limit)
-    guard max(granted, applied - acknowledged) >= quarter else { return nil }
+    let newCredit = limit - min(announcedLimit, limit)
+    guard max(newCredit, applied - acknowledged) >= quarter else { return nil }
     return acknowledgement()
   }
 
   /// Whether the sender has not received the latest acknowledgement or window.
-  package var owesAcknowledgement: Bool { applied > acknowledged || limit > announced }
+  package var hasPendingAcknowledgement: Bool { applied > acknowledged || limit > announcedLimit }
 
   /// Returns the acknowledgement of all applied events, or `nil` if the sender has received it
   /// already.
   package mutating func acknowledgement() -> FrameHeader? {
-    guard owesAcknowledgement else { return nil }
-    announced = limit
+    guard hasPendingAcknowledgement else { return nil }
+    announcedLimit = limit
     acknowledged = applied
     return creditHeader
   }
@@ -236,7 +236,7 @@ package struct InPipeStateMachine: Sendable {
     applied = sequence
     outOfOrder = []
     acknowledged = sequence
-    announced = limit
+    announcedLimit = limit
   }
 
   /// The last event that the sender may send. It may go back a little until postponed events are

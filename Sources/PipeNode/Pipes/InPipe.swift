@@ -15,7 +15,7 @@ final class InPipe: Touchable {
   @exclusivity(unchecked)
   var isTouched = false
   /// The pipe's index among the pipes of its content.
-  var place = 0
+  var index = 0
   private(set) var gaps: UInt64 = 0
   private let inbox: Socket
   private let touched: TouchedPipes<InPipe>
@@ -68,7 +68,7 @@ final class InPipe: Touchable {
         session: header.number,
         stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         first: header.sequence, lost: header.count,
-        wentElsewhere: header.flags & InPipeStateMachine.elsewhereFlag != 0))
+        wasRedirected: header.flags & InPipeStateMachine.redirectedFlag != 0))
   }
 
   /// Hands the new events of a batch to `accept`.
@@ -135,9 +135,9 @@ final class InPipe: Touchable {
   // MARK: Records
 
   /// Whether the pipe has a change that must be recorded.
-  var hasUnrecorded: Bool {
+  var hasUnrecordedChanges: Bool {
     guard state.isDurable else { return false }
-    return state.hasUnrecorded || (recorded.map { $0.closed != state.senderClosed } ?? false)
+    return state.hasUnrecordedChanges || (recorded.map { $0.closed != state.senderClosed } ?? false)
   }
 
   /// Whether the next record needs no entry for this pipe.
@@ -159,8 +159,8 @@ final class InPipe: Touchable {
   }
 
   /// Notes that finished events are recorded, and acknowledges them if that is due.
-  func becameRecorded() {
-    guard state.hasUnrecorded else { return }
+  func didRecord() {
+    guard state.hasUnrecordedChanges else { return }
     state.record()
     let due = acknowledgesAtOnce ? state.acknowledgement() : state.acknowledgementDue()
     if let due { acknowledge(due) }

@@ -18,7 +18,7 @@ package struct OutPipeStateMachine: Sendable {
     case report(lost: UInt64, through: UInt64)
     /// Report that the receiver holds events of this stream that this end does not know: the record
     /// of this end is an old one.
-    case isBehind(received: UInt64)
+    case reportStaleJournal(received: UInt64)
   }
 
   /// The phase of the conversation with the receiver.
@@ -52,9 +52,9 @@ package struct OutPipeStateMachine: Sendable {
   private var firstUnsent = 0
   private var byteCount = 0
   private var lastSession: UInt64?
-  private var saidGoodbye = false
+  private var receiverSaidGoodbye = false
   /// The last event that went to an earlier receiver of the pipe.
-  private var turnedAfter: UInt64 = 0
+  private var redirectedAfter: UInt64 = 0
 
   /// The number of queued bytes from which the pipe counts as full, whatever its capacity in
   /// events.
@@ -70,11 +70,11 @@ package struct OutPipeStateMachine: Sendable {
   /// Resumes from the record of an earlier process, with the events after `acknowledged`.
   /// - Parameter turnedAfter: The last event that went to an earlier receiver of the pipe.
   package init(
-    capacity: Int, stream: UInt64, acknowledged: UInt64, turnedAfter: UInt64 = 0,
+    capacity: Int, stream: UInt64, acknowledged: UInt64, redirectedAfter: UInt64 = 0,
     events: some Sequence<some Collection<UInt8>>
   ) {
     self.init(capacity: capacity, stream: stream, isDurable: true)
-    self.turnedAfter = turnedAfter
+    self.redirectedAfter = redirectedAfter
     queued = acknowledged
     self.acknowledged = acknowledged
     sent = acknowledged
@@ -92,23 +92,23 @@ package struct OutPipeStateMachine: Sendable {
   package var pending: UInt64 { queued - acknowledged }
 
   /// Whether any receiver has welcomed this end yet.
-  package var hasMet: Bool { lastSession != nil }
+  package var hasBeenWelcomed: Bool { lastSession != nil }
 
   /// Queues the event that `write` appends.
   package mutating func enqueue(_ write: (inout [UInt8]) throws -> Void) rethrows {
-    let atMost = max(1, min(256, capacity / 2))
-    if firstUnsent == batches.count || batches[batches.count - 1].count >= atMost
+    let batchCapacity = max(1, min(256, capacity / 2))
+    if firstUnsent == batches.count || batches[batches.count - 1].count >= batchCapacity
       || batches[batches.count - 1].bytes.count >= Self.batchByteLimit
     {
       batches.append(EventBatch(first: queued + 1))
     }
     let last = batches.count - 1
-    let before = batches[last].bytes.count
+    let previousByteCount = batches[last].bytes.count
     do { try batches[last].append(write) } catch {
       if batches[last].count == 0 { batches.removeLast() }
       throw error
     }
-    byteCount += batches[last].bytes.count - before
+    byteCount += batches[last].bytes.count - previousByteCount
     queued += 1
   }
 
@@ -138,46 +138,46 @@ package struct OutPipeStateMachine: Sendable {
   ) -> [Action] {
     guard phase != .closed else { return [] }
     guard stream != self.stream || received <= queued else {
-      return [.isBehind(received: received)]
+      return [.reportStaleJournal(received: received)]
     }
     var actions: [Action] = []
     var lost: UInt64 = 0
-    var wentElsewhere = false
+    var wasRedirected = false
     if stream == self.stream, received < acknowledged {
       lost = acknowledged - received
-      wentElsewhere = acknowledged <= turnedAfter
+      wasRedirected = acknowledged <= redirectedAfter
       // The receiver went back to an older record. Events that it had acknowledged are no longer
       // here.
-      if !wentElsewhere {
+      if !wasRedirected {
         actions.append(
-          .report(lost: acknowledged - max(received, turnedAfter), through: acknowledged))
+          .report(lost: acknowledged - max(received, redirectedAfter), through: acknowledged))
       }
     }
-    var known = acknowledged
-    if stream == self.stream || isDurable || saidGoodbye || lastSession == session
+    var lastHeld = acknowledged
+    if stream == self.stream || isDurable || receiverSaidGoodbye || lastSession == session
       || lastSession == nil
     {
       // Events that this receiver lacks are sent, or sent again.
-      if stream == self.stream { known = max(received, known) }
-      firstUnsent = batches.firstIndex { $0.last > known } ?? batches.count
+      if stream == self.stream { lastHeld = max(received, lastHeld) }
+      firstUnsent = batches.firstIndex { $0.last > lastHeld } ?? batches.count
     } else {
       lost = sent - acknowledged
       if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
       acknowledge(through: sent)
-      known = acknowledged
+      lastHeld = acknowledged
       firstUnsent = 0
     }
-    saidGoodbye = false
+    receiverSaidGoodbye = false
     lastSession = session
     phase = .open(session: session)
     limit = acknowledged + UInt64(window)
     // The receiver skips the events before `first` in a batch that it holds in part.
-    let first = known + 1
-    sent = known
+    let first = lastHeld + 1
+    sent = lastHeld
     actions.append(
       .open(
         FrameHeader(
-          .open, flags: wentElsewhere ? InPipeStateMachine.elsewhereFlag : 0,
+          .open, flags: wasRedirected ? InPipeStateMachine.redirectedFlag : 0,
           count: UInt32(clamping: lost), sequence: first, number: session),
         stream: self.stream))
     return actions + flush()
@@ -204,7 +204,7 @@ package struct OutPipeStateMachine: Sendable {
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
     guard phase != .closed, lastSession == session, applied <= sent else { return }
     acknowledge(through: applied)
-    saidGoodbye = true
+    receiverSaidGoodbye = true
     phase = .waiting
   }
 
@@ -222,10 +222,10 @@ package struct OutPipeStateMachine: Sendable {
   private mutating func acknowledge(through sequence: UInt64) {
     guard sequence > acknowledged else { return }
     acknowledged = sequence
-    let done = batches.prefix { $0.last <= sequence }
-    byteCount -= done.reduce(0) { $0 + $1.bytes.count }
-    firstUnsent = max(0, firstUnsent - done.count)
-    batches.removeFirst(done.count)
+    let acknowledgedBatches = batches.prefix { $0.last <= sequence }
+    byteCount -= acknowledgedBatches.reduce(0) { $0 + $1.bytes.count }
+    firstUnsent = max(0, firstUnsent - acknowledgedBatches.count)
+    batches.removeFirst(acknowledgedBatches.count)
   }
 
   /// Splits the first unsent batch: a small window must not wait for a large batch.

@@ -19,10 +19,10 @@ final class OutPipe: Touchable {
   /// Whether events were queued since the pipe was last seen to have capacity. Maintained by the
   /// caller that checks the capacity.
   @exclusivity(unchecked)
-  var isDoubtful = false
+  var isPossiblyFull = false
   private let touched: TouchedPipes<OutPipe>
   /// The endpoint of the receiver; `nil` while it is unknown.
-  private var place: PeerEndpoint?
+  private var receiverEndpoint: PeerEndpoint?
   /// The former endpoint of the receiver. A connection to it may still be ending.
   private var formerEndpoint: String?
   let receiver: String
@@ -40,9 +40,9 @@ final class OutPipe: Touchable {
   private var isReceiverUnrecorded = false
   private var isConnected = false
   /// The number of frames from the receiver.
-  private var answers: UInt64 = 0
+  private var receivedFrames: UInt64 = 0
   private var awaitsWelcome = true
-  private var silence = PeerSilence()
+  private var silence = SilentPeerPolicy()
   private var reconnections: UInt64 = 0
   /// Called when the receiver may have acknowledged more.
   var onAcknowledged: (() -> Void)?
@@ -61,21 +61,21 @@ final class OutPipe: Touchable {
   ///   - stream: Identifies the numbering of this process's events if they are not recorded.
   ///   - former: The journal's records of the pipe.
   init(
-    _ configuration: NodeConfiguration.Out, at place: PeerEndpoint?, stream: UInt64,
+    _ configuration: NodeConfiguration.Out, at receiverEndpoint: PeerEndpoint?, stream: UInt64,
     journal: Journal?,
-    former: FormerPipe?, among touched: TouchedPipes<OutPipe>, context: Context, log: NodeLog
+    recorded: OutPipeRecord?, among touched: TouchedPipes<OutPipe>, context: Context, log: NodeLog
   ) throws(TransportError) {
     self.touched = touched
     name = configuration.name
-    self.place = place
+    self.receiverEndpoint = receiverEndpoint
     receiver = configuration.receiver
     let capacity = configuration.capacity
     if configuration.isDurable, let journal {
-      isReceiverUnrecorded = former?.receiver == nil
-      if let restored = former?.sent {
+      isReceiverUnrecorded = recorded?.receiver == nil
+      if let restored = recorded?.sent {
         state = OutPipeStateMachine(
           capacity: capacity, stream: journal.stream, acknowledged: restored.acknowledged,
-          turnedAfter: former?.receiver?.turnedAfter ?? 0, events: restored.events)
+          redirectedAfter: recorded?.receiver?.redirectedAfter ?? 0, events: restored.events)
         trimmed = (restored.acknowledged, restored.acknowledged)
       } else {
         state = OutPipeStateMachine(capacity: capacity, stream: journal.stream, isDurable: true)
@@ -91,7 +91,7 @@ final class OutPipe: Touchable {
     // ZMQ_PROBE_ROUTER would announce only the first connection. ZMQ_IMMEDIATE in addition would
     // discard messages that a lost connection has delivered, such as a goodbye.
     connections = try ConnectionMonitor(of: socket, in: context)
-    if let place { try socket.connect(to: place) }
+    if let receiverEndpoint { try socket.connect(to: receiverEndpoint) }
   }
 
   var isFull: Bool { state.isFull }
@@ -108,7 +108,7 @@ final class OutPipe: Touchable {
         guard bytes.count - start <= WireLimits.eventByteCount else {
           throw EventTooLarge(byteCount: bytes.count - start)
         }
-        if isWatched { tell(number, bytes[start...]) }
+        if isWatched { report(number, bytes[start...]) }
         guard isDurable else { return }
         unrecorded.bytes += bytes[start...]
         unrecorded.bytes.append(0x0A)
@@ -120,13 +120,13 @@ final class OutPipe: Touchable {
     }
   }
 
-  private func tell(_ number: UInt64, _ event: ArraySlice<UInt8>) {
+  private func report(_ number: UInt64, _ event: ArraySlice<UInt8>) {
     watchers.tap?.take(number, event)
     watchers.steps?(number, event)
   }
 
   /// Counts events that were lost with a former sender of this pipe.
-  func lose(_ count: UInt64) { lost += count }
+  func addLost(_ count: UInt64) { lost += count }
 
   /// Reports each event to the feed, as long as a subscriber asks for the events of this pipe;
   /// `nil` ends the reports.
@@ -161,27 +161,29 @@ final class OutPipe: Touchable {
   // MARK: Records
 
   /// Whether the journal lacks an event.
-  var hasUnrecorded: Bool { unrecorded.count > 0 }
+  var hasUnrecordedChanges: Bool { unrecorded.count > 0 }
 
   /// Whether the journal has events that need not be kept.
-  var hasAcknowledged: Bool { state.isDurable && state.acknowledged > trimmed.done }
+  var hasAcknowledgedRecords: Bool { state.isDurable && state.acknowledged > trimmed.done }
 
   func record(into journal: Journal) throws {
     guard isUnrecorded else { return }
-    if hasUnrecorded {
-      if isReceiverUnrecorded { try journal.leads(name, to: JournalContents.Receiver(receiver)) }
+    if hasUnrecordedChanges {
+      if isReceiverUnrecorded {
+        try journal.pipeConnected(name, to: JournalContents.Receiver(receiver))
+      }
       try journal.queued(
         name, last: state.queued, count: unrecorded.count, events: unrecorded.bytes)
     }
     try journal.sent(
-      name, queued: state.queued, acknowledged: state.acknowledged, trims: hasAcknowledged)
+      name, queued: state.queued, acknowledged: state.acknowledged, trims: hasAcknowledgedRecords)
     trimmed.due = state.acknowledged
   }
 
   /// Notes that all queued events are recorded, or need no record.
-  func becameRecorded() {
+  func didRecord() {
     if state.isDurable {
-      if hasUnrecorded { isReceiverUnrecorded = false }
+      if hasUnrecordedChanges { isReceiverUnrecorded = false }
       unrecorded.count = 0
       unrecorded.bytes.removeAll(keepingCapacity: unrecorded.bytes.capacity < 1 << 20)
       if trimmed.done < trimmed.due {
@@ -212,23 +214,24 @@ final class OutPipe: Touchable {
   }
 
   /// Whether the next record needs an entry for this pipe.
-  var isUnrecorded: Bool { hasUnrecorded || hasAcknowledged }
+  var isUnrecorded: Bool { hasUnrecordedChanges || hasAcknowledgedRecords }
 
   /// Whether the receiver is connected and owes an answer.
   var isWaiting: Bool { isConnected && (awaitsWelcome || state.pending > 0) }
 
   /// Checks for a silent receiver: announces this end again after a while, or reconnects. The
   /// receiver's welcome shows which events it has.
-  func lookAtSilence() {
-    switch silence.tick(isWaiting: isWaiting, progress: answers) {
+  func checkSilence() {
+    switch silence.tick(isWaiting: isWaiting, progress: receivedFrames) {
     case .wait: break
     case .ask: announce()
     case .reconnect:
       // A receiver that has not started yet is expected to be silent.
-      if state.hasMet {
+      if state.hasBeenWelcomed {
         reconnections += 1
         log.silence(
-          of: "the receiver of pipe '\(name)'", at: place?.endpoint ?? "", as: WireName.pipe(name),
+          of: "the receiver of pipe '\(name)'", at: receiverEndpoint?.endpoint ?? "",
+          as: WireName.pipe(name),
           count: reconnections)
       }
       isConnected = false
@@ -256,7 +259,7 @@ final class OutPipe: Touchable {
   private func handle(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer
   ) throws(FrameError) {
-    answers += 1
+    receivedFrames += 1
     switch header.kind {
     case .welcome:
       awaitsWelcome = false
@@ -299,7 +302,7 @@ final class OutPipe: Touchable {
         log.warning(
           "pipe '\(name)': up to \(lost) events through number \(through) were in flight when the "
             + "receiver died, and are lost")
-      case .isBehind(let received):
+      case .reportStaleJournal(let received):
         onFailure?(
           "pipe '\(name)': the receiver has event \(received), but this node's journal ends at "
             + "event \(state.queued): the journal is an old copy; restore the newest copy, or "
@@ -311,32 +314,32 @@ final class OutPipe: Touchable {
   /// Disconnects from the receiver and connects again. Frames in flight are lost, as in a failing
   /// network.
   private func reconnect() {
-    guard let place else { return }
-    socket.disconnect(place.endpoint)
-    try? socket.connect(to: place)
+    guard let receiverEndpoint else { return }
+    socket.disconnect(receiverEndpoint.endpoint)
+    try? socket.connect(to: receiverEndpoint)
   }
 
   // MARK: Receivers off this host
 
   /// Disconnects from the receiver, which is gone or is another process now.
-  func part() {
-    guard let place else { return }
+  func disconnectPeer() {
+    guard let receiverEndpoint else { return }
     touched.touch(self)
-    socket.disconnect(place.endpoint)
-    formerEndpoint = place.endpoint
-    self.place = nil
+    socket.disconnect(receiverEndpoint.endpoint)
+    formerEndpoint = receiverEndpoint.endpoint
+    self.receiverEndpoint = nil
     isConnected = false
     state.disconnected()
   }
 
   /// Connects to the receiver at its current endpoint.
-  func meet(at place: PeerEndpoint) {
-    part()
-    self.place = place
-    if formerEndpoint == place.endpoint { formerEndpoint = nil }
-    silence = PeerSilence()
+  func connectPeer(at receiverEndpoint: PeerEndpoint) {
+    disconnectPeer()
+    self.receiverEndpoint = receiverEndpoint
+    if formerEndpoint == receiverEndpoint.endpoint { formerEndpoint = nil }
+    silence = SilentPeerPolicy()
     do {
-      try socket.connect(to: place)
+      try socket.connect(to: receiverEndpoint)
     } catch {
       log.warning("pipe '\(name)' cannot connect to its receiver '\(receiver)': \(error)")
     }
@@ -358,14 +361,14 @@ final class PipeTap {
   private let node: String
   private let pipe: String
   private let stream: UInt64
-  private let told: RateLimitedFeed
+  private let rateLimitedFeed: RateLimitedFeed
 
   init(_ pipe: OutPipe, to feed: Feed) {
     let (node, name, stream) = (feed.node, pipe.name, pipe.state.stream)
     self.node = node
     self.pipe = name
     self.stream = stream
-    told = RateLimitedFeed(.tap, about: name, to: feed) { [unowned pipe] skipped in
+    rateLimitedFeed = RateLimitedFeed(.tap, about: name, to: feed) { [unowned pipe] skipped in
       var body = Self.body(node, name, stream, pipe.state.queued)
       body.add("skipped", skipped)
       return (pipe.state.queued, body)
@@ -373,11 +376,11 @@ final class PipeTap {
   }
 
   func take(_ number: UInt64, _ event: ArraySlice<UInt8>) {
-    guard told.begin() else { return }
+    guard rateLimitedFeed.begin() else { return }
     var body = Self.body(node, pipe, stream, number)
     body.add("time", WallClock.nanoseconds)
     body.add("event", json: event)
-    told.tell(number, body)
+    rateLimitedFeed.report(number, body)
   }
 
   private static func body(

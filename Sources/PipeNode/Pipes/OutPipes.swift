@@ -8,19 +8,19 @@ final class OutPipes {
   private let log: NodeLog
   private var pipes: [OutPipe] = []
   private let touched = TouchedPipes<OutPipe>()
-  private var remindersDue = false
+  private var isReminderScheduled = false
   /// The pipes that carry step reports to coordinators, and the messages that wait for those
   /// reports.
-  private var reports: [OutPipe] = []
+  private var reportPipes: [OutPipe] = []
   private weak var held: HeldMessages?
   /// The reports that were still awaited at the last check, the start of the wait, and the time of
   /// the next warning.
-  private var longest:
-    (marks: [UInt64], since: ContinuousClock.Instant, due: ContinuousClock.Instant)?
-  private var isLookDue = false
+  private var currentHold:
+    (positions: [UInt64], since: ContinuousClock.Instant, nextWarning: ContinuousClock.Instant)?
+  private var isHoldCheckScheduled = false
 
   /// How long messages are held back before the node logs a warning.
-  private static let heldTooLong: Duration = .seconds(5)
+  private static let holdWarningDelay: Duration = .seconds(5)
 
   init(loop: PollLoop, log: NodeLog) {
     self.loop = loop
@@ -37,15 +37,16 @@ final class OutPipes {
     journal: Journal?, _ contents: JournalContents?, among peers: Peers?,
     onFailure: @escaping (String) -> Void
   ) throws -> [(NodeConfiguration.Out, OutPipe)] {
-    let former =
-      try journal.map { try FormerPipe.all(of: configurations, in: $0, contents, log: log) } ?? [:]
+    let recorded =
+      try journal.map { try OutPipeRecord.all(of: configurations, in: $0, contents, log: log) }
+      ?? [:]
     let pairs = try configurations.map { configuration in
       let pipe = try OutPipe(
         configuration,
         at: peers == nil
           ? PeerEndpoint(configuration.endpoint)
-          : peers?.places(of: configuration.receiver)?.inbox,
-        stream: stream, journal: journal, former: former[configuration.name],
+          : peers?.endpoints(of: configuration.receiver)?.inbox,
+        stream: stream, journal: journal, recorded: recorded[configuration.name],
         among: touched, context: context, log: log)
       pipe.onFailure = onFailure
       loop.add(pipe.socket, for: pipe) { $0.read() }
@@ -57,7 +58,7 @@ final class OutPipes {
       touched.touch(pipe)
       if configuration.steps == nil { pipe.socket.held = held }
     }
-    peers?.tell(self)
+    peers?.addListener(self)
     return pairs
   }
 
@@ -67,13 +68,13 @@ final class OutPipes {
   /// Holds back the messages of these sockets, and of all pipes without reports, until coordinators have recorded the
   /// reports of the steps that led to them.
   func holdUntilReported(_ pairs: [(NodeConfiguration.Out, OutPipe)], _ sockets: [Socket]) {
-    reports = pairs.filter { $0.0.steps != nil }.map(\.1)
-    guard !reports.isEmpty else { return }
+    reportPipes = pairs.filter { $0.0.steps != nil }.map(\.1)
+    guard !reportPipes.isEmpty else { return }
     let held = HeldMessages(
-      latest: { [reports] in reports.map(\.state.queued) },
-      recorded: { [reports] in reports.map(\.state.acknowledged) })
+      latest: { [reportPipes] in reportPipes.map(\.state.queued) },
+      recorded: { [reportPipes] in reportPipes.map(\.state.acknowledged) })
     self.held = held
-    for report in reports { report.onAcknowledged = { [weak held] in held?.release() } }
+    for report in reportPipes { report.onAcknowledged = { [weak held] in held?.release() } }
     for socket in sockets { socket.held = held }
     for (configuration, pipe) in pairs where configuration.steps == nil { pipe.socket.held = held }
   }
@@ -84,8 +85,8 @@ final class OutPipes {
   /// Fills in the status of the pipes.
   func fill(_ status: inout NodeStatus) {
     status.invalidFrames += pipes.reduce(0) { $0 + $1.invalidFrames }
-    let isHeldLong = longest.map { held?.awaited == $0.marks } ?? false
-    status.blocked = pipes.filter { $0.isFull || isHeldLong && isUnrecorded($0) }.map(\.name)
+    let isHoldOverdue = currentHold.map { held?.awaited == $0.positions } ?? false
+    status.blocked = pipes.filter { $0.isFull || isHoldOverdue && isUnrecorded($0) }.map(\.name)
     status.outs = pipes.map(\.status)
   }
 
@@ -96,51 +97,51 @@ final class OutPipes {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { touched.pipes.contains { $0.hasUnrecorded } }
+  var hasUnrecordedChanges: Bool { touched.pipes.contains { $0.hasUnrecordedChanges } }
 
   /// Whether the journal has events that need not be kept.
-  var hasAcknowledged: Bool { touched.pipes.contains { $0.hasAcknowledged } }
+  var hasAcknowledgedRecords: Bool { touched.pipes.contains { $0.hasAcknowledgedRecords } }
 
   func record(into journal: Journal) throws {
     for pipe in touched.pipes { try pipe.record(into: journal) }
   }
 
   /// Sends the queued events, which are recorded or need no record.
-  func becameRecorded() {
+  func didRecord() {
     var isWaiting = false
     for pipe in touched.pipes {
-      pipe.becameRecorded()
+      pipe.didRecord()
       pipe.flush()
       if pipe.isWaiting { isWaiting = true }
     }
-    touched.forget { $0.isUnrecorded }
-    if isWaiting, !remindersDue { scheduleReminder() }
-    if held?.awaited != nil, !isLookDue { scheduleLook() }
+    touched.keepOnly { $0.isUnrecorded }
+    if isWaiting, !isReminderScheduled { scheduleReminder() }
+    if held?.awaited != nil, !isHoldCheckScheduled { scheduleHoldCheck() }
   }
 
   private func isUnrecorded(_ pipe: OutPipe) -> Bool {
-    pipe.state.pending > 0 && reports.contains { $0 === pipe }
+    pipe.state.pending > 0 && reportPipes.contains { $0 === pipe }
   }
 
-  private func scheduleLook() {
-    isLookDue = true
-    let marks = held?.awaited
-    loop.schedule(after: Self.heldTooLong, for: self) { outs in
-      outs.isLookDue = false
-      outs.lookAtHeld(since: marks)
+  private func scheduleHoldCheck() {
+    isHoldCheckScheduled = true
+    let positions = held?.awaited
+    loop.schedule(after: Self.holdWarningDelay, for: self) { outs in
+      outs.isHoldCheckScheduled = false
+      outs.checkHeldMessages(since: positions)
     }
   }
 
   /// Logs that the same messages are still held back, then again after twice the time.
-  private func lookAtHeld(since marks: [UInt64]?) {
-    guard let awaited = held?.awaited else { return longest = nil }
-    defer { scheduleLook() }
-    guard awaited == marks else { return longest = nil }
+  private func checkHeldMessages(since positions: [UInt64]?) {
+    guard let awaited = held?.awaited else { return currentHold = nil }
+    defer { scheduleHoldCheck() }
+    guard awaited == positions else { return currentHold = nil }
     let now = ContinuousClock.now
-    let since = longest?.since ?? now - Self.heldTooLong
-    guard now >= longest?.due ?? now else { return }
-    longest = (awaited, since, now + (now - since))
-    let coordinators = reports.filter(isUnrecorded).map { "'\($0.receiver)'" }
+    let since = currentHold?.since ?? now - Self.holdWarningDelay
+    guard now >= currentHold?.nextWarning ?? now else { return }
+    currentHold = (awaited, since, now + (now - since))
+    let coordinators = reportPipes.filter(isUnrecorded).map { "'\($0.receiver)'" }
     log.warning(
       "answers, events and states of this node have been blocked for \((now - since).shortText): "
         + "coordinator \(coordinators.joined(separator: ", ")) has not recorded the report of a "
@@ -149,10 +150,10 @@ final class OutPipes {
   }
 
   private func scheduleReminder() {
-    remindersDue = true
-    loop.schedule(after: PeerSilence.interval, for: self) { outs in
-      outs.remindersDue = false
-      for pipe in outs.pipes { pipe.lookAtSilence() }
+    isReminderScheduled = true
+    loop.schedule(after: SilentPeerPolicy.interval, for: self) { outs in
+      outs.isReminderScheduled = false
+      for pipe in outs.pipes { pipe.checkSilence() }
       if outs.pipes.contains(where: { $0.isWaiting }) { outs.scheduleReminder() }
     }
   }
@@ -176,13 +177,13 @@ final class OutPipes {
   }
 }
 
-extension OutPipes: TalksWithPeers {
-  func part(from peer: String, at places: PeerEndpoints) {
-    for pipe in pipes where pipe.receiver == peer { pipe.part() }
+extension OutPipes: PeerConnector {
+  func disconnectPeer(from peer: String, at endpoints: PeerEndpoints) {
+    for pipe in pipes where pipe.receiver == peer { pipe.disconnectPeer() }
   }
 
-  func meet(_ peer: String, at places: PeerEndpoints) {
-    for pipe in pipes where pipe.receiver == peer { pipe.meet(at: places.inbox) }
+  func connectPeer(_ peer: String, at endpoints: PeerEndpoints) {
+    for pipe in pipes where pipe.receiver == peer { pipe.connectPeer(at: endpoints.inbox) }
   }
 }
 
@@ -201,18 +202,18 @@ final class TouchedPipes<Pipe: Touchable> {
 
   /// Forgets the pipes that the turn has handled, except for pipes that the next turn must
   /// handle again.
-  func forget(but isLeft: (Pipe) -> Bool) {
-    var left = 0
-    for place in pipes.indices {
-      let pipe = pipes[place]
-      guard isLeft(pipe) else {
+  func keepOnly(satisfying mustStay: (Pipe) -> Bool) {
+    var keptCount = 0
+    for index in pipes.indices {
+      let pipe = pipes[index]
+      guard mustStay(pipe) else {
         pipe.isTouched = false
         continue
       }
-      pipes[left] = pipe
-      left += 1
+      pipes[keptCount] = pipe
+      keptCount += 1
     }
-    pipes.removeLast(pipes.count - left)
+    pipes.removeLast(pipes.count - keptCount)
   }
 }
 

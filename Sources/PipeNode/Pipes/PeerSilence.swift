@@ -3,7 +3,7 @@
 /// The last message of either side may have been lost with a connection that was ending, so this
 /// end asks once more. Or another program has connected under this end's name and receives its
 /// messages: a new connection reclaims the name.
-package struct PeerSilence: Sendable {
+package struct SilentPeerPolicy: Sendable {
   package enum Action: Hashable, Sendable { case wait, ask, reconnect }
 
   /// The interval between calls of ``tick(isWaiting:progress:)``.
@@ -12,7 +12,7 @@ package struct PeerSilence: Sendable {
   private static let longestPause = 32
   private static let firstPause = 2
   private var progress: UInt64 = 0
-  private var quiet = 0
+  private var quietTicks = 0
   private var pause = firstPause
 
   package init() {}
@@ -24,13 +24,13 @@ package struct PeerSilence: Sendable {
   package mutating func tick(isWaiting: Bool, progress: UInt64) -> Action {
     guard isWaiting, progress == self.progress else {
       self.progress = progress
-      quiet = 0
+      quietTicks = 0
       pause = Self.firstPause
       return .wait
     }
-    quiet += 1
-    guard quiet >= pause else { return .wait }
-    quiet = 0
+    quietTicks += 1
+    guard quietTicks >= pause else { return .wait }
+    quietTicks = 0
     let action = pause == Self.firstPause ? Action.ask : .reconnect
     pause = min(2 * pause, Self.longestPause)
     return action

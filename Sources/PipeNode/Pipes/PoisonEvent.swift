@@ -15,8 +15,8 @@ struct PoisonEvent {
   /// Finds the event that was in progress when the last process ended, if it has ended `limit`
   /// processes in a row.
   init?(of journal: Journal, log: NodeLog) throws(JournalError) {
-    guard journal.fatalEffect == nil, let step = journal.mark.interrupted else { return nil }
-    let count = try journal.attempts(of: step)
+    guard journal.fatalEffect == nil, let step = journal.marker.interrupted else { return nil }
+    let count = try journal.countAttempt(of: step)
     log.warning(
       "the previous process ended during the step of event \(step.sequence) of '\(step.source)' "
         + "(\(count) times in a row); after \(Self.limit) times, the event becomes a dead letter")
@@ -46,7 +46,7 @@ struct PoisonEffect {
   /// Finds the effect that ended the last process, if it has ended ``PoisonEvent/limit`` processes
   /// in a row.
   init?(_ origin: EffectOrigin, of journal: Journal, log: NodeLog) throws(JournalError) {
-    count = try journal.attempts(of: origin)
+    count = try journal.countAttempt(of: origin)
     self.origin = origin
     log.warning(
       "the effect of step \(origin.version) ended the previous process (\(count) times in a row); "
@@ -58,7 +58,7 @@ struct PoisonEffect {
   /// - Parameter state: The state that the effect belongs to.
   func deadLetter(named name: String, state: JSONValue?) -> DeadLetter {
     DeadLetter(
-      id: 0, pipe: origin.letterSource(named: name), sequence: origin.version,
+      id: 0, pipe: origin.deadLetterSource(named: name), sequence: origin.version,
       event: .string(name), reason: "the effect ended the node's process \(count) times in a row",
       state: state, version: origin.version, time: WallClock.nanoseconds)
   }
@@ -67,7 +67,7 @@ struct PoisonEffect {
 extension Journal {
   /// The effect that ended the last process, if the journal lists it as running.
   var fatalEffect: EffectOrigin? {
-    guard let origin = mark.fatalEffect,
+    guard let origin = marker.fatalEffect,
       contents?.effects.contains(where: { $0.origin == origin }) == true
     else { return nil }
     return origin
@@ -81,12 +81,12 @@ extension Journal {
 /// finds no stack to run on.
 enum CrashWatch {
   // Set once, before the first effect runs.
-  nonisolated(unsafe) private static var mark: StepMarkerFile.EffectMarker?
+  nonisolated(unsafe) private static var marker: StepMarkerFile.EffectMarker?
 
-  static func begin(_ mark: StepMarkerFile) {
-    self.mark = mark.effectMark
+  static func begin(_ marker: StepMarkerFile) {
+    self.marker = marker.effectMarker
     // Initializes the value here: a signal handler must not.
     _ = EffectOrigin.recorded
-    pr_watch_crashes { if let origin = EffectOrigin.recorded { CrashWatch.mark?.set(origin) } }
+    pr_watch_crashes { if let origin = EffectOrigin.recorded { CrashWatch.marker?.set(origin) } }
   }
 }

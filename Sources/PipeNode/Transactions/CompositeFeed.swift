@@ -42,25 +42,25 @@ struct CompositeFeed {
   ) throws {
     names = composites.map(\.name)
     states = CompositeStates(
-      composites, projections: try Self.used(projections, by: composites))
+      composites, projections: try Self.usedProjections(projections, by: composites))
     for commit in commits { states.restore(commit.moves) }
   }
 
   /// Returns the projections of the composites that are shown as a state of the program, by the
   /// names of the composites.
   /// - Throws: ``NodeSetupError`` if the program does not have such a state.
-  static func used(
+  static func usedProjections(
     _ projections: Projections, by composites: [CompositePlan]
   ) throws -> Projections {
-    var used: Projections = [:]
+    var usedProjections: Projections = [:]
     for composite in composites {
       guard let name = composite.projection else { continue }
       guard let projection = projections[name] else {
         throw NodeSetupError("this program has no composite state '\(name)'")
       }
-      used[composite.name] = projection
+      usedProjections[composite.name] = projection
     }
-    return used
+    return usedProjections
   }
 
   /// Returns the projections of composite states, by their names.
@@ -83,8 +83,8 @@ struct CompositeFeed {
 
   /// Applies a state that a component reports.
   /// - Parameter isCommitting: Whether a commit is in progress that the component takes part in.
-  mutating func told(_ change: StateChange, isCommitting: Bool) -> [String] {
-    let changed = states.told(
+  mutating func reported(_ change: StateChange, isCommitting: Bool) -> [String] {
+    let changed = states.reported(
       change.node, incarnation: change.incarnation, version: change.version,
       state: change.state.bytes, isCommitting: isCommitting)
     return show(changed, .component(change.node))
@@ -139,9 +139,9 @@ final class PeerFeeds {
       receive)
     for component in components {
       if services.isOffHost(component) { peers.insert(component.name) }
-      if let place = services.feed(of: component) { try watch.connect(to: place) }
+      if let endpoint = services.feed(of: component) { try watch.connect(to: endpoint) }
     }
-    services.peers?.tell(self)
+    services.peers?.addListener(self)
   }
 
   /// Asks for a node's last state again, and accepts it whatever the node reported before.
@@ -153,15 +153,15 @@ final class PeerFeeds {
   }
 }
 
-extension PeerFeeds: TalksWithPeers {
-  func part(from peer: String, at places: PeerEndpoints) {
-    if peers.contains(peer) { watch.disconnect(places.feed.endpoint) }
+extension PeerFeeds: PeerConnector {
+  func disconnectPeer(from peer: String, at endpoints: PeerEndpoints) {
+    if peers.contains(peer) { watch.disconnect(endpoints.feed.endpoint) }
   }
 
-  func meet(_ peer: String, at places: PeerEndpoints) {
+  func connectPeer(_ peer: String, at endpoints: PeerEndpoints) {
     guard peers.contains(peer) else { return }
     do {
-      try watch.connect(to: places.feed)
+      try watch.connect(to: endpoints.feed)
     } catch {
       log.warning("cannot subscribe to the states of '\(peer)': \(error)")
     }
@@ -172,33 +172,33 @@ extension NodeServices {
   /// Returns the endpoint of a participant's inbox: within this process if the participant is the
   /// carrier node; `nil` while it is unknown.
   func inbox(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
-    if let host, host.name == component.name { return PeerEndpoint(host.inbox) }
+    if let carrier, carrier.name == component.name { return PeerEndpoint(carrier.inbox) }
     guard let peers else { return PeerEndpoint(component.inbox) }
-    return peers.places(of: component.name)?.inbox
+    return peers.endpoints(of: component.name)?.inbox
   }
 
   /// Returns the endpoint of a node's feed: within this process if the node is the carrier node and
   /// shares the context; `nil` while it is unknown.
   func feed(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
-    if let host, isWithin(component) { return PeerEndpoint(host.feed) }
+    if let carrier, isInProcess(component) { return PeerEndpoint(carrier.feed) }
     guard let peers else { return PeerEndpoint(component.feed) }
-    return peers.places(of: component.name)?.feed
+    return peers.endpoints(of: component.name)?.feed
   }
 
   /// Whether the endpoint of a node's feed comes from the peer list.
   func isOffHost(_ component: CoordinatorPlan.Component) -> Bool {
-    peers != nil && !isWithin(component)
+    peers != nil && !isInProcess(component)
   }
 
-  private func isWithin(_ component: CoordinatorPlan.Component) -> Bool {
-    host?.name == component.name && host?.context === context
+  private func isInProcess(_ component: CoordinatorPlan.Component) -> Bool {
+    carrier?.name == component.name && carrier?.context === context
   }
 }
 
 /// Reports the steps of composites to subscribers.
 final class CompositeStepFeed {
   /// The last shown state of a composite.
-  private final class Last {
+  private final class LastState {
     var version: UInt64
     /// The state as JSON.
     var state: [UInt8]
@@ -207,42 +207,42 @@ final class CompositeStepFeed {
   }
 
   private let feed: Feed
-  private var composites: [String: (last: Last, told: RateLimitedFeed)] = [:]
+  private var composites: [String: (last: LastState, reported: RateLimitedFeed)] = [:]
 
   init(to feed: Feed) { self.feed = feed }
 
   /// Reports a new state of a composite.
   func take(_ entry: FeedEntry) {
     let name = entry.node ?? feed.node
-    let known = composites[name]
-    let told = known?.told ?? begin(name, entry)
+    let existing = composites[name]
+    let reported = existing?.reported ?? begin(name, entry)
     // The first state is shown, but is not a step.
     guard entry.version > 0 else { return }
     defer {
       composites[name]?.last.version = entry.version
       composites[name]?.last.state = entry.state
     }
-    guard told.begin() else { return }
+    guard reported.begin() else { return }
     var body = feed.head(of: name, version: entry.version, index: entry.version)
     body.add("time", entry.time)
     body.add("cause", text: entry.cause)
     // States that were shown without a subscriber are not known.
-    if let last = known?.last, last.version + 1 == entry.version {
+    if let last = existing?.last, last.version + 1 == entry.version {
       body.add("from", json: last.state)
     }
     body.add("state", json: entry.state)
     if let transaction = entry.transaction { body.add("transaction", text: "\(transaction)") }
-    told.tell(entry.version, body)
+    reported.report(entry.version, body)
   }
 
   private func begin(_ name: String, _ entry: FeedEntry) -> RateLimitedFeed {
-    let last = Last(entry)
-    let told = RateLimitedFeed(.step, about: name, to: feed) { [unowned feed] skipped in
+    let last = LastState(entry)
+    let reported = RateLimitedFeed(.step, about: name, to: feed) { [unowned feed] skipped in
       var body = feed.head(of: name, version: last.version, index: last.version)
       body.add("skipped", skipped)
       return (last.version, body)
     }
-    composites[name] = (last, told)
-    return told
+    composites[name] = (last, reported)
+    return reported
   }
 }

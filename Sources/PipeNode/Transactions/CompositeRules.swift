@@ -15,7 +15,7 @@ package struct CompositeRules {
   }
 
   /// The error that a node is in a state that it could not report.
-  package struct UntoldState: Error, CustomStringConvertible {
+  package struct UnreportedStateError: Error, CustomStringConvertible {
     package var node: String
 
     package var description: String {
@@ -75,9 +75,9 @@ package struct CompositeRules {
   ) -> [Event] {
     var events: [Event] = []
     for index in composites.indices {
-      let movers = composites[index].plan.nodes.count { step.told[$0] != nil }
-      guard movers > 0 else { continue }
-      let before = composites[index].state
+      let movingNodeCount = composites[index].plan.nodes.count { step.reported[$0] != nil }
+      guard movingNodeCount > 0 else { continue }
+      let previousState = composites[index].state
       do {
         composites[index].state = try state(of: index, nodes)
       } catch {
@@ -85,7 +85,7 @@ package struct CompositeRules {
         report(composites[index].plan.name, error)
       }
       guard step.isEntry, let state = composites[index].state,
-        movers > 1 || state != before
+        movingNodeCount > 1 || state != previousState
       else { continue }
       events += self.events(of: index, in: state, nodes)
     }
@@ -125,7 +125,7 @@ package struct CompositeRules {
     var states: [[UInt8]] = []
     for name in composite.plan.nodes {
       guard let node = nodes[name] else { return nil }
-      guard let state = node.state else { throw UntoldState(node: name) }
+      guard let state = node.state else { throw UnreportedStateError(node: name) }
       states.append(state)
     }
     if let projection = composite.projection {

@@ -10,14 +10,14 @@ package struct CompositeStates {
   /// Computes the state of a composite from the states of its components.
   package typealias Projection = ([JSONValue]) throws -> JSONValue
 
-  private struct Known {
+  private struct ComponentState {
     var incarnation: UInt64
     var version: UInt64
     /// The state as JSON.
     var state: [UInt8]
     /// Whether the component is known to be in this state now, not only to have been in it before a
     /// restart of the coordinator.
-    var isPresent = true
+    var isCurrent = true
   }
 
   private struct Composite {
@@ -29,14 +29,14 @@ package struct CompositeStates {
     var isShown = false
   }
 
-  private var known: [String: Known] = [:]
+  private var componentStates: [String: ComponentState] = [:]
   /// The components whose new processes have reported states that may be older than a commit, and
   /// were therefore ignored.
   package private(set) var unconfirmed: Set<String> = []
   private var composites: [Composite]
-  private let places: [String: Int]
+  private let compositeIndices: [String: Int]
   /// The indices of the composites that each node is a part of.
-  private let placesOfNode: [String: [Int]]
+  private let indicesByNode: [String: [Int]]
 
   /// - Parameter projections: The projections that composites show instead of the plain tuple, by
   ///   name.
@@ -46,10 +46,13 @@ package struct CompositeStates {
     composites = plans.map {
       Composite(name: $0.name, nodes: $0.nodes, projection: projections[$0.name])
     }
-    placesOfNode = plans.enumerated().reduce(into: [:]) { places, plan in
-      for node in Set(plan.element.nodes) { places[node, default: []].append(plan.offset) }
+    indicesByNode = plans.enumerated().reduce(into: [:]) { compositeIndices, plan in
+      for node in Set(plan.element.nodes) {
+        compositeIndices[node, default: []].append(plan.offset)
+      }
     }
-    places = Dictionary(plans.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first
+    compositeIndices = Dictionary(plans.enumerated().map { ($0.element.name, $0.offset) }) {
+      first, _ in first
     }
   }
 
@@ -57,11 +60,11 @@ package struct CompositeStates {
   /// - Parameter isCommitting: Whether a commit is in progress that the component takes part in.
   ///   The report may be older than the commit.
   /// - Returns: The composites that show a new state.
-  package mutating func told(
+  package mutating func reported(
     _ component: String, incarnation: UInt64, version: UInt64, state: [UInt8],
     isCommitting: Bool
   ) -> [String] {
-    if let last = known[component] {
+    if let last = componentStates[component] {
       if incarnation < last.incarnation { return [] }
       let isOlder = version < last.version && (incarnation == last.incarnation || isCommitting)
       if isOlder, incarnation > last.incarnation {
@@ -69,13 +72,14 @@ package struct CompositeStates {
         return []
       }
       if isOlder || version == last.version && state == last.state {
-        known[component]?.incarnation = incarnation
-        guard !last.isPresent else { return [] }
-        known[component]?.isPresent = true
+        componentStates[component]?.incarnation = incarnation
+        guard !last.isCurrent else { return [] }
+        componentStates[component]?.isCurrent = true
         return changed([component])
       }
     }
-    known[component] = Known(incarnation: incarnation, version: version, state: state)
+    componentStates[component] = ComponentState(
+      incarnation: incarnation, version: version, state: state)
     return changed([component])
   }
 
@@ -84,17 +88,17 @@ package struct CompositeStates {
   /// - Parameter isCommitting: Whether a commit is in progress that a component takes part in.
   package mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
     guard !unconfirmed.isEmpty else { return [] }
-    let taken = unconfirmed.filter { !isCommitting($0) }
-    unconfirmed.subtract(taken)
-    return taken
+    let confirmable = unconfirmed.filter { !isCommitting($0) }
+    unconfirmed.subtract(confirmable)
+    return confirmable
   }
 
   /// Restores moves from before a restart of the coordinator. The participants may have moved on
   /// since, so nothing is shown of them before they have reported their states.
   package mutating func restore(_ moves: [String: ParticipantMove]) {
     for (component, move) in moves {
-      known[component] = Known(
-        incarnation: 0, version: move.version, state: move.state, isPresent: false)
+      componentStates[component] = ComponentState(
+        incarnation: 0, version: move.version, state: move.state, isCurrent: false)
     }
   }
 
@@ -102,10 +106,10 @@ package struct CompositeStates {
   /// - Returns: The composites that show a new state.
   package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
     for (component, move) in moves {
-      let last = known[component]
+      let last = componentStates[component]
       // After a restart of the coordinator, the component may have gone further.
-      if let last, last.isPresent, last.version >= move.version { continue }
-      known[component] = Known(
+      if let last, last.isCurrent, last.version >= move.version { continue }
+      componentStates[component] = ComponentState(
         incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
     }
     return changed(moves.keys)
@@ -114,35 +118,35 @@ package struct CompositeStates {
   private mutating func changed(_ components: some Sequence<String>) -> [String] {
     var changed: [Int] = []
     for component in components {
-      for place in placesOfNode[component] ?? [] where !changed.contains(place) {
+      for index in indicesByNode[component] ?? [] where !changed.contains(index) {
         // Once all nodes of a composite are known, they stay known.
         guard
-          composites[place].isShown
-            || composites[place].nodes.allSatisfy({ known[$0]?.isPresent == true })
+          composites[index].isShown
+            || composites[index].nodes.allSatisfy({ componentStates[$0]?.isCurrent == true })
         else { continue }
-        changed.append(place)
+        changed.append(index)
       }
     }
-    return changed.sorted().map { place in
-      if composites[place].isShown { composites[place].version += 1 }
-      composites[place].isShown = true
-      return composites[place].name
+    return changed.sorted().map { index in
+      if composites[index].isShown { composites[index].version += 1 }
+      composites[index].isShown = true
+      return composites[index].name
     }
   }
 
   /// Returns the number of states that the composite has shown after the first.
   package func version(of composite: String) -> UInt64 {
-    places[composite].map { composites[$0].version } ?? 0
+    compositeIndices[composite].map { composites[$0].version } ?? 0
   }
 
   /// Returns the state that the composite shows, as JSON; `nil` while a component has not reported
   /// its state.
   package func state(of name: String) -> [UInt8]? {
-    guard let place = places[name] else { return nil }
-    let composite = composites[place]
+    guard let index = compositeIndices[name] else { return nil }
+    let composite = composites[index]
     var states: [[UInt8]] = []
     for node in composite.nodes {
-      guard let component = known[node], component.isPresent else { return nil }
+      guard let component = componentStates[node], component.isCurrent else { return nil }
       states.append(component.state)
     }
     if let projection = composite.projection,

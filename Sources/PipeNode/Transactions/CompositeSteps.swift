@@ -10,14 +10,14 @@ import PipeWire
 /// existed.
 package struct CompositeSteps: Sendable {
   /// A received step report.
-  package struct Told: Hashable, Sendable {
+  package struct Report: Hashable, Sendable {
     package var step: StepReport
     /// The index of the report among the reports of all nodes.
-    package var place: Int64
+    package var index: Int64
 
-    package init(_ step: StepReport, place: Int64) {
+    package init(_ step: StepReport, index: Int64) {
       self.step = step
-      self.place = place
+      self.index = index
     }
 
     /// The transaction that the step is a part of.
@@ -39,13 +39,13 @@ package struct CompositeSteps: Sendable {
 
   /// A simultaneous step of one or more nodes, by their names.
   package struct Step: Hashable, Sendable {
-    package var told: [String: Told]
+    package var reported: [String: Report]
     package var transaction: TransactionID?
     /// Whether a state was entered. A restarted node only reports the state that it is in.
     package var isEntry: Bool
 
-    package init(told: [String: Told], transaction: TransactionID?, isEntry: Bool) {
-      self.told = told
+    package init(reported: [String: Report], transaction: TransactionID?, isEntry: Bool) {
+      self.reported = reported
       self.transaction = transaction
       self.isEntry = isEntry
     }
@@ -55,23 +55,23 @@ package struct CompositeSteps: Sendable {
   package struct Wait: Hashable, Sendable {
     package var transaction: TransactionID
     /// The nodes that have reported the event, and wait.
-    package var told: [String]
+    package var reported: [String]
     /// The nodes that have not reported the event.
     package var missing: [String]
 
-    package init(_ transaction: TransactionID, told: [String], missing: [String]) {
+    package init(_ transaction: TransactionID, reported: [String], missing: [String]) {
       self.transaction = transaction
-      self.told = told
+      self.reported = reported
       self.missing = missing
     }
   }
 
   /// The progress of the nodes that have reported a step.
   package private(set) var nodes: [String: Node]
-  private var waiting: [String: Queue<Told>]
+  private var waiting: [String: Queue<Report>]
   private let names: [String]
   /// The last transaction that a new process of a node can report nothing about.
-  private var begun: [String: TransactionID] = [:]
+  private var lastBeforeStart: [String: TransactionID] = [:]
 
   /// - Parameters:
   ///   - names: The nodes that report their steps.
@@ -83,11 +83,15 @@ package struct CompositeSteps: Sendable {
     waiting = Dictionary(uniqueKeysWithValues: Set(names).map { ($0, Queue()) })
   }
 
-  package mutating func append(_ told: Told, of node: String) { waiting[node]?.append(told) }
+  package mutating func append(_ reported: Report, of node: String) {
+    waiting[node]?.append(reported)
+  }
 
   /// Notes that a new process of a node has joined, which knows of no transaction.
   /// - Parameter last: The last transaction that was issued before.
-  package mutating func began(_ node: String, after last: TransactionID) { begun[node] = last }
+  package mutating func began(_ node: String, after last: TransactionID) {
+    lastBeforeStart[node] = last
+  }
 
   /// Returns the number of steps of a node that wait for steps of other nodes.
   package func waitingCount(of node: String) -> Int { waiting[node]?.count ?? 0 }
@@ -111,8 +115,8 @@ package struct CompositeSteps: Sendable {
           && waiting[name]?.contains { $0.synchronized == transaction } != true
       }
       guard !missing.isEmpty else { return nil }
-      let told = names.filter { waiting[$0]?.first?.synchronized == transaction }
-      return Wait(transaction, told: told, missing: missing)
+      let reported = names.filter { waiting[$0]?.first?.synchronized == transaction }
+      return Wait(transaction, reported: reported, missing: missing)
     }
   }
 
@@ -125,10 +129,12 @@ package struct CompositeSteps: Sendable {
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID
   ) -> Step? {
-    let heads = names.compactMap { name in waiting[name]?.first.map { (name, $0.place) } }
+    let heads = names.compactMap { name in waiting[name]?.first.map { (name, $0.index) } }
     guard let first = heads.min(by: { $0.1 < $1.1 })?.0 else { return nil }
-    var looked: Set<TransactionID> = []
-    guard let name = movable(first, participants, &looked), let head = waiting[name]?.first else {
+    var examined: Set<TransactionID> = []
+    guard let name = nextMovableNode(first, participants, &examined),
+      let head = waiting[name]?.first
+    else {
       return nil
     }
     guard let transaction = head.synchronized else { return take([name], nil, last) }
@@ -139,19 +145,19 @@ package struct CompositeSteps: Sendable {
   /// Returns the node whose next step can be taken, so that eventually the step of `name` can;
   /// `nil` while there is none.
   /// - Parameter looked: The synchronized events that were examined already.
-  private func movable(
+  private func nextMovableNode(
     _ name: String, _ participants: (TransactionID) -> [String]?,
-    _ looked: inout Set<TransactionID>
+    _ examined: inout Set<TransactionID>
   ) -> String? {
     guard let head = waiting[name]?.first else { return nil }
     guard let transaction = head.synchronized else { return name }
-    guard looked.insert(transaction).inserted else { return nil }
+    guard examined.insert(transaction).inserted else { return nil }
     let missing = (participants(transaction) ?? []).filter { !isReady($0, for: transaction) }
     if missing.isEmpty { return name }
     // The missing nodes have taken the event, or will, after the steps that they have reported
     // before.
     for other in missing {
-      if let found = movable(other, participants, &looked) { return found }
+      if let found = nextMovableNode(other, participants, &examined) { return found }
     }
     return nil
   }
@@ -160,7 +166,7 @@ package struct CompositeSteps: Sendable {
   /// reports no steps here.
   private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
     guard let waiting = waiting[name] else { return true }
-    if let told = waiting.first?.step.transaction, told >= transaction { return true }
+    if let reported = waiting.first?.step.transaction, reported >= transaction { return true }
     // The node has reported the transaction behind another step.
     if waiting.contains(where: { $0.synchronized == transaction }) { return false }
     return passed(by: name) >= transaction
@@ -169,20 +175,20 @@ package struct CompositeSteps: Sendable {
   private mutating func take(
     _ names: [String], _ transaction: TransactionID?, _ last: TransactionID
   ) -> Step {
-    var step = Step(told: [:], transaction: transaction, isEntry: true)
+    var step = Step(reported: [:], transaction: transaction, isEntry: true)
     for name in names {
-      guard let told = waiting[name]?.popFirst() else { continue }
-      step.told[name] = told
+      guard let reported = waiting[name]?.popFirst() else { continue }
+      step.reported[name] = reported
       var passed = max(passed(by: name), transaction ?? .zero)
-      switch told.step.entry {
+      switch reported.step.entry {
       case .step: break
       // Transactions that the node had taken before are lost with its records.
-      case .first: passed = max(passed, begun[name] ?? last)
+      case .first: passed = max(passed, lastBeforeStart[name] ?? last)
       case .none:
         step.isEntry = false
-        passed = max(passed, told.step.transaction ?? .zero)
+        passed = max(passed, reported.step.transaction ?? .zero)
       }
-      nodes[name] = Node(state: told.step.state, passed: passed)
+      nodes[name] = Node(state: reported.step.state, passed: passed)
     }
     return step
   }
@@ -193,7 +199,7 @@ package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
   /// A wait to log.
-  package struct Told: Hashable, Sendable {
+  package struct Report: Hashable, Sendable {
     package var wait: CompositeSteps.Wait
     package var duration: Duration
 
@@ -205,16 +211,16 @@ package struct StepWaits: Sendable {
     /// The log message.
     package var warning: String {
       func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
-      return "synchronized event \(wait.transaction): reported by \(list(wait.told)) at least "
+      return "synchronized event \(wait.transaction): reported by \(list(wait.reported)) at least "
         + "\(duration.shortText) ago, but not yet by \(list(wait.missing)); until then, the "
-        + "pipes of composites do not see the later steps of \(list(wait.told)); "
+        + "pipes of composites do not see the later steps of \(list(wait.reported)); "
         + "\(wait.missing.count == 1 ? "is" : "are") \(list(wait.missing)) running?"
     }
   }
 
-  private var known: [TransactionID: (since: Instant, due: Instant)] = [:]
+  private var trackedWaits: [TransactionID: (since: Instant, due: Instant)] = [:]
   /// Whether a check is scheduled.
-  package var isLooking = false
+  package var isCheckScheduled = false
 
   /// The interval between checks, and the duration of a wait before it is first logged.
   package static let interval: Duration = .seconds(5)
@@ -222,16 +228,16 @@ package struct StepWaits: Sendable {
   package init() {}
 
   /// - Returns: The waits to log now.
-  package mutating func look(_ waits: [CompositeSteps.Wait], at now: Instant) -> [Told] {
-    let last = known
-    known = [:]
+  package mutating func checkWaits(_ waits: [CompositeSteps.Wait], at now: Instant) -> [Report] {
+    let last = trackedWaits
+    trackedWaits = [:]
     return waits.compactMap { wait in
       let since = last[wait.transaction]?.since ?? now
       let due = last[wait.transaction]?.due ?? now + Self.interval
       let isDue = now >= due
       // The next message follows after twice the time.
-      known[wait.transaction] = (since, isDue ? now + (now - since) : due)
-      return isDue ? Told(wait, for: now - since) : nil
+      trackedWaits[wait.transaction] = (since, isDue ? now + (now - since) : due)
+      return isDue ? Report(wait, for: now - since) : nil
     }
   }
 }

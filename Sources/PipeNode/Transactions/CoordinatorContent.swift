@@ -7,8 +7,9 @@ import PipeWire
 
 /// The content of the coordinator of one conflict class of composites: performs the decisions of
 /// ``CoordinatorStateMachine``, and shows the composites' states.
-final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadLetters,
-  AnswersQuestions, Coordinates, EndsByItself, CoordinatorLinksOwner
+final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledContent,
+  DeadLetteringContent,
+  ExplainableContent, CoordinatingContent, SelfEndingContent, CoordinatorLinksOwner
 {
   /// The name in the journal and the description, in place of a machine's name.
   static let machineName = JournalSnapshot.compositeMachine
@@ -37,7 +38,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// The composites by their names.
   private var composites: [String: CompositePlan] = [:]
   private var feed: CompositeFeed?
-  private var watch: PeerFeeds?
+  private var peerFeeds: PeerFeeds?
   @exclusivity(unchecked)
   private var links: CoordinatorLinks?
   @exclusivity(unchecked)
@@ -48,7 +49,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   @exclusivity(unchecked)
   private var committing: String?
   /// The caller id under which each participant's process announces events.
-  private var announcers: [String: String] = [:]
+  private var announcerIDs: [String: String] = [:]
   /// The messages of callers that are connected to the inbox.
   @exclusivity(unchecked)
   private var messages = NodeStatus.Messages()
@@ -94,9 +95,10 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     takeOver(from: planned)
     let recorded = try journal?.components() ?? [:]
     rules = try CoordinatorRules(
-      outs: outs, ins: ins, plan, projections: try CompositeFeed.used(projections, by: planned),
+      outs: outs, ins: ins, plan,
+      projections: try CompositeFeed.usedProjections(projections, by: planned),
       recorded: recorded, consumed: journal?.contents?.consumed ?? [:], log: log)
-    for name in rules?.nodes ?? [] { stepsWereTold(by: name) }
+    for name in rules?.nodes ?? [] { updateStepReports(by: name) }
     records.remove(nodes: recorded.keys.filter { rules?.nodes.contains($0) != true })
     (outs, ins) = ([], [])
     composites = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
@@ -116,10 +118,12 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// had not sent, which are lost.
   private func takeOver(from composites: [CompositePlan]) {
     guard let journal else { return }
-    for former in FormerCoordinator.all(of: composites, now: node, beside: journal, log: log) {
+    for former in FormerCoordinator.all(
+      of: composites, coordinatedBy: node, beside: journal, log: log)
+    {
       do {
         for (name, count) in try former.dispose(to: outs.map(\.0), log: log) {
-          outs.first { $0.1.name == name }?.1.lose(count)
+          outs.first { $0.1.name == name }?.1.addLost(count)
         }
       } catch {
         log.warning("the unsent events of process '\(former.name)' cannot be read: \(error)")
@@ -133,13 +137,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     perform(coordinator.start())
     let participants = Set(plan.conflictClass.participants)
     coordinator.expect(participants)
-    release(except: participants)
+    dropFormerParticipants(except: participants)
     do {
       links = try CoordinatorLinks(
         to: plan.components.filter { participants.contains($0.name) }, of: node,
         journal: journal?.stream, services: services, log: log, owner: self)
-      watch = try PeerFeeds(of: plan.components, services: services, log: log) { [weak self] in
-        self?.told($0)
+      peerFeeds = try PeerFeeds(of: plan.components, services: services, log: log) { [weak self] in
+        self?.reported($0)
       }
     } catch {
       onEnd?("cannot connect to the participants: \(error)")
@@ -150,15 +154,15 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// acknowledged them.
   func prepareToStop() { perform(coordinator.stop()) }
 
-  var mayStop: Bool { coordinator.transactionsUnderWay.isEmpty }
+  var mayStop: Bool { coordinator.transactionsInProgress.isEmpty }
 
   func stop() {
     guard isStarted else { return }
     isStarted = false
     perform(coordinator.stop())
     timers?.cancelAll()
-    watch?.close()
-    watch = nil
+    peerFeeds?.close()
+    peerFeeds = nil
     links?.close()
     links = nil
   }
@@ -166,7 +170,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   // MARK: Participants
 
   func received(_ message: ParticipantMessage, from participant: String) {
-    if case .query = message { reach(.queryReceived, with: participant) }
+    if case .query = message { hitFailpoint(.queryReceived, with: participant) }
     perform(coordinator.received(message, from: participant))
   }
 
@@ -188,9 +192,9 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     case .record(let record): records.append(record)
     case .acknowledged(let transaction):
       records.acknowledge(transaction)
-      reach(.commitFinished)
+      hitFailpoint(.commitFinished)
       for name in feed?.takeUnconfirmed({ coordinator.isCommitting($0) }) ?? [] {
-        watch?.requestLastValue(name)
+        peerFeeds?.requestLastValue(name)
       }
     case .forget(let transaction): records.forget(transaction)
     case .forgetRequests(let last): records.forgetRequests(through: last)
@@ -201,7 +205,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       publish(feed?.committed(moves, transaction, event: committing))
     case .startTimer(let timer): timers?.start(timer, coordinator.evaluationLimit(of: timer))
     case .cancelTimer(let timer): timers?.cancel(timer)
-    case .report(let problem): log.warning(problem.warning)
+    case .report(let conflict): log.warning(conflict.warning)
     case .refuse(let mismatch): refuse(mismatch)
     }
   }
@@ -220,26 +224,27 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   }
 
   private func send(_ message: CoordinatorMessage, to participant: String) {
-    if case .abort = message { reach(.abortBefore, with: participant) }
+    if case .abort = message { hitFailpoint(.abortBefore, with: participant) }
     links?.send(message, to: participant)
     switch message {
-    case .prepare: reach(.prepareSent, with: participant)
-    case .commit: reach(.commitSent, with: participant)
-    case .abort: reach(.abortSent, with: participant)
+    case .prepare: hitFailpoint(.prepareSent, with: participant)
+    case .commit: hitFailpoint(.commitSent, with: participant)
+    case .abort: hitFailpoint(.abortSent, with: participant)
     case .deliver: break
     }
   }
 
   /// Stops waiting for participants that are no longer in any of the composites: they will not
   /// answer.
-  private func release(except participants: Set<String>) {
-    for transaction in coordinator.transactionsUnderWay {
-      for gone in transaction.participants where !participants.contains(gone) {
+  private func dropFormerParticipants(except participants: Set<String>) {
+    for transaction in coordinator.transactionsInProgress {
+      for formerParticipant in transaction.participants
+      where !participants.contains(formerParticipant) {
         log.warning(
-          "synchronized event \(transaction.id) was committed, but '\(gone)' has not acknowledged "
-            + "the commit; '\(gone)' is no longer a participant, and the coordinator stops "
+          "synchronized event \(transaction.id) was committed, but '\(formerParticipant)' has not acknowledged "
+            + "the commit; '\(formerParticipant)' is no longer a participant, and the coordinator stops "
             + "waiting")
-        perform(coordinator.received(.ack(transaction.id), from: gone))
+        perform(coordinator.received(.ack(transaction.id), from: formerParticipant))
       }
     }
   }
@@ -247,13 +252,13 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   /// Reports that the coordinator has reached a failpoint; cuts its connections if the failpoint
   /// requires that.
   /// - Parameter participant: The participant that the failpoint concerns; `nil` for all.
-  private func reach(_ point: Failpoint, with participant: String? = nil) {
+  private func hitFailpoint(_ point: Failpoint, with participant: String? = nil) {
     if Failpoint.hit(point) { links?.cut(to: participant) }
   }
 
-  private func told(_ change: StateChange) {
-    publish(feed?.told(change, isCommitting: coordinator.isCommitting(change.node)))
-    perform(coordinator.told(change.node, version: change.version))
+  private func reported(_ change: StateChange) {
+    publish(feed?.reported(change, isCommitting: coordinator.isCommitting(change.node)))
+    perform(coordinator.reported(change.node, version: change.version))
   }
 
   private func publish(_ composites: [String]?) {
@@ -282,7 +287,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
       id = callers.unnamed(in: coordinator.epoch)
     } else if let participant {
       id = RequestID(scope: header.number, number: header.sequence)
-      if id.isAnnounced { announces(participant, as: id.caller) }
+      if id.isAnnounced { recordAnnouncer(participant, as: id.caller) }
     } else {
       id = RequestID(client: header.number, number: header.sequence)
     }
@@ -306,8 +311,8 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   /// Notes the caller id of a participant's process. Each process numbers its announcements itself,
   /// and requests of former processes are not repeated.
-  private func announces(_ participant: String, as caller: String) {
-    let former = announcers.updateValue(caller, forKey: participant)
+  private func recordAnnouncer(_ participant: String, as caller: String) {
+    let former = announcerIDs.updateValue(caller, forKey: participant)
     if let former, former != caller { coordinator.acknowledge(former, before: .max) }
   }
 
@@ -315,7 +320,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     _ body: [UInt8], _ mode: TransactionMode, as id: RequestID, of participant: String? = nil,
     reply: @escaping Reply
   ) {
-    reach(.synchronizeReceived)
+    hitFailpoint(.synchronizeReceived)
     do {
       var request = try TransactionRequest(reading: body, mode, to: composites)
       request.emitter = participant.map { ($0, UInt32(truncatingIfNeeded: id.number)) }
@@ -346,7 +351,7 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
   }
 
   /// Allows the request of this id to be tried again.
-  func renew(_ id: RequestID) { coordinator.renew(id) }
+  func allowRetry(_ id: RequestID) { coordinator.allowRetry(id) }
 
   func schedule(after delay: Duration, _ action: @escaping () -> Void) {
     services?.loop.schedule(after: delay, for: self) { _ in action() }
@@ -364,25 +369,25 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
     pipes.takeTurn()
     guard let rules else { return }
     rules.takeTurn(participants: { coordinator.participants(of: $0) }, last: coordinator.last)
-    for name in rules.moved { stepsWereTold(by: name) }
-    lookAtWaits()
+    for name in rules.moved { updateStepReports(by: name) }
+    scheduleWaitCheck()
   }
 
   /// Notes the progress of a node's step reports. A commit is needed until all its participants
   /// have reported it.
-  private func stepsWereTold(by node: String) {
+  private func updateStepReports(by node: String) {
     guard let rules else { return }
-    coordinator.stepsTold(by: node, through: rules.passed(by: node))
+    coordinator.noteStepReports(by: node, through: rules.passed(by: node))
   }
 
   /// Schedules a check of the nodes that still wait for other nodes, if any node waits.
-  private func lookAtWaits() {
-    guard let rules, rules.needsLook else { return }
-    rules.beginLook()
+  private func scheduleWaitCheck() {
+    guard let rules, rules.needsWaitCheck else { return }
+    rules.beginWaitCheck()
     schedule(after: StepWaits.interval) { [weak self] in
       guard let self, isStarted else { return }
-      rules.look { self.coordinator.participants(of: $0) }
-      lookAtWaits()
+      rules.checkWaits { self.coordinator.participants(of: $0) }
+      scheduleWaitCheck()
     }
   }
 
@@ -392,24 +397,25 @@ final class CoordinatorContent: TakesInputs, ShowsStates, RecordsSteps, HasDeadL
 
   // MARK: Records
 
-  var hasUnrecorded: Bool {
-    records.hasUnrecorded || pipes.hasUnrecorded || rules?.hasUnrecorded == true
+  var hasUnrecordedChanges: Bool {
+    records.hasUnrecordedChanges || pipes.hasUnrecordedChanges
+      || rules?.hasUnrecordedChanges == true
   }
 
-  var hasLeftover: Bool { records.hasLeftover }
+  var hasObsoleteRecords: Bool { records.hasObsoleteRecords }
 
   func record(into journal: Journal) throws {
-    try records.write(to: journal) { reach($0) }
+    try records.write(to: journal) { hitFailpoint($0) }
     try pipes.record(into: journal)
     try rules?.record(into: journal)
   }
 
-  func becameRecorded() {
-    pipes.becameRecorded()
-    rules?.becameRecorded()
+  func didRecord() {
+    pipes.didRecord()
+    rules?.didRecord()
     for record in records.takeRecorded() {
       if case .commit(let commit) = record {
-        reach(.commitRecorded)
+        hitFailpoint(.commitRecorded)
         committing = coordinator.event(of: commit.request)
       }
       perform(coordinator.recorded(record))

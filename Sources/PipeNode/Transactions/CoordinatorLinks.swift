@@ -27,10 +27,10 @@ final class CoordinatorLinks {
   @exclusivity(unchecked)
   private var links: [CoordinatorLink] = []
   @exclusivity(unchecked)
-  private var numbers: [String: Int] = [:]
+  private var numbersByParticipant: [String: Int] = [:]
   /// The connections with replies that are sent at the end of the batch.
   @exclusivity(unchecked)
-  private var withReplies: [CoordinatorLink] = []
+  private var linksWithReplies: [CoordinatorLink] = []
   @exclusivity(unchecked)
   private var isInBatch = false
 
@@ -46,29 +46,30 @@ final class CoordinatorLinks {
     loop = services.loop
     let name = WireName.coordinator(coordinator)
     for component in components {
-      let host = services.host.flatMap { $0.name == component.name ? $0 : nil }
+      let carrier = services.carrier.flatMap { $0.name == component.name ? $0 : nil }
       let link = CoordinatorLink(
         to: component.name, number: links.count, at: services.inbox(of: component),
-        isLocal: host != nil, through: try router(in: host?.context ?? services.context, as: name),
+        isLocal: carrier != nil,
+        through: try router(in: carrier?.context ?? services.context, as: name),
         as: name, journal: journal, among: self, loop: loop, log: log)
-      numbers[component.name] = links.count
+      numbersByParticipant[component.name] = links.count
       links.append(link)
     }
     for link in links { try link.connect() }
-    probeLater()
-    services.peers?.tell(self)
+    scheduleProbe()
+    services.peers?.addListener(self)
   }
 
   /// Returns the router of this context.
   private func router(
     in context: Context, as name: String
   ) throws(TransportError) -> ConnectingRouter {
-    if let known = routers.first(where: { $0.context === context }) { return known }
+    if let existing = routers.first(where: { $0.context === context }) { return existing }
     let router = try ConnectingRouter(as: name, in: context)
-    let place = routers.count
+    let index = routers.count
     routers.append(router)
-    loop.add(router.socket, for: self) { $0.read(from: place) }
-    loop.add(router.monitorSocket, for: self) { $0.readConnections(of: place) }
+    loop.add(router.socket, for: self) { $0.read(from: index) }
+    loop.add(router.monitorSocket, for: self) { $0.readConnections(of: index) }
     return router
   }
 
@@ -80,25 +81,25 @@ final class CoordinatorLinks {
 
   private func readConnections(of router: Int) {
     guard routers.indices.contains(router) else { return }
-    routers[router].readConnections { number, event in links[number].told(event) }
+    routers[router].readConnections { number, event in links[number].connectionChanged(event) }
   }
 
-  private func probeLater() {
+  private func scheduleProbe() {
     loop.schedule(after: Self.probeInterval, for: self) { links in
       guard !links.links.isEmpty else { return }
       for link in links.links { link.probe() }
-      links.probeLater()
+      links.scheduleProbe()
     }
   }
 
   func send(_ message: CoordinatorMessage, to participant: String) {
-    guard let number = numbers[participant] else { return }
+    guard let number = numbersByParticipant[participant] else { return }
     links[number].send(message)
   }
 
   func answer(_ reply: RequestReply, to request: UInt64, over link: CoordinatorLink) {
     link.append(reply, to: request)
-    if isInBatch { withReplies.append(link) } else { link.flush() }
+    if isInBatch { linksWithReplies.append(link) } else { link.flush() }
   }
 
   /// Sends replies together with the messages of a batch, or at the end of the batch.
@@ -106,8 +107,8 @@ final class CoordinatorLinks {
     isInBatch = true
     body()
     isInBatch = false
-    for link in withReplies { link.flush() }
-    withReplies.removeAll(keepingCapacity: true)
+    for link in linksWithReplies { link.flush() }
+    linksWithReplies.removeAll(keepingCapacity: true)
   }
 
   /// Cuts connections, as a failing network would.
@@ -118,7 +119,7 @@ final class CoordinatorLinks {
 
   func close() {
     for router in routers { router.close(linger: 300) }
-    (routers, links, numbers) = ([], [], [:])
+    (routers, links, numbersByParticipant) = ([], [], [:])
   }
 
   var invalidFrames: UInt64 { links.reduce(0) { $0 + $1.invalidFrames } }
@@ -132,13 +133,13 @@ final class CoordinatorLinks {
   }
 }
 
-extension CoordinatorLinks: TalksWithPeers {
-  func part(from peer: String, at places: PeerEndpoints) {
-    if let number = numbers[peer] { links[number].part() }
+extension CoordinatorLinks: PeerConnector {
+  func disconnectPeer(from peer: String, at endpoints: PeerEndpoints) {
+    if let number = numbersByParticipant[peer] { links[number].disconnectPeer() }
   }
 
-  func meet(_ peer: String, at places: PeerEndpoints) {
-    if let number = numbers[peer] { links[number].meet(at: places.inbox) }
+  func connectPeer(_ peer: String, at endpoints: PeerEndpoints) {
+    if let number = numbersByParticipant[peer] { links[number].connectPeer(at: endpoints.inbox) }
   }
 }
 
@@ -147,7 +148,7 @@ final class CoordinatorLink {
   let participant: String
   private let number: Int
   /// The endpoint of the participant; `nil` while it is unknown.
-  private var place: PeerEndpoint?
+  private var peerEndpoint: PeerEndpoint?
   /// Whether the participant is in this process, where no connection ends by itself.
   private let isLocal: Bool
   private let router: ConnectingRouter
@@ -170,7 +171,7 @@ final class CoordinatorLink {
   private let journal: UInt64?
   private let loop: PollLoop
   @exclusivity(unchecked)
-  private var silence = PeerSilence()
+  private var silence = SilentPeerPolicy()
   /// Whether the participant owes an answer, and the number of messages that it has sent.
   @exclusivity(unchecked)
   private var isWaiting = false
@@ -178,18 +179,18 @@ final class CoordinatorLink {
   private var answers: UInt64 = 0
   private var answersAtProbe: UInt64 = 0
   @exclusivity(unchecked)
-  private var isWatching = false
+  private var isSilenceCheckScheduled = false
   private var reconnections: UInt64 = 0
   private weak var links: CoordinatorLinks?
 
   init(
-    to participant: String, number: Int, at place: PeerEndpoint?, isLocal: Bool,
+    to participant: String, number: Int, at peerEndpoint: PeerEndpoint?, isLocal: Bool,
     through router: ConnectingRouter,
     as name: String, journal: UInt64?, among links: CoordinatorLinks, loop: PollLoop, log: NodeLog
   ) {
     self.participant = participant
     self.number = number
-    self.place = place
+    self.peerEndpoint = peerEndpoint
     self.isLocal = isLocal
     self.router = router
     self.name = name
@@ -201,24 +202,24 @@ final class CoordinatorLink {
 
   /// Connects, if the endpoint of the participant is known.
   func connect() throws(TransportError) {
-    guard let place else { return }
-    try router.connect(number, to: place)
+    guard let peerEndpoint else { return }
+    try router.connect(number, to: peerEndpoint)
     if isLocal { connected() }
   }
 
   /// Disconnects from the participant, which is gone or is another process now.
-  func part() {
+  func disconnectPeer() {
     guard !isLocal else { return }
-    place = nil
+    peerEndpoint = nil
     router.disconnect(number)
     disconnected()
   }
 
   /// Connects to the participant at its current endpoint.
-  func meet(at place: PeerEndpoint) {
+  func connectPeer(at peerEndpoint: PeerEndpoint) {
     guard !isLocal else { return }
-    part()
-    self.place = place
+    disconnectPeer()
+    self.peerEndpoint = peerEndpoint
     do {
       try connect()
     } catch {
@@ -227,7 +228,7 @@ final class CoordinatorLink {
   }
 
   /// Handles a change of the connection.
-  func told(_ event: ConnectionMonitor.Event) {
+  func connectionChanged(_ event: ConnectionMonitor.Event) {
     switch event {
     case .connected: connected()
     case .disconnected: disconnected()
@@ -259,18 +260,18 @@ final class CoordinatorLink {
 
   private func awaitAnswer() {
     isWaiting = true
-    guard !isWatching else { return }
-    isWatching = true
-    scheduleLook()
+    guard !isSilenceCheckScheduled else { return }
+    isSilenceCheckScheduled = true
+    scheduleSilenceCheck()
   }
 
-  private func scheduleLook() {
-    loop.schedule(after: PeerSilence.interval, for: self) { $0.lookAtSilence() }
+  private func scheduleSilenceCheck() {
+    loop.schedule(after: SilentPeerPolicy.interval, for: self) { $0.checkSilence() }
   }
 
-  private func lookAtSilence() {
+  private func checkSilence() {
     guard isConnected else {
-      isWatching = false
+      isSilenceCheckScheduled = false
       return
     }
     switch silence.tick(isWaiting: isWaiting, progress: answers) {
@@ -281,13 +282,13 @@ final class CoordinatorLink {
       if hasJoined {
         reconnections += 1
         log.silence(
-          of: "participant '\(participant)'", at: place?.endpoint ?? "", as: name,
+          of: "participant '\(participant)'", at: peerEndpoint?.endpoint ?? "", as: name,
           count: reconnections)
       }
       reconnect()
     }
-    isWatching = isWaiting && isConnected
-    if isWatching { scheduleLook() }
+    isSilenceCheckScheduled = isWaiting && isConnected
+    if isSilenceCheckScheduled { scheduleSilenceCheck() }
   }
 
   private func connected() {
@@ -348,7 +349,7 @@ final class CoordinatorLink {
   /// Cuts the connection, as a failing network would.
   func cut() {
     if isLocal { return reconnect() }
-    if let place { LocalConnections.cut(place.endpoint) }
+    if let peerEndpoint { LocalConnections.cut(peerEndpoint.endpoint) }
   }
 
   // MARK: Messages to participants

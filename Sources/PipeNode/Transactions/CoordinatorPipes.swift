@@ -48,25 +48,25 @@ final class CoordinatorPipes {
 
   /// Finishes the requested event, or requests it again after a pause.
   private func dispose(of index: Int, after reply: RequestReply) {
-    guard let entry = pipes[index].asked else { return }
+    guard let entry = pipes[index].requested else { return }
     let pipe = pipes[index].pipe
-    let problem: String
+    let refusalReason: String
     switch reply {
     case .synchronized(.atomic(.committed)): return finish(entry, of: index)
     case .synchronized(.atomic(.refused(let refusals))):
-      problem = "refused: " + refusals.map(\.description).joined(separator: "; ")
-    case .invalid(let text): problem = text
+      refusalReason = "refused: " + refusals.map(\.description).joined(separator: "; ")
+    case .invalid(let text): refusalReason = text
     case .synchronized, .busy, .unavailable, .forgotten, .done, .accepted, .refused, .explained:
       // No participant has moved, and the reason was not a state.
       pipes[index].pause()
-      coordinator.renew(pipes[index].id(of: entry))
+      coordinator.allowRetry(pipes[index].id(of: entry))
       return coordinator.schedule(after: Self.pause) { [weak self] in
         self?.pipes[index].resume()
       }
     }
     let refused = RefusedEvent(
       pipe: pipe.name, sequence: entry.sequence, event: JSONValue(shown: entry.event),
-      reason: problem)
+      reason: refusalReason)
     if let failure = refused.dispose(pipe.onRefused, in: &deadLetters, log: log) {
       coordinator.onEnd?(failure)
     } else {
@@ -88,23 +88,26 @@ final class CoordinatorPipes {
 
   /// Requests the event of a dead letter again, or drops it.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    guard let deadLetter = deadLetters[id] else { return reply(.invalid("no such dead letter \(id)")) }
+    guard let deadLetter = deadLetters[id] else {
+      return reply(.invalid("no such dead letter \(id)"))
+    }
     if drops {
       deadLetters.remove(id)
       // Answered before the removal is recorded: a dead letter that comes back is harmless.
       return reply(.done)
     }
-    coordinator.ask(deadLetter.event.bytes, through: deadLetter.pipe, .try, as: nil) { [weak self] answer in
+    coordinator.ask(deadLetter.event.bytes, through: deadLetter.pipe, .try, as: nil) {
+      [weak self] answer in
       if case .synchronized(.atomic(.committed)) = answer { self?.deadLetters.remove(id) }
       reply(answer)
     }
   }
 
-  var hasUnrecorded: Bool { deadLetters.hasUnrecorded }
+  var hasUnrecordedChanges: Bool { deadLetters.hasUnrecordedChanges }
 
   func record(into journal: Journal) throws { try deadLetters.record(into: journal) }
 
-  func becameRecorded() { deadLetters.recorded() }
+  func didRecord() { deadLetters.recorded() }
 }
 
 /// A pipe into a composite.
@@ -119,11 +122,11 @@ private struct CoordinatorPipe {
   let pipe: InPipe
   private var waiting = Queue<Entry>()
   /// The event that is being requested, which was the first one waiting.
-  private(set) var asked: Entry?
+  private(set) var requested: Entry?
   /// The answer to the request.
   private var reply: RequestReply?
   /// Whether no event is requested for a while.
-  private var isPausing = false
+  private var isPaused = false
 
   init(_ pipe: InPipe) { self.pipe = pipe }
 
@@ -136,13 +139,13 @@ private struct CoordinatorPipe {
   }
 
   /// Whether there is a reply to handle, or an event to request.
-  var hasWork: Bool { reply != nil || asked == nil && !isPausing && !waiting.isEmpty }
+  var hasWork: Bool { reply != nil || requested == nil && !isPaused && !waiting.isEmpty }
 
   /// Takes the next event to request.
   mutating func next() -> Entry? {
-    guard asked == nil, !isPausing else { return nil }
-    asked = waiting.popFirst()
-    return asked
+    guard requested == nil, !isPaused else { return nil }
+    requested = waiting.popFirst()
+    return requested
   }
 
   mutating func answered(_ reply: RequestReply) { self.reply = reply }
@@ -152,20 +155,20 @@ private struct CoordinatorPipe {
     return reply
   }
 
-  mutating func finish() { asked = nil }
+  mutating func finish() { requested = nil }
 
   /// Puts the requested event back, to be requested again after a pause.
   mutating func pause() {
-    if let asked { waiting.prepend(contentsOf: [asked]) }
-    asked = nil
-    isPausing = true
+    if let requested { waiting.prepend(contentsOf: [requested]) }
+    requested = nil
+    isPaused = true
   }
 
-  mutating func resume() { isPausing = false }
+  mutating func resume() { isPaused = false }
 
   var status: NodeStatus.Pipe {
     NodeStatus.Pipe(
       name: pipe.name, events: pipe.state.received, applied: pipe.state.applied,
-      waiting: waiting.count + (asked == nil ? 0 : 1), capacity: Int(pipe.state.capacity))
+      waiting: waiting.count + (requested == nil ? 0 : 1), capacity: Int(pipe.state.capacity))
   }
 }

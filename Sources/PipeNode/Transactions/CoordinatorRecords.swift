@@ -15,7 +15,7 @@ struct CoordinatorRecords {
   // Written with the next record, or at the end.
   private var acknowledged: [TransactionID] = []
   private var forgotten: [TransactionID] = []
-  private var gone: [String] = []
+  private var removedNodes: [String] = []
   private var requestsForgotten: UInt64?
 
   /// - Parameter incarnation: Unique among the processes of the node.
@@ -47,9 +47,9 @@ struct CoordinatorRecords {
     return restored.commits.filter { !restored.acknowledged.contains($0.transaction) }
   }
 
-  var hasUnrecorded: Bool { !records.isEmpty }
+  var hasUnrecordedChanges: Bool { !records.isEmpty }
 
-  var hasLeftover: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
+  var hasObsoleteRecords: Bool { !acknowledged.isEmpty || !forgotten.isEmpty }
 
   mutating func append(_ record: CoordinatorRecord) { records.append(record) }
 
@@ -64,10 +64,10 @@ struct CoordinatorRecords {
 
   /// Notes that these nodes report no more steps: the records of their progress are no longer
   /// needed.
-  mutating func remove(nodes: [String]) { gone += nodes }
+  mutating func remove(nodes: [String]) { removedNodes += nodes }
 
   /// - Parameter reach: Called with each failpoint that is reached.
-  func write(to journal: Journal, reach: (Failpoint) -> Void) throws {
+  func write(to journal: Journal, hitFailpoint: (Failpoint) -> Void) throws {
     for record in records {
       switch record {
       case .start(let epoch):
@@ -77,23 +77,23 @@ struct CoordinatorRecords {
           to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
           time: WallClock.nanoseconds, incarnation: incarnation)
       case .commit(let commit):
-        reach(.commitBefore)
+        hitFailpoint(.commitBefore)
         try journal.committed(commit)
       }
     }
     for transaction in acknowledged { try journal.acknowledged(transaction) }
     for transaction in forgotten { try journal.forgotten(transaction) }
     if let requestsForgotten { try journal.requestsForgotten(through: requestsForgotten) }
-    for node in gone { try journal.componentRemoved(node) }
+    for node in removedNodes { try journal.componentRemoved(node) }
   }
 
   /// Removes and returns the records that are durable, or need no record.
   mutating func takeRecorded() -> [CoordinatorRecord] {
     defer { records = [] }
-    if hasUnrecorded || !hasJournal {
+    if hasUnrecordedChanges || !hasJournal {
       acknowledged = []
       forgotten = []
-      gone = []
+      removedNodes = []
       requestsForgotten = nil
     }
     return records

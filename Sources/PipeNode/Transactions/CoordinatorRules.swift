@@ -40,10 +40,10 @@ final class CoordinatorRules {
     guard !outs.isEmpty else { return nil }
     self.log = log
     self.outs = Dictionary(outs.map { ($0.1.name, $0.1) }) { first, _ in first }
-    let told = plan.steps ?? [:]
-    self.ins = ins.compactMap { pipe in told[pipe.name].map { (pipe, $0) } }
+    let reported = plan.steps ?? [:]
+    self.ins = ins.compactMap { pipe in reported[pipe.name].map { (pipe, $0) } }
     steps = CompositeSteps(
-      of: Array(told.values), recorded: recorded.compactMapValues { CompositeSteps.Node($0) })
+      of: Array(reported.values), recorded: recorded.compactMapValues { CompositeSteps.Node($0) })
     rules = try CompositeRules(
       plan.conflictClass.composites,
       rules: outs.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
@@ -64,8 +64,8 @@ final class CoordinatorRules {
         continue
       }
       let step = StepReport(event) ?? StepReport(.none, state: steps.nodes[node]?.state)
-      steps.append(CompositeSteps.Told(step, place: id), of: node)
-      hasArrived = true
+      steps.append(CompositeSteps.Report(step, index: id), of: node)
+      hasNewReports = true
     }
   }
 
@@ -75,8 +75,8 @@ final class CoordinatorRules {
     guard let node = ins.first(where: { $0.pipe === pipe })?.node else { return false }
     try events.forEach { bytes, sequence in
       let event = Array(bytes)
-      let place = received.nextNumber()
-      received.add(place, pipe.name, sequence, event: event)
+      let index = received.nextNumber()
+      received.add(index, pipe.name, sequence, event: event)
       pipe.keep(sequence, of: pipe.state.stream)
       let step = StepReport(event)
       if step == nil {
@@ -84,10 +84,10 @@ final class CoordinatorRules {
       }
       // An event without a step is replaced by a report that changes nothing.
       steps.append(
-        CompositeSteps.Told(
-          step ?? StepReport(.none, state: steps.nodes[node]?.state), place: place),
+        CompositeSteps.Report(
+          step ?? StepReport(.none, state: steps.nodes[node]?.state), index: index),
         of: node)
-      hasArrived = true
+      hasNewReports = true
     }
     return true
   }
@@ -96,9 +96,9 @@ final class CoordinatorRules {
   func began(_ node: String, after last: TransactionID) { steps.began(node, after: last) }
 
   /// Whether a report has arrived since all received reports were last found to wait for others.
-  private var hasArrived = false
+  private var hasNewReports = false
 
-  var hasWork: Bool { hasArrived && !isFull }
+  var hasWork: Bool { hasNewReports && !isFull }
 
   /// Whether a pipe has no capacity for another event. No step is taken then.
   private var isFull: Bool { outs.values.contains(where: \.isFull) }
@@ -108,7 +108,7 @@ final class CoordinatorRules {
     var budget = Self.stepsPerTurn
     while budget > 0, !isFull {
       guard let step = steps.next(participants: participants, last: last) else {
-        hasArrived = false
+        hasNewReports = false
         return
       }
       budget -= 1
@@ -125,9 +125,9 @@ final class CoordinatorRules {
           + "its pipes send nothing: \(error) (\(failures) times so far)")
     }
     for event in events { outs[event.pipe]?.enqueue { $0 += event.event } }
-    for (node, told) in step.told {
+    for (node, reported) in step.reported {
       moved.insert(node)
-      received.finish(told.place)
+      received.finish(reported.index)
       ins.first { $0.node == node }?.pipe.finishKept()
     }
   }
@@ -141,14 +141,14 @@ final class CoordinatorRules {
   // MARK: Waits between nodes
 
   /// Whether steps wait and no check is scheduled.
-  var needsLook: Bool { !waits.isLooking && steps.hasWaiting }
+  var needsWaitCheck: Bool { !waits.isCheckScheduled && steps.hasWaiting }
 
-  func beginLook() { waits.isLooking = true }
+  func beginWaitCheck() { waits.isCheckScheduled = true }
 
   /// Logs which nodes have waited for long, and for which other nodes.
-  func look(participants: Participants) {
-    waits.isLooking = false
-    for wait in waits.look(steps.waits(participants: participants), at: .now) {
+  func checkWaits(participants: Participants) {
+    waits.isCheckScheduled = false
+    for wait in waits.checkWaits(steps.waits(participants: participants), at: .now) {
       log.warning(wait.warning)
     }
   }
@@ -159,14 +159,14 @@ final class CoordinatorRules {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { !moved.isEmpty || !received.isEmpty }
+  var hasUnrecordedChanges: Bool { !moved.isEmpty || !received.isEmpty }
 
   func record(into journal: Journal) throws {
     try received.record(into: journal)
     for name in moved { try steps.nodes[name].map { try journal.component(name, $0.bytes) } }
   }
 
-  func becameRecorded() {
+  func didRecord() {
     received.recorded()
     moved = []
   }

@@ -44,7 +44,7 @@ extension CoordinatorStateMachine {
   private func mismatch(of participant: String, _ join: ParticipantJoin) -> JournalMismatch? {
     guard let id = identity.id, let history = join.history else { return nil }
     guard history.journal == id else {
-      return identity.acceptsOthers ? nil : .otherJournal(participant)
+      return identity.acceptsOtherJournals ? nil : .otherJournal(participant)
     }
     guard !identity.mayLackRecords else { return nil }
     let committed = history.committed
@@ -66,7 +66,7 @@ struct JournalIdentity: Sendable {
   /// The id of the journal; `nil` if the coordinator keeps none.
   let id: UInt64?
   /// Whether participants may name another journal, as after a reset.
-  let acceptsOthers: Bool
+  let acceptsOtherJournals: Bool
   /// Whether the last records may be lost, after a power failure.
   let mayLackRecords: Bool
   /// Whether the coordinator ends, since the journal is not the one that it had.
@@ -74,7 +74,7 @@ struct JournalIdentity: Sendable {
 
   init(_ journal: CoordinatorJournal) {
     id = journal.id
-    acceptsOthers = journal.followsReset
+    acceptsOtherJournals = journal.followsReset
     mayLackRecords = journal.mayLackRecords
   }
 }
@@ -84,7 +84,7 @@ struct JoiningParticipants: Sendable {
   var expected: Set<String> = []
   /// The participants that wait for an answer: the outcome of their prepared transaction.
   private var waiting: [String: ParticipantJoin] = [:]
-  private var isOver = false
+  private var hasEnded = false
   /// No transaction of this process is before this one.
   private let first: TransactionID
 
@@ -94,7 +94,7 @@ struct JoiningParticipants: Sendable {
 
   /// Whether a participant is prepared for a transaction that an earlier process issued.
   func mustWait(_ participant: String, _ join: ParticipantJoin, last: TransactionID) -> Bool {
-    guard !isOver, let prepared = join.prepared else { return false }
+    guard !hasEnded, let prepared = join.prepared else { return false }
     return prepared < first || prepared > last
   }
 
@@ -104,12 +104,12 @@ struct JoiningParticipants: Sendable {
 
   /// Whether all expected participants have joined.
   func isComplete(_ connected: Set<String>) -> Bool {
-    !isOver && expected.allSatisfy { connected.contains($0) || waiting[$0] != nil }
+    !hasEnded && expected.allSatisfy { connected.contains($0) || waiting[$0] != nil }
   }
 
   /// Stops waiting. Returns the participants that still wait for an answer.
   mutating func end() -> [(participant: String, join: ParticipantJoin)] {
-    isOver = true
+    hasEnded = true
     defer { waiting = [:] }
     return waiting.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }

@@ -13,19 +13,19 @@ extension CoordinatorStateMachine {
     _ participant: String, watermark: TransactionID = .zero, prepared: TransactionID? = nil
   ) -> [Action] {
     participants.connect(participant)
-    var actions = rise(above: watermark)
+    var actions = beginEpoch(above: watermark)
     if let prepared { actions += received(.query(prepared), from: participant) }
     for transaction in transactions.keys.sorted() {
       actions += take(.connected(participant), transaction)
     }
-    return actions + wake([participant]) + grant()
+    return actions + wake([participant]) + beginReadyRequests()
   }
 
   /// Begins a new epoch if a participant knows of a number that this coordinator has not issued
   /// yet. The participant would ignore all numbers up to that.
   ///
   /// Such a number was issued by a coordinator of another name, or by one whose journal is lost.
-  private mutating func rise(above watermark: TransactionID) -> [Action] {
+  private mutating func beginEpoch(above watermark: TransactionID) -> [Action] {
     guard phase != .ended, watermark > last, watermark.epoch < UInt64(Int64.max) else { return [] }
     last = TransactionID(epoch: watermark.epoch + 1, sequence: 0)
     phase = .starting
@@ -72,11 +72,11 @@ extension CoordinatorStateMachine {
       // The event will not be requested again, or only as a new request.
       guard let caller = answers.caller(of: transaction) else { return [] }
       let actions = take(.no(participant, .withdrawn), transaction) + withdraw(caller)
-      renew(caller)
+      allowRetry(caller)
       return actions
     case .no(let transaction, let refusal):
-      if let call = answers.caller(of: transaction).flatMap({ requests[$0] }) {
-        participants.refused(participant, call.request.question, refusal)
+      if let pending = answers.caller(of: transaction).flatMap({ requests[$0] }) {
+        participants.refused(participant, pending.request.question, refusal)
       }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):
@@ -86,7 +86,7 @@ extension CoordinatorStateMachine {
       return take(.delivered(participant, result), transaction)
     case .changed:
       participants.changed(participant)
-      return wake([participant]) + grant()
+      return wake([participant]) + beginReadyRequests()
     }
   }
 
@@ -102,9 +102,9 @@ extension CoordinatorStateMachine {
   }
 
   /// Handles a step that a participant has taken by itself, as its feed reports.
-  package mutating func told(_ participant: String, version: UInt64) -> [Action] {
-    guard participants.told(participant, version: version) else { return [] }
-    return wake([participant]) + grant()
+  package mutating func reported(_ participant: String, version: UInt64) -> [Action] {
+    guard participants.reported(participant, version: version) else { return [] }
+    return wake([participant]) + beginReadyRequests()
   }
 
   /// Returns the participants of a transaction that is in progress or committed; `nil` if it is
@@ -132,7 +132,7 @@ extension CoordinatorStateMachine {
     case .start(let epoch):
       guard epoch == self.epoch, phase != .ended else { return [] }
       phase = .running
-      return grant()
+      return beginReadyRequests()
     case .commit(let commit):
       return take(.recorded, commit.transaction, commit)
     }
@@ -179,9 +179,9 @@ extension CoordinatorStateMachine {
   ) -> [Action] {
     var actions: [Action] = []
     for (participant, move) in commit.moves { participants.moved(participant, move) }
-    if let call = requests[commit.request] {
+    if let pending = requests[commit.request] {
       actions += finish(commit.request, commit.reply)
-      actions += requests.countOvertaken(by: call).map { .startTimer(.patience($0)) }
+      actions += requests.countOvertaken(by: pending).map { .startTimer(.priorityTimeout($0)) }
     }
     actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
     actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
@@ -189,7 +189,7 @@ extension CoordinatorStateMachine {
       committing[participant, default: []].append(transaction.id)
     }
     requests.unlock(transaction.participants, of: transaction.id)
-    return actions + wake(transaction.participants) + grant()
+    return actions + wake(transaction.participants) + beginReadyRequests()
   }
 
   /// Removes a transaction that is not committed, with its locks, and answers its caller.
@@ -205,6 +205,6 @@ extension CoordinatorStateMachine {
       case .broadcast: actions += finish(caller, reply)
       }
     }
-    return actions + grant()
+    return actions + beginReadyRequests()
   }
 }

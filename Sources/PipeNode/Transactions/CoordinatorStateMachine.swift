@@ -68,7 +68,7 @@ package struct CoordinatorStateMachine: Sendable {
   var identity: JournalIdentity
   var joining: JoiningParticipants
   /// The last transaction that each node with step reports has reported, or will no longer report.
-  private var told: [String: TransactionID] = [:]
+  private var reported: [String: TransactionID] = [:]
 
   enum Phase {
     /// The record of the start is not durable yet: no transaction begins.
@@ -127,8 +127,8 @@ package struct CoordinatorStateMachine: Sendable {
 
   /// Notes that a node with step reports has reported its transactions up to this one, or will no
   /// longer report them. Later commits that involve the node are not forgotten.
-  package mutating func stepsTold(by node: String, through transaction: TransactionID) {
-    told[node] = max(told[node] ?? .zero, transaction)
+  package mutating func noteStepReports(by node: String, through transaction: TransactionID) {
+    reported[node] = max(reported[node] ?? .zero, transaction)
   }
 
   /// Returns the event that an unanswered request asks for.
@@ -140,7 +140,7 @@ package struct CoordinatorStateMachine: Sendable {
   }
 
   /// The transactions in progress, including commits that not all participants have acknowledged.
-  package var transactionsUnderWay: [TransactionStateMachine] {
+  package var transactionsInProgress: [TransactionStateMachine] {
     transactions.values.sorted { $0.id < $1.id }
   }
 
@@ -158,11 +158,11 @@ package struct CoordinatorStateMachine: Sendable {
     // This journal may not know that a repeated request was committed.
     guard !identity.isRefused else { return [] }
     var actions: [Action] = []
-    for call in requests.all {
-      if call.isRunning {
-        requests.setOverdue(call.id)
+    for pending in requests.all {
+      if pending.isRunning {
+        requests.limitToCurrentAttempt(pending.id)
       } else {
-        actions += finish(call.id, .atomic(.unavailable(name)))
+        actions += finish(pending.id, .atomic(.unavailable(name)))
       }
     }
     for transaction in transactions.keys.sorted() { actions += take(.votesOverdue, transaction) }
@@ -180,7 +180,7 @@ package struct CoordinatorStateMachine: Sendable {
     if case .await(let limit?) = request.mode {
       actions.append(.startTimer(.deadline(id, limit)))
     }
-    actions += grant()
+    actions += beginReadyRequests()
     guard requests[id]?.isQueued == true else { return actions }
     switch request.mode {
     case .try, .broadcast: actions += startLockTimer(id)
@@ -191,9 +191,11 @@ package struct CoordinatorStateMachine: Sendable {
 
   /// Withdraws a request whose caller no longer waits, if no transaction is in progress for it.
   package mutating func withdraw(_ id: RequestID) -> [Action] {
-    guard let call = requests[id] else { return [] }
-    guard call.isRunning else { return finish(id, .atomic(.unavailable(name))) + grant() }
-    requests.setOverdue(id)
+    guard let pending = requests[id] else { return [] }
+    guard pending.isRunning else {
+      return finish(id, .atomic(.unavailable(name))) + beginReadyRequests()
+    }
+    requests.limitToCurrentAttempt(id)
     return []
   }
 
@@ -205,7 +207,7 @@ package struct CoordinatorStateMachine: Sendable {
 
   /// Allows a request to be tried again under the same number. Its caller was answered that no
   /// participant has moved.
-  package mutating func renew(_ id: RequestID) { answers.renew(id) }
+  package mutating func allowRetry(_ id: RequestID) { answers.allowRetry(id) }
 
   /// Answers a query about the outcome of a transaction. The query is a request of its own.
   package func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
@@ -223,7 +225,7 @@ package struct CoordinatorStateMachine: Sendable {
   // MARK: Turns
 
   /// Begins every request that can begin.
-  mutating func grant() -> [Action] {
+  mutating func beginReadyRequests() -> [Action] {
     guard phase == .running else { return [] }
     let turns = requests.takeTurns(after: &last, asking: participants)
     return turns.reduce(into: []) { $0 += take($1) }
@@ -236,34 +238,36 @@ package struct CoordinatorStateMachine: Sendable {
 
   mutating func take(_ turn: RequestQueue.Turn) -> [Action] {
     switch turn {
-    case .begins(let call, let transaction): begin(call, as: transaction)
+    case .begins(let pending, let transaction): begin(pending, as: transaction)
     case .waits(let id): [.startTimer(.retry(id))]
-    case .fails(let call, let reply): finish(call, .atomic(reply))
+    case .fails(let pending, let reply): finish(pending, .atomic(reply))
     }
   }
 
-  private mutating func begin(_ call: RequestQueue.Call, as id: TransactionID) -> [Action] {
-    let asked = call.request.participants.sorted()
-    answers.began(id, for: call.id)
-    var actions: [Action] = [.cancelTimer(.locks(call.id)), .startTimer(.votes(id))]
-    let body = call.request.body
-    switch call.request.mode {
+  private mutating func begin(_ pending: RequestQueue.PendingRequest, as id: TransactionID)
+    -> [Action]
+  {
+    let askedParticipants = pending.request.participants.sorted()
+    answers.began(id, for: pending.id)
+    var actions: [Action] = [.cancelTimer(.locks(pending.id)), .startTimer(.votes(id))]
+    let body = pending.request.body
+    switch pending.request.mode {
     case .try, .await:
-      transactions[id] = .atomic(id, asked)
-      let waits = call.request.mode != .try
-      actions += asked.map { participant in
-        let emitter = call.request.emitter
+      transactions[id] = .atomic(id, askedParticipants)
+      let waits = pending.request.mode != .try
+      actions += askedParticipants.map { participant in
+        let emitter = pending.request.emitter
         let emitted = emitter?.participant == participant ? emitter?.number : nil
         return .send(
           .prepare(id, event: body, wantsChange: waits, emitted: emitted), to: participant)
       }
     case .broadcast:
-      let missing = asked.filter { !connectedParticipants.contains($0) }
-      transactions[id] = .broadcast(id, asked, unavailable: missing)
-      actions += asked.filter { !missing.contains($0) }.map {
+      let missing = askedParticipants.filter { !connectedParticipants.contains($0) }
+      transactions[id] = .broadcast(id, askedParticipants, unavailable: missing)
+      actions += askedParticipants.filter { !missing.contains($0) }.map {
         .send(.deliver(id, event: body), to: $0)
       }
-      if missing.count == asked.count { actions += take(.votesOverdue, id) }
+      if missing.count == askedParticipants.count { actions += take(.votesOverdue, id) }
     }
     return actions
   }
@@ -276,25 +280,25 @@ package struct CoordinatorStateMachine: Sendable {
   }
 
   private mutating func finish(
-    _ call: RequestQueue.Call, _ reply: TransactionReply
+    _ pending: RequestQueue.PendingRequest, _ reply: TransactionReply
   ) -> [Action] {
     var actions: [Action] = []
     var tried: TransactionID?
-    if case .await(let limit?) = call.request.mode {
-      actions.append(.cancelTimer(.deadline(call.id, limit)))
+    if case .await(let limit?) = pending.request.mode {
+      actions.append(.cancelTimer(.deadline(pending.id, limit)))
     }
-    switch call.phase {
+    switch pending.phase {
     case .running(let transaction): tried = transaction
-    case .sleeping, .deferred: actions.append(.cancelTimer(.retry(call.id)))
-    case .queued: actions.append(.cancelTimer(.locks(call.id)))
+    case .sleeping, .deferred: actions.append(.cancelTimer(.retry(pending.id)))
+    case .queued: actions.append(.cancelTimer(.locks(pending.id)))
     }
-    if call.keepsOthersBack { actions.append(.cancelTimer(.patience(call.id))) }
-    let forgotten = answers.keep(reply, of: call.id, by: tried, told: told) {
+    if pending.hasPriority { actions.append(.cancelTimer(.priorityTimeout(pending.id))) }
+    let forgotten = answers.keep(reply, of: pending.id, by: tried, reported: reported) {
       [transactions] in transactions[$0] != nil
     }
     actions += forgotten.transactions.map { .forget($0) }
     if let last = forgotten.requestsThrough { actions.append(.forgetRequests(through: last)) }
-    return actions + [.reply(call.id, reply)]
+    return actions + [.reply(pending.id, reply)]
   }
 }
 

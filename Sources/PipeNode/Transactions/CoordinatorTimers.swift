@@ -24,7 +24,7 @@ final class CoordinatorTimers {
   /// The interval after which a waiting request is retried if no participant reports a change.
   private static let retryInterval: Duration = .milliseconds(500)
   /// How long an overtaken request keeps other requests back.
-  private static let patience: Duration = .milliseconds(50)
+  private static let priorityTimeout: Duration = .milliseconds(50)
 
   init(loop: PollLoop, _ fire: @escaping (Timer) -> Void) {
     self.loop = loop
@@ -40,7 +40,7 @@ final class CoordinatorTimers {
       case .locks: Self.lockTimeout
       case .deadline(_, let limit): limit
       case .retry: Self.retryInterval
-      case .patience: Self.patience
+      case .priorityTimeout: Self.priorityTimeout
       case .join: Self.joinTimeout
       }
     let id = loop.schedule(after: delay, for: self) { timers in
@@ -80,7 +80,7 @@ extension CoordinatorStateMachine {
     /// lost.
     case retry(RequestID)
     /// A request that others have overtaken has kept them back long enough.
-    case patience(RequestID)
+    case priorityTimeout(RequestID)
     /// All running participants should have joined.
     case join
   }
@@ -94,34 +94,37 @@ extension CoordinatorStateMachine {
       return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
     case .locks(let id): return locksOverdue(id)
     case .deadline(let id, _): return deadlinePassed(id)
-    case .retry(let id): return requests.retry(id) ? grant() : []
-    case .patience(let id):
+    case .retry(let id): return requests.retry(id) ? beginReadyRequests() : []
+    case .priorityTimeout(let id):
       guard requests[id] != nil else { return [] }
-      requests.stopKeepingBack(id)
-      return grant()
+      requests.endPriority(id)
+      return beginReadyRequests()
     case .join:
       participants.endJoining()
-      return endJoining() + grant()
+      return endJoining() + beginReadyRequests()
     }
   }
 
   private mutating func locksOverdue(_ id: RequestID) -> [Action] {
-    guard let call = requests[id], call.isQueued else { return [] }
-    let needed = call.request.participants
-    if participants.commitCount(of: needed) != call.commitsSeen { return startLockTimer(id) }
-    let missing = needed.first { !connectedParticipants.contains($0) }
-    return finish(id, .atomic(missing.map { .unavailable($0) } ?? requests.busy(call))) + grant()
+    guard let pending = requests[id], pending.isQueued else { return [] }
+    let requiredParticipants = pending.request.participants
+    if participants.commitCount(of: requiredParticipants) != pending.initialCommitCount {
+      return startLockTimer(id)
+    }
+    let missing = requiredParticipants.first { !connectedParticipants.contains($0) }
+    return finish(id, .atomic(missing.map { .unavailable($0) } ?? requests.busy(pending)))
+      + beginReadyRequests()
   }
 
   private mutating func deadlinePassed(_ id: RequestID) -> [Action] {
-    guard let call = requests[id] else { return [] }
-    switch call.phase {
+    guard let pending = requests[id] else { return [] }
+    switch pending.phase {
     case .queued, .sleeping:
-      return finish(id, .atomic(call.failure ?? requests.busy(call))) + grant()
+      return finish(id, .atomic(pending.failure ?? requests.busy(pending))) + beginReadyRequests()
     case .deferred(let refusals):
-      return finish(id, .atomic(.refused(refusals))) + grant()
+      return finish(id, .atomic(.refused(refusals))) + beginReadyRequests()
     case .running:
-      requests.setOverdue(id)
+      requests.limitToCurrentAttempt(id)
       return []
     }
   }

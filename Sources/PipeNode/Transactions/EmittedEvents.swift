@@ -5,17 +5,17 @@ import PipeWire
 package struct EmittedEvent {
   /// The effect's number in its engine.
   let effect: UInt64
-  let place: EffectEventIndex
+  let index: EffectEventIndex
   let reply: EffectReply
-  let name: EmittedNumbers.Name
+  let name: EmittedEventNames.Name
   let body: TransactionBody
 
   package init(
-    effect: UInt64, place: EffectEventIndex, reply: EffectReply, name: EmittedNumbers.Name,
+    effect: UInt64, index: EffectEventIndex, reply: EffectReply, name: EmittedEventNames.Name,
     body: TransactionBody
   ) {
     self.effect = effect
-    self.place = place
+    self.index = index
     self.reply = reply
     self.name = name
     self.body = body
@@ -31,7 +31,7 @@ package struct EmittedEvent {
     (header(.withdraw, sequence: name.number), [])
   }
 
-  fileprivate var isAnnounced: Bool { if case .announced = place { true } else { false } }
+  fileprivate var isAnnounced: Bool { if case .announced = index { true } else { false } }
 
   fileprivate func header(_ flag: SynchronizeFlag, sequence: UInt64) -> FrameHeader {
     FrameHeader(.synchronize, flags: flag.rawValue, sequence: sequence, number: name.scope)
@@ -52,47 +52,47 @@ package struct EmittedEvents {
   package init() {}
 
   /// The requested events, by the numbers of the requests.
-  private var asked: [UInt64: EmittedEvent] = [:]
+  private var requested: [UInt64: EmittedEvent] = [:]
   /// The events of the transactions that are not applied yet.
   private var committed: [TransactionID: EmittedEvent] = [:]
   /// The number of taken events. They are acknowledged to the coordinator in groups.
   private var takenCount = 0
   /// The last taken event, while its acknowledgement to the coordinator is due.
-  private var acknowledged: EmittedEvent?
+  private var pendingAcknowledgement: EmittedEvent?
 
   /// The number of events that are acknowledged to the coordinator together.
-  private static let acknowledgedTogether = 64
+  private static let acknowledgementBatchSize = 64
 
   /// The events that are requested from the coordinator.
-  var waiting: some Collection<EmittedEvent> { asked.values }
+  var waiting: some Collection<EmittedEvent> { requested.values }
 
   /// Whether an event with this lower half of its number was requested, and is still wanted.
-  func isWaiting(_ half: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
-    asked.values.contains {
-      UInt32(truncatingIfNeeded: $0.name.number) == half && isWanted($0)
+  func isWaiting(_ lowerHalf: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
+    requested.values.contains {
+      UInt32(truncatingIfNeeded: $0.name.number) == lowerHalf && isWanted($0)
     }
   }
 
-  package mutating func add(_ event: EmittedEvent) { asked[event.name.number] = event }
+  package mutating func add(_ event: EmittedEvent) { requested[event.name.number] = event }
 
   /// Reads an answer; `nil` if it belongs to no event, or if another answer will follow.
   /// - Parameter applied: The last transaction whose step is applied.
   mutating func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID
   ) throws(FrameError) -> Answer? {
-    guard let event = asked[header.sequence] else { return nil }
+    guard let event = requested[header.sequence] else { return nil }
     switch RequestReply.Code(rawValue: header.count) {
     case .committed:
       guard body.count == 8 else { throw .body(.reply) }
       let transaction = TransactionID(
         epoch: header.number,
         sequence: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)))
-      asked[header.sequence] = nil
+      requested[header.sequence] = nil
       if transaction <= applied { return .applied(event) }
       committed[transaction] = event
       return .committed(event)
     case .invalid:
-      asked[header.sequence] = nil
+      requested[header.sequence] = nil
       let json = (try? JSONValue(parsing: Array(body))) ?? .null
       return .invalid(event, reason: json["error"]?.string ?? "no reason given")
     // The coordinator ends, and the next one gets the request again.
@@ -104,15 +104,15 @@ package struct EmittedEvents {
   /// Notes that an event was taken.
   package mutating func noteTaken(_ event: EmittedEvent) {
     takenCount += 1
-    if takenCount.isMultiple(of: Self.acknowledgedTogether) { acknowledged = event }
+    if takenCount.isMultiple(of: Self.acknowledgementBatchSize) { pendingAcknowledgement = event }
   }
 
   /// Returns, from time to time, the message that acknowledges answers to the coordinator. An
   /// effect that has not ended may be run again, and then emits all its events again.
   /// - Parameter oldestEffect: The version of the step that started the oldest effect which has not ended.
   package mutating func takeAcknowledgement(oldestEffect: UInt64?) -> FrameHeader? {
-    guard let event = acknowledged.take() else { return nil }
-    let waiting = asked.values.filter { $0.name.scope == event.name.scope }.map(\.name.number)
+    guard let event = pendingAcknowledgement.take() else { return nil }
+    let waiting = requested.values.filter { $0.name.scope == event.name.scope }.map(\.name.number)
     var oldest = waiting.min() ?? event.name.number
     if let oldestEffect, !event.isAnnounced { oldest = min(oldest, oldestEffect << 24) }
     return event.header(.acknowledge, sequence: oldest)
@@ -126,16 +126,16 @@ package struct EmittedEvents {
   /// Removes and returns the events that must not be taken any more: their effect was cancelled, or
   /// has withdrawn them.
   mutating func takeUnwanted(_ isWanted: (EmittedEvent) -> Bool) -> [EmittedEvent] {
-    guard !asked.isEmpty else { return [] }
-    let unwanted = asked.values.filter { !isWanted($0) }
-    for event in unwanted { asked[event.name.number] = nil }
+    guard !requested.isEmpty else { return [] }
+    let unwanted = requested.values.filter { !isWanted($0) }
+    for event in unwanted { requested[event.name.number] = nil }
     return unwanted
   }
 
   /// Removes and returns all events.
   mutating func takeAll() -> [EmittedEvent] {
-    defer { (asked, committed) = ([:], [:]) }
-    return Array(asked.values) + committed.values
+    defer { (requested, committed) = ([:], [:]) }
+    return Array(requested.values) + committed.values
   }
 }
 
@@ -144,7 +144,7 @@ package struct EmittedEvents {
 /// An effect that is run again emits its events under the same names, and each of them is taken
 /// once. The events that a model announces are never emitted again, so another process has other
 /// names for them.
-package struct EmittedNumbers {
+package struct EmittedEventNames {
   /// The scope of a request, and its number within the scope.
   package struct Name: Hashable {
     package let scope: UInt64
@@ -162,7 +162,7 @@ package struct EmittedNumbers {
   private let process: UInt64
 
   /// The number of remembered effects at which ended effects are removed.
-  private static let kept = 64
+  private static let pruneThreshold = 64
 
   /// - Parameter process: A random number that only this process uses.
   package init(process: UInt64 = .random(in: 1...UInt64(Int64.max))) { self.process = process }
@@ -172,15 +172,15 @@ package struct EmittedNumbers {
   ///   - journal: The id of the node's journal.
   ///   - isRunning: Whether an effect has not ended.
   package mutating func next(
-    of effect: UInt64, _ origin: EffectOrigin, _ place: EffectEventIndex, journal: UInt64,
+    of effect: UInt64, _ origin: EffectOrigin, _ index: EffectEventIndex, journal: UInt64,
     _ isRunning: (UInt64) -> Bool
   ) -> Name {
-    if case .announced = place {
+    if case .announced = index {
       announced += 1
       // Distinct from the numbers of effects: an answer carries only the number.
       return Name(scope: process, number: 1 << 63 | announced)
     }
-    if counts.count >= Self.kept { counts = counts.filter { isRunning($0.key) } }
+    if counts.count >= Self.pruneThreshold { counts = counts.filter { isRunning($0.key) } }
     let count = counts[effect, default: 0]
     counts[effect] = count + 1
     return Name(

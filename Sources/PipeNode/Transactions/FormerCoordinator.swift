@@ -16,7 +16,8 @@ struct FormerCoordinator {
 
   /// Returns the former coordinators that have left a journal.
   static func all(
-    of composites: [CompositePlan], now node: String, beside journal: Journal, log: NodeLog
+    of composites: [CompositePlan], coordinatedBy node: String, beside journal: Journal,
+    log: NodeLog
   ) -> [FormerCoordinator] {
     composites.map(\.name).filter { $0 != node }.compactMap { name in
       do { return try FormerCoordinator(name, beside: journal) } catch {
@@ -28,15 +29,15 @@ struct FormerCoordinator {
     }
   }
 
-  private init?(_ name: String, beside own: Journal) throws {
-    let path = own.path(ofNode: name)
+  private init?(_ name: String, beside currentJournal: Journal) throws {
+    let path = currentJournal.path(ofNode: name)
     guard FileSystem.exists(path),
       try JournalReader(path, node: name).machine == JournalSnapshot.compositeMachine
     else { return nil }
-    var identity = own.identity
+    var identity = currentJournal.identity
     identity.node = name
     // Opening takes the journal's lock: the former coordinator does not run.
-    journal = try Journal(path, identity: identity, durability: own.durability)
+    journal = try Journal(path, identity: identity, durability: currentJournal.durability)
     self.name = name
     sent = journal.contents?.sent.filter { !$0.value.events.isEmpty } ?? [:]
     received = journal.contents?.consumed.values.flatMap { $0.postponed.map(\.id) } ?? []
@@ -55,7 +56,7 @@ struct FormerCoordinator {
     for (pipe, sent) in sent {
       guard let receiver = receivers[pipe]?.name ?? outs.first(where: { $0.name == pipe })?.receiver
       else { continue }
-      let taken = try FormerPipe.taken(
+      let taken = try OutPipeRecord.taken(
         of: pipe, stream: journal.stream, by: receiver, beside: journal)
       guard sent.queued > max(taken, sent.acknowledged) else { continue }
       let count = sent.queued - max(taken, sent.acknowledged)
@@ -72,7 +73,7 @@ struct FormerCoordinator {
         try journal.sent(pipe, queued: sent.queued, acknowledged: sent.queued, trims: true)
       }
       for name in components.keys { try journal.componentRemoved(name) }
-      for id in received { try journal.unpostponed(id) }
+      for id in received { try journal.postponedRemoved(id) }
     }
     return lost
   }

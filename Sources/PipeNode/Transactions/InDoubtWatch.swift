@@ -21,7 +21,7 @@ final class InDoubtWatch {
   }
 
   /// The outcome of an event.
-  enum End {
+  enum Outcome {
     case committed, aborted
 
     fileprivate var text: String {
@@ -45,13 +45,13 @@ final class InDoubtWatch {
   private let loop: PollLoop
   private let query: () -> Void
   /// Whether the log says that the outcome is unknown.
-  private var isNoted = false
+  private var isLogged = false
   @exclusivity(unchecked)
   private var timer: TimerQueue.ID?
   /// The time at which to ask the coordinator; `nil` if nothing is prepared. Unit: nanoseconds
   /// of ``BootClock``.
   @exclusivity(unchecked)
-  private var due: Int64?
+  private var queryTime: Int64?
 
   /// How long a prepared participant waits for the outcome before it asks. Unit: nanoseconds.
   private static let queryInterval: Int64 = 200_000_000
@@ -72,28 +72,29 @@ final class InDoubtWatch {
 
   /// Logs, once, that the outcome of the prepared transaction is unknown.
   func note(_ cause: Cause, of prepared: PreparedStep?) {
-    guard !isNoted, let prepared else { return }
-    isNoted = true
+    guard !isLogged, let prepared else { return }
+    isLogged = true
     log.note(
       "synchronized event \(prepared.transaction) is in doubt after \(cause.text): the node has "
         + "promised to take the event, and asks '\(coordinator)' for the outcome")
   }
 
   /// Logs the outcome of an event that was in doubt.
-  func note(_ end: End, of transaction: TransactionID, prepared: PreparedStep?) {
-    guard isNoted, prepared?.transaction == transaction else { return }
-    isNoted = false
-    log.note("synchronized event \(transaction) is no longer in doubt: the event was \(end.text)")
+  func note(_ outcome: Outcome, of transaction: TransactionID, prepared: PreparedStep?) {
+    guard isLogged, prepared?.transaction == transaction else { return }
+    isLogged = false
+    log.note(
+      "synchronized event \(transaction) is no longer in doubt: the event was \(outcome.text)")
   }
 
   // MARK: The timer
 
   func startTimer() {
-    due = BootClock.nanoseconds + Self.queryInterval
+    queryTime = BootClock.nanoseconds + Self.queryInterval
     schedule(after: Self.queryInterval)
   }
 
-  func stopTimer() { due = nil }
+  func stopTimer() { queryTime = nil }
 
   /// Schedules the timer. It continues to run when the query is no longer due: that is the usual
   /// case, and another transaction is prepared soon.
@@ -104,16 +105,16 @@ final class InDoubtWatch {
 
   private func fired() {
     timer = nil
-    guard let due else { return }
-    let left = due - BootClock.nanoseconds
-    guard left <= 0 else { return schedule(after: left) }
-    self.due = nil
+    guard let queryTime else { return }
+    let remaining = queryTime - BootClock.nanoseconds
+    guard remaining <= 0 else { return schedule(after: remaining) }
+    self.queryTime = nil
     query()
   }
 
   func stop() {
     if let timer { loop.cancel(timer) }
     timer = nil
-    due = nil
+    queryTime = nil
   }
 }

@@ -34,10 +34,10 @@ final class Participant {
   private var coordinator: RecordedCoordinator?
   @exclusivity(unchecked)
   private var emitted = EmittedEvents()
-  private lazy var watch = InDoubtWatch(
+  private lazy var inDoubtWatch = InDoubtWatch(
     isInDoubt: state.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
     log: log
-  ) { [unowned self] in queryIsDue() }
+  ) { [unowned self] in handleQueryTimer() }
   @exclusivity(unchecked)
   private var isStarted = false
   /// Whether the coordinator has connected to this process. Earlier messages were meant for the
@@ -45,7 +45,7 @@ final class Participant {
   @exclusivity(unchecked)
   private var isConnected = false
   @exclusivity(unchecked)
-  private var toldVersion: UInt64
+  private var reportedVersion: UInt64
   /// The transactions that are recorded but not acknowledged. The next yes implies their
   /// acknowledgement; otherwise it is sent before the next message, or soon.
   @exclusivity(unchecked)
@@ -70,9 +70,9 @@ final class Participant {
     peer = Array(WireName.coordinator(configuration.coordinator).utf8)
     state = ParticipantStateMachine(
       prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
-    isFrozen = !state.takesInputs
+    isFrozen = !state.acceptsInputs
     coordinator = restored?.coordinator
-    toldVersion = version
+    reportedVersion = version
     self.machine = machine
     self.steps = steps
     self.services = services
@@ -94,23 +94,23 @@ final class Participant {
   // MARK: The prepared step
 
   /// Whether the node has asked for the outcome of its prepared transaction, and has no answer.
-  var isInDoubt: Bool { watch.isInDoubt }
+  var isInDoubt: Bool { inDoubtWatch.isInDoubt }
 
   /// Returns the transaction that the node is evaluating, prepared for or taking; `nil` if it is
   /// free.
   func prepared(of node: String) -> InDoubtTransaction? {
-    guard let (transaction, event) = state.underWay else { return nil }
+    guard let (transaction, event) = state.transactionInProgress else { return nil }
     let body = TransactionBody(event)
     return InDoubtTransaction(
       participant: node, composite: body?.composite ?? "", event: body?.eventName ?? "",
-      transaction: transaction, since: watch.preparedAt)
+      transaction: transaction, since: inDoubtWatch.preparedAt)
   }
 
   /// Returns the prepared transaction, if it is in doubt.
   func inDoubt(of node: String) -> InDoubtTransaction? { isInDoubt ? prepared(of: node) : nil }
 
-  private func queryIsDue() {
-    watch.note(.silence, of: state.preparedStep)
+  private func handleQueryTimer() {
+    inDoubtWatch.note(.silence, of: state.preparedStep)
     perform(state.queryTimerFired())
   }
 
@@ -119,7 +119,7 @@ final class Participant {
   /// Notes that the machine runs. The coordinator may have connected before.
   func started() {
     isStarted = true
-    watch.note(.restart, of: state.preparedStep)
+    inDoubtWatch.note(.restart, of: state.preparedStep)
     perform(state.start())
     join()
   }
@@ -129,11 +129,11 @@ final class Participant {
     isConnected = true
     // Otherwise the node joins when it starts.
     guard isStarted else { return }
-    watch.note(.lostConnection, of: state.preparedStep)
+    inDoubtWatch.note(.lostConnection, of: state.preparedStep)
     join()
     // A coordinator without a record does not know a commit that its predecessor sent just before
     // its end.
-    machine.tellState()
+    machine.reportState()
   }
 
   private func join() {
@@ -175,26 +175,26 @@ final class Participant {
     let message = try CoordinatorMessage(header, body)
     guard isStarted else { return }
     switch message {
-    case .prepare(let transaction, let event, let wantsChange, let asked):
+    case .prepare(let transaction, let event, let wantsChange, let emittedNumber):
       guard finishTaking() else { return }
-      reach(.prepareBefore)
+      hitFailpoint(.prepareBefore)
       note(CoordinatorMessage.journal(header, body))
       // An event that its effect no longer wants is not taken.
-      let isWanted = asked.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
+      let isWanted = emittedNumber.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
       let evaluate =
         isWanted ? steps.evaluate : { _ throws(ParticipantRefusal) in throw .withdrawn }
       perform(
         state.prepare(transaction, event: event, wantsChange: wantsChange, evaluate: evaluate))
     case .commit(let transaction):
-      reach(.commitReceived)
-      watch.note(.committed, of: transaction, prepared: state.preparedStep)
+      hitFailpoint(.commitReceived)
+      inDoubtWatch.note(.committed, of: transaction, prepared: state.preparedStep)
       let isRepeated = transaction <= state.applied
       perform(state.commit(transaction))
       if isRepeated { acknowledge() }
     case .abort(let transaction):
-      reach(.abortReceived)
-      watch.note(.aborted, of: transaction, prepared: state.preparedStep)
-      if !state.isTaking, state.step?.transaction == transaction { records.abort(transaction) }
+      hitFailpoint(.abortReceived)
+      inDoubtWatch.note(.aborted, of: transaction, prepared: state.preparedStep)
+      if !state.isTakingStep, state.step?.transaction == transaction { records.abort(transaction) }
       perform(state.abort(transaction))
     case .deliver(let transaction, let event):
       guard finishTaking() else { return }
@@ -206,21 +206,21 @@ final class Participant {
   /// commit. Inputs that the node has kept since it was prepared have their turn first.
   /// - Returns: `false` if the node has ended or stopped.
   private func finishTaking() -> Bool {
-    !state.isTaking || services.finishTurn() && isStarted
+    !state.isTakingStep || services.finishTurn() && isStarted
   }
 
   private func perform(_ actions: [ParticipantStateMachine.Action]) {
-    isFrozen = !state.takesInputs
+    isFrozen = !state.acceptsInputs
     let wasInDoubt = isInDoubt
-    if !state.isPrepared { watch.isInDoubt = false }
-    var isConnectionGone = false
+    if !state.isPrepared { inDoubtWatch.isInDoubt = false }
+    var isDisconnected = false
     for action in actions {
       switch action {
       case .record(let record):
         records.append(record, isCommitted: state.isApplying)
-        if case .prepared = record { watch.prepared() }
+        if case .prepared = record { inDoubtWatch.prepared() }
       case .enter(let step):
-        if let event = emitted.take(step.transaction) { machine.taken(event) }
+        if let event = emitted.take(step.transaction) { machine.noteTaken(event) }
         steps.enter(step, state.isApplying)
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
@@ -228,30 +228,30 @@ final class Participant {
       case .send(let message):
         // A promised transaction will be queried again. A running evaluation is awaited only on the
         // current connection.
-        if case .unroutable = send(message) { isConnectionGone = true }
+        if case .unroutable = send(message) { isDisconnected = true }
       case .startLimit(let transaction, let limit):
-        watch.prepared()
+        inDoubtWatch.prepared()
         startLimit(limit, of: transaction)
       case .stopLimit: stopLimit()
       case .rollBack: steps.rollBack()
       // The kept inputs are taken in the next turn.
       case .unfreeze: break
-      case .startQueryTimer: watch.startTimer()
-      case .stopQueryTimer: watch.stopTimer()
+      case .startQueryTimer: inDoubtWatch.startTimer()
+      case .stopQueryTimer: inDoubtWatch.stopTimer()
       case .report(let problem): report(problem)
       }
     }
     // A step that ends the doubt shows the new state anyway.
-    if wasInDoubt != isInDoubt, state.isPrepared || state.takesInputs { machine.inDoubtChanged() }
-    if isConnectionGone { perform(state.disconnected()) }
+    if wasInDoubt != isInDoubt, state.isPrepared || state.acceptsInputs { machine.inDoubtChanged() }
+    if isDisconnected { perform(state.disconnected()) }
   }
 
   // MARK: Transitions that take their time
 
   /// Handles the result of an evaluation: where the event leads the machine, or the refusal.
   func evaluated(_ result: Result<ParticipantMove, ParticipantRefusal>) {
-    guard isStarted, let transaction = state.underWay?.transaction else { return }
-    reach(.evaluateAfter)
+    guard isStarted, let transaction = state.transactionInProgress?.transaction else { return }
+    hitFailpoint(.evaluateAfter)
     perform(state.evaluated(transaction, result))
   }
 
@@ -276,7 +276,7 @@ final class Participant {
   }
 
   private func limitPassed(_ limit: Duration, of transaction: TransactionID) {
-    let event = state.underWay.flatMap { TransactionBody($0.event)?.eventName } ?? ""
+    let event = state.transactionInProgress.flatMap { TransactionBody($0.event)?.eventName } ?? ""
     let actions = state.limitPassed(transaction)
     guard !actions.isEmpty else { return }
     log.note(
@@ -292,12 +292,12 @@ final class Participant {
     if case .yes(let transaction, _) = message { unacknowledged.removeAll { $0 < transaction } }
     let sent = send(message.frame)
     switch message {
-    case .yes: reach(.yesAfter)
-    case .no: reach(.noAfter)
+    case .yes: hitFailpoint(.yesAfter)
+    case .no: hitFailpoint(.noAfter)
     case .query:
-      watch.isInDoubt = true
-      reach(.querySent)
-    case .ack: reach(.acknowledgeAfter)
+      inDoubtWatch.isInDoubt = true
+      hitFailpoint(.querySent)
+    case .ack: hitFailpoint(.acknowledgeAfter)
     case .delivered, .changed, .evaluating: break
     }
     return sent
@@ -337,7 +337,7 @@ final class Participant {
 
   /// Reports that the node has reached a failpoint; cuts the connections at its inbox if the
   /// failpoint requires that.
-  private func reach(_ point: Failpoint) {
+  private func hitFailpoint(_ point: Failpoint) {
     if Failpoint.hit(point) { services.cut() }
   }
 
@@ -349,7 +349,7 @@ final class Participant {
     machine.cancelEvaluation()
     if let acknowledgementTimer { services.loop.cancel(acknowledgementTimer) }
     acknowledgementTimer = nil
-    watch.stop()
+    inDoubtWatch.stop()
     for event in emitted.takeAll() { event.reply.resume(false) }
   }
 
@@ -367,7 +367,7 @@ final class Participant {
     switch try emitted.answered(header, body, applied: state.applied) {
     case .applied(let event):
       emitted.noteTaken(event)
-      machine.taken(event)
+      machine.noteTaken(event)
     case .committed(let event): emitted.noteTaken(event)
     case .invalid(let event, let reason):
       log.warning("an effect emitted an event that cannot be accepted: \(reason)")
@@ -387,7 +387,7 @@ final class Participant {
 
   // MARK: Records
 
-  var hasUnrecorded: Bool { records.hasUnrecorded }
+  var hasUnrecordedChanges: Bool { records.hasUnrecordedChanges }
 
   /// Whether the journal has a prepared step that was aborted. That is harmless, but misleads
   /// readers of the journal.
@@ -400,14 +400,14 @@ final class Participant {
 
   /// Continues after the steps are recorded, or need no record.
   /// - Parameter version: The count of the machine's steps.
-  func becameRecorded(version: UInt64) {
+  func didRecord(version: UInt64) {
     for record in records.takeRecorded() {
       switch record {
-      case .prepared: reach(.prepareRecorded)
+      case .prepared: hitFailpoint(.prepareRecorded)
       case .step(let step):
-        reach(.stepRecorded)
+        hitFailpoint(.stepRecorded)
         // Not a step of its own: the coordinator wakes the requests that wait for a change.
-        if step.move.version == version { toldVersion = version }
+        if step.move.version == version { reportedVersion = version }
       }
       perform(state.recorded(record))
     }
@@ -416,8 +416,8 @@ final class Participant {
       send(event.withdrawal)
       event.reply.resume(false)
     }
-    guard version != toldVersion else { return }
-    toldVersion = version
+    guard version != reportedVersion else { return }
+    reportedVersion = version
     perform(state.stepped())
   }
 }

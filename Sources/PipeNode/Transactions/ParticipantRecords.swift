@@ -9,14 +9,14 @@ struct ParticipantRecords {
   private var committed: TransactionID?
   /// The coordinator's new journal, `nil` if it keeps none any more, and whether the change has
   /// just been written.
-  private var coordinator: (known: RecordedCoordinator?, isWritten: Bool)?
+  private var coordinator: (recorded: RecordedCoordinator?, isWritten: Bool)?
   /// The number of records that are durable without being written.
   private var durableCount = 0
   /// An aborted prepared step that the journal must note some time, and whether that has just been
   /// written.
   private var aborted: (transaction: TransactionID, isWritten: Bool)?
 
-  var hasUnrecorded: Bool { records.count > durableCount }
+  var hasUnrecordedChanges: Bool { records.count > durableCount }
 
   /// Whether the journal has a prepared step that was aborted. That is harmless, but misleads
   /// readers of the journal.
@@ -30,7 +30,7 @@ struct ParticipantRecords {
   }
 
   /// Notes that the coordinator uses another journal, or none.
-  mutating func change(_ known: RecordedCoordinator?) { coordinator = (known, false) }
+  mutating func change(_ recorded: RecordedCoordinator?) { coordinator = (recorded, false) }
 
   mutating func abort(_ transaction: TransactionID) { aborted = (transaction, false) }
 
@@ -52,8 +52,8 @@ struct ParticipantRecords {
         if step.transaction == committed { try journal.applied(step.transaction) }
       }
     }
-    if let known = coordinator.map(\.known) {
-      try journal.coordinatorChanged(to: known)
+    if let recorded = coordinator.map(\.recorded) {
+      try journal.coordinatorChanged(to: recorded)
       coordinator?.isWritten = true
     }
     if let transaction = aborted?.transaction {

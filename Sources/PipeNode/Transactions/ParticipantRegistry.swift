@@ -8,18 +8,19 @@ import PipeWire
 /// The state of a participant is known from its last commit or refusal, until it reports a step of
 /// its own.
 struct ParticipantRegistry: Sendable {
-  private struct Standing {
+  private struct KnownParticipant {
     /// The participant's state and version, if they are known.
-    var present: ParticipantMove?
+    var current: ParticipantMove?
     /// The refused events, with the states that refused them; few enough for a linear search.
-    var refused: [(state: [UInt8], event: [UInt8], withholding: BlockingParticipant)] = []
+    var refused: [(state: [UInt8], event: [UInt8], blockingParticipant: BlockingParticipant)] = []
 
     /// Returns the known refusal of an event in the present state.
-    func withholding(_ event: [UInt8]) -> BlockingParticipant? {
-      guard let present else { return nil }
-      var known = refused.first { $0.event == event && $0.state == present.state }?.withholding
-      known?.version = present.version
-      return known
+    func blockingParticipant(_ event: [UInt8]) -> BlockingParticipant? {
+      guard let current else { return nil }
+      var knownRefusal = refused.first { $0.event == event && $0.state == current.state }?
+        .blockingParticipant
+      knownRefusal?.version = current.version
+      return knownRefusal
     }
   }
 
@@ -27,25 +28,25 @@ struct ParticipantRegistry: Sendable {
   /// The participants that have ever connected; `nil` once running participants have had time to
   /// join after a start.
   private var joined: Set<String>? = []
-  private var standings: [String: Standing] = [:]
+  private var knownParticipants: [String: KnownParticipant] = [:]
   /// The number of commits of this process that each participant was part of.
   private var commitCounts: [String: UInt64] = [:]
 
   /// The number of refusals that are remembered per participant. Unit: refusals.
-  private static let kept = 16
+  private static let refusalLimit = 16
   /// The size limit of remembered states and events: larger ones seldom come again. Unit: bytes.
-  private static let longest = 256
+  private static let sizeLimit = 256
 
   mutating func connect(_ participant: String) {
     connected.insert(participant)
     joined?.insert(participant)
     // The participant may be another process, even of another program.
-    standings[participant] = nil
+    knownParticipants[participant] = nil
   }
 
   mutating func disconnect(_ participant: String) {
     connected.remove(participant)
-    standings[participant] = nil
+    knownParticipants[participant] = nil
   }
 
   /// Notes that running participants have had time to join after a start.
@@ -62,29 +63,32 @@ struct ParticipantRegistry: Sendable {
   /// Notes that a participant has refused an event because of its state.
   mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
     guard case .refused(_, let version, let state) = refusal else { return }
-    var standing = standings[participant] ?? Standing()
-    standing.present = ParticipantMove(version: version, state: state)
-    if state.count <= Self.longest, event.count <= Self.longest,
-      standing.withholding(event) == nil, let withholding = refusal.withholding(by: participant)
+    var knownParticipant = knownParticipants[participant] ?? KnownParticipant()
+    knownParticipant.current = ParticipantMove(version: version, state: state)
+    if state.count <= Self.sizeLimit, event.count <= Self.sizeLimit,
+      knownParticipant.blockingParticipant(event) == nil,
+      let blockingParticipant = refusal.blockingParticipant(by: participant)
     {
-      if standing.refused.count == Self.kept { standing.refused.removeFirst() }
-      standing.refused.append((state, event, withholding))
+      if knownParticipant.refused.count == Self.refusalLimit {
+        knownParticipant.refused.removeFirst()
+      }
+      knownParticipant.refused.append((state, event, blockingParticipant))
     }
-    standings[participant] = standing
+    knownParticipants[participant] = knownParticipant
   }
 
   /// Notes that a participant takes a committed step.
   mutating func moved(_ participant: String, _ move: ParticipantMove) {
     commitCounts[participant, default: 0] += 1
-    standings[participant, default: Standing()].present = move
+    knownParticipants[participant, default: KnownParticipant()].current = move
   }
 
   /// Notes that a participant has taken a step of its own, or may have.
-  mutating func changed(_ participant: String) { standings[participant]?.present = nil }
+  mutating func changed(_ participant: String) { knownParticipants[participant]?.current = nil }
 
   /// Notes the reported version of a participant. Returns whether it shows a new step.
-  mutating func told(_ participant: String, version: UInt64) -> Bool {
-    guard let present = standings[participant]?.present, present.version < version else {
+  mutating func reported(_ participant: String, version: UInt64) -> Bool {
+    guard let current = knownParticipants[participant]?.current, current.version < version else {
       return false
     }
     changed(participant)
@@ -93,6 +97,6 @@ struct ParticipantRegistry: Sendable {
 
   /// Returns the known refusals of an event, in the present states of the participants.
   func refusals(of event: [UInt8], by participants: [String]) -> [BlockingParticipant] {
-    participants.compactMap { standings[$0]?.withholding(event) }
+    participants.compactMap { knownParticipants[$0]?.blockingParticipant(event) }
   }
 }

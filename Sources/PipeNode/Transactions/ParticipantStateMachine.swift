@@ -73,11 +73,11 @@ package struct ParticipantStateMachine: Sendable {
   /// earlier version of this library recorded the latter as well.
   package private(set) var committed: TransactionID
   /// The condition for sending ``ParticipantMessage/changed``.
-  private var owed = Owed.nothing
+  private var pendingNotification = PendingNotification.nothing
 
   /// A notification owed to requests that were refused and wait. They ask again then, so one
   /// message serves all of them.
-  private enum Owed: Comparable {
+  private enum PendingNotification: Comparable {
     case nothing
     /// Due at the next step: a request was refused in the present state.
     case nextStep
@@ -106,7 +106,7 @@ package struct ParticipantStateMachine: Sendable {
   }
 
   /// Whether the participant is taking a step whose record is not durable yet.
-  package var isTaking: Bool {
+  package var isTakingStep: Bool {
     switch phase {
     case .applying, .delivering: true
     case .free, .evaluating, .preparing, .prepared: false
@@ -122,7 +122,7 @@ package struct ParticipantStateMachine: Sendable {
   }
 
   /// The transaction in progress, and its event.
-  package var underWay: (transaction: TransactionID, event: [UInt8])? {
+  package var transactionInProgress: (transaction: TransactionID, event: [UInt8])? {
     if case .evaluating(let evaluation) = phase {
       return (evaluation.transaction, evaluation.event)
     }
@@ -137,7 +137,7 @@ package struct ParticipantStateMachine: Sendable {
   package var isPrepared: Bool { preparedStep != nil }
 
   /// Whether the node may take other inputs now.
-  package var takesInputs: Bool { if case .free = phase { true } else { false } }
+  package var acceptsInputs: Bool { if case .free = phase { true } else { false } }
 
   /// Whether the participant is taking a step that all participants take.
   package var isApplying: Bool { if case .applying = phase { true } else { false } }
@@ -227,7 +227,7 @@ extension ParticipantStateMachine {
     guard isNew else { return [] }
     do throws(ParticipantRefusal) {
       switch try evaluate(event) {
-      case .moves(let move): return go(on: transaction, event, purpose, with: move)
+      case .moves(let move): return proceed(on: transaction, event, purpose, with: move)
       case .takesTime(let limit, let version, let state):
         phase = .evaluating(
           ParticipantEvaluation(
@@ -241,7 +241,7 @@ extension ParticipantStateMachine {
   }
 
   /// Continues with the result of an evaluation.
-  private mutating func go(
+  private mutating func proceed(
     on transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
     with move: ParticipantMove
   ) -> [Action] {
@@ -262,7 +262,9 @@ extension ParticipantStateMachine {
   ) -> [Action] {
     switch purpose {
     case .prepare(let wantsChange):
-      if wantsChange { owed = max(owed, refusal == .busy ? .release : .nextStep) }
+      if wantsChange {
+        pendingNotification = max(pendingNotification, refusal == .busy ? .release : .nextStep)
+      }
       return [.send(.no(transaction, refusal))]
     case .deliver: return [.send(.delivered(transaction, .failure(refusal)))]
     }
@@ -279,8 +281,8 @@ extension ParticipantStateMachine {
     switch result {
     case .success(let move):
       return Self.endOfEvaluation
-        + go(on: transaction, request.event, request.purpose, with: move)
-    case .failure(let refusal): return giveUp(request, refusal)
+        + proceed(on: transaction, request.event, request.purpose, with: move)
+    case .failure(let refusal): return abandonEvaluation(request, refusal)
     }
   }
 
@@ -289,15 +291,15 @@ extension ParticipantStateMachine {
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
     }
-    return giveUp(request, request.timeoutRefusal)
+    return abandonEvaluation(request, request.timeoutRefusal)
   }
 
   /// Gives up an evaluation: the machine is rolled back, and takes other inputs.
-  private mutating func giveUp(
+  private mutating func abandonEvaluation(
     _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
   ) -> [Action] {
     phase = .free
-    return Self.endOfEvaluation + [.rollBack] + released()
+    return Self.endOfEvaluation + [.rollBack] + notifyReleased()
       + refuse(request.transaction, refusal, request.purpose) + [.unfreeze]
   }
 
@@ -363,19 +365,21 @@ extension ParticipantStateMachine {
   /// Notes that the node has taken a step of its own, or would evaluate again after it has refused
   /// to.
   package mutating func stepped() -> [Action] {
-    guard owed > .nothing else { return [] }
-    owed = .nothing
+    guard pendingNotification > .nothing else { return [] }
+    pendingNotification = .nothing
     return [.send(.changed)]
   }
 
   /// Notifies requests that were refused because the participant was not free. It is free now, in
   /// the same state.
-  private mutating func released() -> [Action] { owed == .release ? stepped() : [] }
+  private mutating func notifyReleased() -> [Action] {
+    pendingNotification == .release ? stepped() : []
+  }
 
   /// - Parameter hasMoved: Whether a step was taken.
   private mutating func unfreeze(after actions: [Action], hasMoved: Bool = false) -> [Action] {
     phase = .free
-    return actions + (hasMoved ? stepped() : released()) + [.unfreeze]
+    return actions + (hasMoved ? stepped() : notifyReleased()) + [.unfreeze]
   }
 }
 

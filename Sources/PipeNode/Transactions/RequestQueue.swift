@@ -5,23 +5,23 @@ import PipeWire
 /// lock all its participants at once. Earlier requests come first.
 struct RequestQueue: Sendable {
   /// An unanswered request.
-  struct Call: Sendable {
+  struct PendingRequest: Sendable {
     let id: RequestID
     let request: TransactionRequest
     /// The number of the request in the order of arrival.
-    let place: UInt64
+    let position: UInt64
     fileprivate(set) var phase = Phase.queued
     /// The failure of the last attempt.
     fileprivate(set) var failure: SynchronizedReply?
     /// Whether the caller waits only for the attempt in progress.
-    fileprivate(set) var isOverdue = false
+    fileprivate(set) var isLastAttempt = false
     /// Whether the next attempt also asks participants that are known to refuse.
-    fileprivate var isInsistent = false
+    fileprivate var ignoresKnownRefusals = false
     /// The number of its participants' commits when the request began to wait for their locks.
-    fileprivate(set) var commitsSeen: UInt64 = 0
+    fileprivate(set) var initialCommitCount: UInt64 = 0
     /// The number of later requests that have got the event.
-    fileprivate var overtaken = 0
-    fileprivate(set) var keepsOthersBack = false
+    fileprivate var overtakenCount = 0
+    fileprivate(set) var hasPriority = false
 
     enum Phase: Sendable {
       /// Waits for locks.
@@ -47,7 +47,7 @@ struct RequestQueue: Sendable {
 
     fileprivate func waits(for participant: String) -> Bool {
       switch phase {
-      case .sleeping(let obstacles): obstacles.contains(participant)
+      case .sleeping(let blockers): blockers.contains(participant)
       case .deferred(let refusals): refusals.contains { $0.participant == participant }
       case .queued, .running: false
       }
@@ -57,22 +57,22 @@ struct RequestQueue: Sendable {
   /// The outcome of a request's turn.
   enum Turn {
     /// The request has the locks of its participants.
-    case begins(Call, TransactionID)
+    case begins(PendingRequest, TransactionID)
     /// The request waits for another chance.
     case waits(RequestID)
     /// The request has failed, and was removed.
-    case fails(Call, SynchronizedReply)
+    case fails(PendingRequest, SynchronizedReply)
   }
 
-  private var calls: [UInt64: Call] = [:]
-  private var places: [RequestID: UInt64] = [:]
+  private var pendingRequests: [UInt64: PendingRequest] = [:]
+  private var positions: [RequestID: UInt64] = [:]
   /// The numbers of the requests that need a participant, in order.
-  private var placesByParticipant: [String: [UInt64]] = [:]
-  private var lastPlace: UInt64 = 0
+  private var positionsByParticipant: [String: [UInt64]] = [:]
+  private var lastPosition: UInt64 = 0
   /// The numbers of the requests that wait for locks, in the order of arrival.
   private var queue: [UInt64] = []
   /// The number of requests that keep others back.
-  private var keepers = 0
+  private var priorityCount = 0
   /// The transaction that locks each participant, from the request's turn until the decision.
   private(set) var locks: [String: TransactionID] = [:]
   private let overtakingLimit: Int
@@ -82,82 +82,86 @@ struct RequestQueue: Sendable {
   init(overtakingLimit: Int) { self.overtakingLimit = overtakingLimit }
 
   /// Whether nothing is locked, and no request waits.
-  var isEmpty: Bool { locks.isEmpty && calls.isEmpty }
+  var isEmpty: Bool { locks.isEmpty && pendingRequests.isEmpty }
 
   /// All requests, in the order of arrival.
-  var all: [Call] { calls.values.sorted { $0.place < $1.place } }
+  var all: [PendingRequest] { pendingRequests.values.sorted { $0.position < $1.position } }
 
-  subscript(id: RequestID) -> Call? { places[id].flatMap { calls[$0] } }
+  subscript(id: RequestID) -> PendingRequest? { positions[id].flatMap { pendingRequests[$0] } }
 
   // MARK: Requests
 
   /// Adds a request as the last one.
   mutating func add(_ id: RequestID, _ request: TransactionRequest) {
-    lastPlace += 1
-    calls[lastPlace] = Call(id: id, request: request, place: lastPlace)
-    places[id] = lastPlace
-    queue.append(lastPlace)
+    lastPosition += 1
+    pendingRequests[lastPosition] = PendingRequest(id: id, request: request, position: lastPosition)
+    positions[id] = lastPosition
+    queue.append(lastPosition)
     for participant in request.participants {
-      placesByParticipant[participant, default: []].append(lastPlace)
+      positionsByParticipant[participant, default: []].append(lastPosition)
     }
   }
 
   /// Removes and returns a request that will be answered.
-  mutating func remove(_ id: RequestID) -> Call? {
-    guard let place = places.removeValue(forKey: id), let call = calls.removeValue(forKey: place)
+  mutating func remove(_ id: RequestID) -> PendingRequest? {
+    guard let position = positions.removeValue(forKey: id),
+      let pending = pendingRequests.removeValue(forKey: position)
     else { return nil }
-    queue.removeAll { $0 == place }
-    for participant in call.request.participants {
-      placesByParticipant[participant]?.removeAll { $0 == place }
+    queue.removeAll { $0 == position }
+    for participant in pending.request.participants {
+      positionsByParticipant[participant]?.removeAll { $0 == position }
     }
-    if call.keepsOthersBack { keepers -= 1 }
-    return call
+    if pending.hasPriority { priorityCount -= 1 }
+    return pending
   }
 
   /// Notes that the caller of a running request waits for no further attempt.
-  mutating func setOverdue(_ id: RequestID) { update(id) { $0.isOverdue = true } }
+  mutating func limitToCurrentAttempt(_ id: RequestID) { update(id) { $0.isLastAttempt = true } }
 
   /// Gives a waiting request another turn, also with participants that are known to refuse: that
   /// knowledge may be outdated.
   /// - Returns: `false` if the request is not waiting.
   mutating func retry(_ id: RequestID) -> Bool {
-    guard let place = places[id], calls[place]?.isWaiting == true else { return false }
-    calls[place]?.isInsistent = true
-    queueAgain(place)
+    guard let position = positions[id], pendingRequests[position]?.isWaiting == true else {
+      return false
+    }
+    pendingRequests[position]?.ignoresKnownRefusals = true
+    requeue(position)
     return true
   }
 
   /// Notes that a queued request begins to wait for its locks.
-  mutating func startWaitingForLocks(_ id: RequestID, of known: ParticipantRegistry) {
-    guard let call = self[id] else { return }
-    calls[call.place]?.commitsSeen = known.commitCount(of: call.request.participants)
+  mutating func startWaitingForLocks(_ id: RequestID, of registry: ParticipantRegistry) {
+    guard let pending = self[id] else { return }
+    pendingRequests[pending.position]?.initialCommitCount = registry.commitCount(
+      of: pending.request.participants)
   }
 
   /// Returns the reply to a request whose participants are locked.
-  func busy(_ call: Call) -> SynchronizedReply {
-    let locked = call.request.participants.filter { locks[$0] != nil }
+  func busy(_ pending: PendingRequest) -> SynchronizedReply {
+    let locked = pending.request.participants.filter { locks[$0] != nil }
     // Without locks, another request keeps this one back, and is about to lock the participants.
-    return .busy((locked.isEmpty ? call.request.participants : locked).sorted())
+    return .busy((locked.isEmpty ? pending.request.participants : locked).sorted())
   }
 
   /// Handles a failed attempt.
   mutating func fail(_ id: RequestID, _ reply: SynchronizedReply) -> Turn? {
-    guard let call = self[id] else { return nil }
-    guard case .await = call.request.mode, !call.isOverdue else {
+    guard let pending = self[id] else { return nil }
+    guard case .await = pending.request.mode, !pending.isLastAttempt else {
       return remove(id).map { .fails($0, reply) }
     }
-    calls[call.place]?.failure = reply
-    wait(call, as: .sleeping(Self.obstacles(reply, of: call.request)))
+    pendingRequests[pending.position]?.failure = reply
+    wait(pending, as: .sleeping(Self.blockers(reply, of: pending.request)))
     return .waits(id)
   }
 
-  private mutating func wait(_ call: Call, as phase: Call.Phase) {
-    calls[call.place]?.phase = phase
-    queue.removeAll { $0 == call.place }
+  private mutating func wait(_ pending: PendingRequest, as phase: PendingRequest.Phase) {
+    pendingRequests[pending.position]?.phase = phase
+    queue.removeAll { $0 == pending.position }
   }
 
   /// Returns the participants whose change may let the event be taken.
-  private static func obstacles(
+  private static func blockers(
     _ reply: SynchronizedReply, of request: TransactionRequest
   ) -> Set<String> {
     switch reply {
@@ -168,12 +172,12 @@ struct RequestQueue: Sendable {
     }
   }
 
-  private mutating func update(_ id: RequestID, _ change: (inout Call) -> Void) {
-    guard let place = places[id], var call = calls[place] else { return }
-    let keptBefore = call.keepsOthersBack
-    change(&call)
-    calls[place] = call
-    if call.keepsOthersBack != keptBefore { keepers += keptBefore ? -1 : 1 }
+  private mutating func update(_ id: RequestID, _ change: (inout PendingRequest) -> Void) {
+    guard let position = positions[id], var pending = pendingRequests[position] else { return }
+    let hadPriority = pending.hasPriority
+    change(&pending)
+    pendingRequests[position] = pending
+    if pending.hasPriority != hadPriority { priorityCount += hadPriority ? -1 : 1 }
   }
 
   // MARK: Turns
@@ -182,34 +186,34 @@ struct RequestQueue: Sendable {
   /// earlier request.
   /// - Parameter last: The last transaction that was issued; the new ones follow it.
   mutating func takeTurns(
-    after last: inout TransactionID, asking known: ParticipantRegistry
+    after last: inout TransactionID, asking registry: ParticipantRegistry
   ) -> [Turn] {
     var turns: [Turn] = []
     var reserved: Set<String> = []
-    for place in queue {
-      guard let call = calls[place], call.isQueued else { continue }
-      let participants = call.request.participants
-      if call.request.mode != .broadcast,
-        let missing = participants.first(where: { !known.connected.contains($0) })
+    for position in queue {
+      guard let pending = pendingRequests[position], pending.isQueued else { continue }
+      let participants = pending.request.participants
+      if pending.request.mode != .broadcast,
+        let missing = participants.first(where: { !registry.connected.contains($0) })
       {
         // After a start, a `try` request waits for participants that are about to join.
-        if call.request.mode == .try, known.mayJoin(missing) { continue }
-        if let turn = fail(call.id, .unavailable(missing)) { turns.append(turn) }
+        if pending.request.mode == .try, registry.mayJoin(missing) { continue }
+        if let turn = fail(pending.id, .unavailable(missing)) { turns.append(turn) }
         continue
       }
-      let refusals = refusals(of: call, known)
+      let refusals = refusals(of: pending, registry)
       if !refusals.isEmpty {
-        wait(call, as: .deferred(refusals))
-        turns.append(.waits(call.id))
+        wait(pending, as: .deferred(refusals))
+        turns.append(.waits(pending.id))
         continue
       }
       // Requests that are kept back reserve nothing: the request that keeps them back may need the
       // participants.
-      if isKeptBack(call) { continue }
+      if mustYield(pending) { continue }
       if participants.allSatisfy({ locks[$0] == nil && !reserved.contains($0) }) {
         last.sequence += 1
-        begin(call, as: last)
-        turns.append(.begins(call, last))
+        begin(pending, as: last)
+        turns.append(.begins(pending, last))
       } else {
         reserved.formUnion(participants)
       }
@@ -217,57 +221,61 @@ struct RequestQueue: Sendable {
     return turns
   }
 
-  private mutating func begin(_ call: Call, as transaction: TransactionID) {
-    for participant in call.request.participants { locks[participant] = transaction }
-    calls[call.place]?.phase = .running(transaction)
-    calls[call.place]?.isInsistent = false
-    queue.removeAll { $0 == call.place }
+  private mutating func begin(_ pending: PendingRequest, as transaction: TransactionID) {
+    for participant in pending.request.participants { locks[participant] = transaction }
+    pendingRequests[pending.position]?.phase = .running(transaction)
+    pendingRequests[pending.position]?.ignoresKnownRefusals = false
+    queue.removeAll { $0 == pending.position }
   }
 
   /// Releases the locks of a transaction.
   mutating func unlock(_ participants: [String], of transaction: TransactionID) {
     for participant in participants {
-      if let place = locks.index(forKey: participant), locks[place].value == transaction {
-        locks.remove(at: place)
+      if let position = locks.index(forKey: participant), locks[position].value == transaction {
+        locks.remove(at: position)
       }
     }
   }
 
   /// Returns the known refusals of a waiting request's event.
-  private func refusals(of call: Call, _ known: ParticipantRegistry) -> [BlockingParticipant] {
+  private func refusals(of pending: PendingRequest, _ registry: ParticipantRegistry)
+    -> [BlockingParticipant]
+  {
     // A request that is tried once gets the present answers of its participants.
-    guard case .await = call.request.mode, !call.isInsistent else { return [] }
-    return known.refusals(of: call.request.question, by: call.request.participants)
+    guard case .await = pending.request.mode, !pending.ignoresKnownRefusals else { return [] }
+    return registry.refusals(of: pending.request.question, by: pending.request.participants)
   }
 
   /// Gives another turn to the requests that wait for one of these participants to change, unless a
   /// participant is still known to refuse.
   /// - Returns: The requests that have another turn.
   mutating func wake(
-    _ participants: some Sequence<String>, asking known: ParticipantRegistry
+    _ participants: some Sequence<String>, asking registry: ParticipantRegistry
   ) -> [RequestID] {
     var woken: Set<UInt64> = []
     for participant in participants {
-      for place in placesByParticipant[participant] ?? [] {
-        guard let call = calls[place], call.waits(for: participant) else { continue }
-        let refusals = refusals(of: call, known)
+      for position in positionsByParticipant[participant] ?? [] {
+        guard let pending = pendingRequests[position], pending.waits(for: participant) else {
+          continue
+        }
+        let refusals = refusals(of: pending, registry)
         if refusals.isEmpty {
-          woken.insert(place)
+          woken.insert(position)
         } else {
-          calls[place]?.phase = .deferred(refusals)
+          pendingRequests[position]?.phase = .deferred(refusals)
         }
       }
     }
-    return woken.sorted().compactMap { place in
-      queueAgain(place)
-      return calls[place]?.id
+    return woken.sorted().compactMap { position in
+      requeue(position)
+      return pendingRequests[position]?.id
     }
   }
 
   /// Puts a waiting request back into the queue, at its original position.
-  private mutating func queueAgain(_ place: UInt64) {
-    calls[place]?.phase = .queued
-    queue.insert(place, at: queue.firstIndex { $0 > place } ?? queue.endIndex)
+  private mutating func requeue(_ position: UInt64) {
+    pendingRequests[position]?.phase = .queued
+    queue.insert(position, at: queue.firstIndex { $0 > position } ?? queue.endIndex)
   }
 }
 
@@ -276,42 +284,42 @@ struct RequestQueue: Sendable {
 // a shared participant. It does so for a limited time, since the change that it waits for may
 // depend on those requests.
 extension RequestQueue {
-  private func isKeptBack(_ call: Call) -> Bool {
-    keepers > 0 && competitors(before: call).contains(where: \.keepsOthersBack)
+  private func mustYield(_ pending: PendingRequest) -> Bool {
+    priorityCount > 0 && competitors(before: pending).contains(where: \.hasPriority)
   }
 
   /// Counts the requests that a committed request has overtaken.
   /// - Returns: The requests that begin to keep others back.
-  mutating func countOvertaken(by call: Call) -> [RequestID] {
-    competitors(before: call).filter(\.isWaiting).compactMap { other in
-      let isKeeper = other.keepsOthersBack || other.overtaken + 1 >= overtakingLimit
+  mutating func countOvertaken(by pending: PendingRequest) -> [RequestID] {
+    competitors(before: pending).filter(\.isWaiting).compactMap { other in
+      let getsPriority = other.hasPriority || other.overtakenCount + 1 >= overtakingLimit
       update(other.id) {
-        $0.overtaken += 1
-        $0.keepsOthersBack = isKeeper
+        $0.overtakenCount += 1
+        $0.hasPriority = getsPriority
       }
-      return isKeeper && !other.keepsOthersBack ? other.id : nil
+      return getsPriority && !other.hasPriority ? other.id : nil
     }
   }
 
   /// Notes that a request has kept others back long enough.
-  mutating func stopKeepingBack(_ id: RequestID) {
+  mutating func endPriority(_ id: RequestID) {
     update(id) {
-      $0.keepsOthersBack = false
-      $0.overtaken = 0
+      $0.hasPriority = false
+      $0.overtakenCount = 0
     }
   }
 
   /// Returns the earlier requests of the same event that share a participant with this one, in
   /// their order.
-  private func competitors(before call: Call) -> [Call] {
+  private func competitors(before pending: PendingRequest) -> [PendingRequest] {
     var found: Set<UInt64> = []
-    for participant in call.request.participants {
-      for place in placesByParticipant[participant] ?? [] where place < call.place {
-        found.insert(place)
+    for participant in pending.request.participants {
+      for position in positionsByParticipant[participant] ?? [] where position < pending.position {
+        found.insert(position)
       }
     }
-    return found.sorted().compactMap { calls[$0] }.filter {
-      $0.request.event == call.request.event
+    return found.sorted().compactMap { pendingRequests[$0] }.filter {
+      $0.request.event == pending.request.event
     }
   }
 }

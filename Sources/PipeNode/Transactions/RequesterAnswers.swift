@@ -11,14 +11,14 @@ import PipeWire
 /// one.
 struct RequesterAnswers: Sendable {
   /// The records that are forgotten to make space for an answer.
-  struct Forgotten {
+  struct ForgottenRecords {
     /// The commits whose records are no longer needed.
     var transactions: [TransactionID] = []
     /// The highest request of a forgotten client; `nil` if no client was forgotten.
     var requestsThrough: UInt64?
   }
 
-  fileprivate struct Caller: Sendable {
+  fileprivate struct Requester: Sendable {
     /// The caller waits for no answer to a request before this one.
     var oldest: UInt64 = 0
     /// The forgotten requests when this caller became known. It may be one of the forgotten
@@ -36,7 +36,7 @@ struct RequesterAnswers: Sendable {
   private var order = Queue<RequestID>()
   private var transactions: [RequestID: TransactionID] = [:]
   private var callers: [TransactionID: RequestID] = [:]
-  private var known: [String: Caller] = [:]
+  private var requesters: [String: Requester] = [:]
   private var heard: UInt64 = 0
   /// The highest transaction that is completely forgotten.
   private(set) var forgottenThrough: TransactionID
@@ -48,16 +48,16 @@ struct RequesterAnswers: Sendable {
 
   /// The number of answers to examine when there is one too many. It divides no usual capacity, so
   /// that each answer has its turn if callers wait for all of them.
-  private static let lookedAt = 7
+  private static let examinedAnswerCount = 7
   /// The factor by which the limit grows for answers that callers have not acknowledged.
-  private static let awaitedFactor = 4
+  private static let unacknowledgedFactor = 4
 
   /// Restores the answers of a journal.
   /// - Parameter capacity: The number of acknowledged answers to keep. Unacknowledged answers may
   ///   take four times that.
   init(_ journal: CoordinatorJournal, capacity: Int) {
     self.capacity = capacity
-    limit = Self.awaitedFactor * capacity
+    limit = Self.unacknowledgedFactor * capacity
     forgottenThrough = journal.forgottenThrough
     requestsForgotten = journal.requestsForgotten
     for commit in journal.commits {
@@ -72,7 +72,8 @@ struct RequesterAnswers: Sendable {
     if let answer = answers[id] { return answer }
     // An event that an effect emits again after later ones were taken: its step was applied long
     // ago.
-    guard let effect = id.effect, let last = known[id.caller]?.committed[effect], id.number < last
+    guard let effect = id.effect, let last = requesters[id.caller]?.committed[effect],
+      id.number < last
     else { return nil }
     return .atomic(.committed(.zero, versions: [:]))
   }
@@ -81,16 +82,16 @@ struct RequesterAnswers: Sendable {
   /// tried. Otherwise returns `nil`.
   func forgotten(_ id: RequestID) -> UInt64? {
     guard id.isFromClient else { return nil }
-    if let caller = known[id.caller], id.number < caller.oldest { return requestsForgotten }
-    let last = known[id.caller]?.requestsForgotten ?? requestsForgotten
+    if let caller = requesters[id.caller], id.number < caller.oldest { return requestsForgotten }
+    let last = requesters[id.caller]?.requestsForgotten ?? requestsForgotten
     return id.number <= last ? requestsForgotten : nil
   }
 
   /// Notes a request of a caller.
   mutating func heard(_ caller: String) {
     heard += 1
-    meet(caller)
-    known[caller]?.lastHeard = heard
+    registerRequester(caller)
+    requesters[caller]?.lastHeard = heard
   }
 
   /// Returns the request of a transaction, if it is known.
@@ -114,13 +115,13 @@ struct RequesterAnswers: Sendable {
   /// Notes that a caller waits for no answer to a request before this one, and never repeats such a
   /// request.
   mutating func acknowledge(_ caller: String, before oldest: UInt64) {
-    meet(caller)
-    known[caller]?.acknowledge(before: oldest)
+    registerRequester(caller)
+    requesters[caller]?.acknowledge(before: oldest)
   }
 
   /// Allows a request to be tried again under the same number. Its caller was answered that no
   /// participant has moved.
-  mutating func renew(_ id: RequestID) {
+  mutating func allowRetry(_ id: RequestID) {
     guard case .atomic(let reply) = answers[id], !reply.isCommitted else { return }
     remove(id)
     transactions[id] = nil
@@ -136,46 +137,49 @@ struct RequesterAnswers: Sendable {
   ///     record.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,
-    told: [String: TransactionID] = [:], isUnderWay: (TransactionID) -> Bool
-  ) -> Forgotten {
+    reported: [String: TransactionID] = [:], isInProgress: (TransactionID) -> Bool
+  ) -> ForgottenRecords {
     if let transaction { transactions[id] = transaction }
     add(reply, of: id)
-    var forgotten = Forgotten()
+    var forgotten = ForgottenRecords()
     // Only a few are examined each time, so that many needed answers do not delay all others.
-    for _ in 0..<Self.lookedAt where order.count > capacity {
+    for _ in 0..<Self.examinedAnswerCount where order.count > capacity {
       guard let oldest = order.popFirst() else { break }
-      if isAwaited(oldest) || isNeeded(oldest, told, isUnderWay) {
+      if mayBeRepeated(oldest) || isRecordRequired(oldest, reported, isInProgress) {
         order.append(oldest)
       } else {
         forget(oldest, &forgotten)
       }
     }
-    if max(order.count, known.count) > limit {
-      forgetClients(&forgotten, told, isUnderWay)
+    if max(order.count, requesters.count) > limit {
+      forgetClients(&forgotten, reported, isInProgress)
       // If most answers are needed, the clients are not searched each time.
-      limit = max(Self.awaitedFactor * capacity, max(order.count, known.count) / 16 * 17)
+      limit = max(
+        Self.unacknowledgedFactor * capacity, max(order.count, requesters.count) / 16 * 17)
     }
     return forgotten
   }
 
-  private mutating func meet(_ caller: String) {
-    if known[caller] == nil { known[caller] = Caller(requestsForgotten: requestsForgotten) }
+  private mutating func registerRequester(_ caller: String) {
+    if requesters[caller] == nil {
+      requesters[caller] = Requester(requestsForgotten: requestsForgotten)
+    }
   }
 
   private mutating func add(_ reply: TransactionReply, of id: RequestID) {
-    meet(id.caller)
-    if answers.updateValue(reply, forKey: id) == nil { known[id.caller]?.count += 1 }
+    registerRequester(id.caller)
+    if answers.updateValue(reply, forKey: id) == nil { requesters[id.caller]?.count += 1 }
     order.append(id)
     guard case .atomic(.committed) = reply, let effect = id.effect else { return }
-    let last = known[id.caller]?.committed[effect] ?? 0
-    known[id.caller]?.committed[effect] = max(last, id.number)
+    let last = requesters[id.caller]?.committed[effect] ?? 0
+    requesters[id.caller]?.committed[effect] = max(last, id.number)
   }
 
   private mutating func remove(_ id: RequestID) {
-    if answers.removeValue(forKey: id) != nil { known[id.caller]?.count -= 1 }
+    if answers.removeValue(forKey: id) != nil { requesters[id.caller]?.count -= 1 }
   }
 
-  private mutating func forget(_ id: RequestID, _ forgotten: inout Forgotten) {
+  private mutating func forget(_ id: RequestID, _ forgotten: inout ForgottenRecords) {
     let answer = answers[id]
     remove(id)
     guard let transaction = transactions.removeValue(forKey: id) else { return }
@@ -185,61 +189,67 @@ struct RequesterAnswers: Sendable {
   }
 
   /// Whether the caller may repeat the request, and must get the same answer.
-  private func isAwaited(_ id: RequestID) -> Bool {
-    guard id.number >= known[id.caller]?.oldest ?? 0, !id.isUnnamed else { return false }
-    guard let effect = id.effect, let last = known[id.caller]?.committed[effect] else {
+  private func mayBeRepeated(_ id: RequestID) -> Bool {
+    guard id.number >= requesters[id.caller]?.oldest ?? 0, !id.isUnnamed else { return false }
+    guard let effect = id.effect, let last = requesters[id.caller]?.committed[effect] else {
       return true
     }
     return id.number >= last
   }
 
   /// Whether participants need the record of a request, or must still report its step.
-  private func isNeeded(
-    _ id: RequestID, _ told: [String: TransactionID], _ isUnderWay: (TransactionID) -> Bool
+  private func isRecordRequired(
+    _ id: RequestID, _ reported: [String: TransactionID], _ isInProgress: (TransactionID) -> Bool
   ) -> Bool {
     guard let transaction = transactions[id] else { return false }
-    return isUnderWay(transaction) || isUntold(id, transaction, told)
+    return isInProgress(transaction) || isUnreported(id, transaction, reported)
   }
 
   /// Whether a participant must still report the step of a commit. The number of such commits is
   /// bounded: a participant whose reports are not taken accepts no more events.
-  private func isUntold(
-    _ id: RequestID, _ transaction: TransactionID, _ told: [String: TransactionID]
+  private func isUnreported(
+    _ id: RequestID, _ transaction: TransactionID, _ reported: [String: TransactionID]
   ) -> Bool {
-    guard !told.isEmpty, case .atomic(.committed(_, let versions)) = answers[id] else {
+    guard !reported.isEmpty, case .atomic(.committed(_, let versions)) = answers[id] else {
       return false
     }
-    return versions.keys.contains { told[$0].map { $0 < transaction } ?? false }
+    return versions.keys.contains { reported[$0].map { $0 < transaction } ?? false }
   }
 
   /// Forgets the least recently heard clients with all their answers, except for clients with
   /// needed answers.
   private mutating func forgetClients(
-    _ forgotten: inout Forgotten, _ told: [String: TransactionID],
-    _ isUnderWay: (TransactionID) -> Bool
+    _ forgotten: inout ForgottenRecords, _ reported: [String: TransactionID],
+    _ isInProgress: (TransactionID) -> Bool
   ) {
-    var needed: Set<String> = []
-    for id in answers.keys where isNeeded(id, told, isUnderWay) { needed.insert(id.caller) }
-    let clients = known.filter { RequestID.isClient($0.key) && !needed.contains($0.key) }
-      .sorted { $0.value.lastHeard < $1.value.lastHeard }
+    var protectedClients: Set<String> = []
+    for id in answers.keys where isRecordRequired(id, reported, isInProgress) {
+      protectedClients.insert(id.caller)
+    }
+    let clients = requesters.filter {
+      RequestID.isClient($0.key) && !protectedClients.contains($0.key)
+    }
+    .sorted { $0.value.lastHeard < $1.value.lastHeard }
     // Forgets several at a time, since each search examines all clients.
-    let gone = Set(clients.prefix(max(1, clients.count / 16)).map(\.key))
-    guard !gone.isEmpty else { return }
-    for caller in gone { requestsForgotten = max(requestsForgotten, known[caller]?.last ?? 0) }
+    let forgottenClients = Set(clients.prefix(max(1, clients.count / 16)).map(\.key))
+    guard !forgottenClients.isEmpty else { return }
+    for caller in forgottenClients {
+      requestsForgotten = max(requestsForgotten, requesters[caller]?.last ?? 0)
+    }
     for id in order.removeAll() {
-      guard gone.contains(id.caller) else {
+      guard forgottenClients.contains(id.caller) else {
         order.append(id)
         continue
       }
       requestsForgotten = max(requestsForgotten, id.number)
       forget(id, &forgotten)
     }
-    for caller in gone { known[caller] = nil }
+    for caller in forgottenClients { requesters[caller] = nil }
     forgotten.requestsThrough = requestsForgotten
   }
 }
 
-extension RequesterAnswers.Caller {
+extension RequesterAnswers.Requester {
   /// The highest acknowledged request.
   fileprivate var last: UInt64 { max(oldest, 1) - 1 }
 
@@ -253,7 +263,7 @@ extension RequesterAnswers.Caller {
 
 /// The callers that wait for an answer of a coordinator, by request.
 struct CoordinatorRequesters {
-  private struct Caller {
+  private struct Requester {
     var reply: Reply
     /// The composite of the requested event; `nil` if the request is for no event.
     var composite: String?
@@ -261,7 +271,7 @@ struct CoordinatorRequesters {
     var since: Int64
   }
 
-  private var callers: [RequestID: Caller] = [:]
+  private var callers: [RequestID: Requester] = [:]
   private var lastUnnamed: UInt64 = 0
   /// The number of all answers, and of answers that no participant has moved.
   private(set) var answered: UInt64 = 0
@@ -272,7 +282,7 @@ struct CoordinatorRequesters {
   /// Keeps the closure that answers a caller, in place of the closure of its previous request.
   mutating func keep(_ id: RequestID, of composite: String? = nil, _ reply: @escaping Reply) {
     let since = callers[id]?.since ?? BootClock.nanoseconds
-    callers[id] = Caller(reply: reply, composite: composite, since: since)
+    callers[id] = Requester(reply: reply, composite: composite, since: since)
   }
 
   /// Removes and returns the closure that answers a caller, and counts the answer.

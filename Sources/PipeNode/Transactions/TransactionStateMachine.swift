@@ -110,10 +110,10 @@ extension TransactionStateMachine {
       return .recordCommit(votes)
     case .no(let participant, let refusal):
       guard participants.contains(participant) else { return .nothing }
-      let withholding = refusal.withholding(by: participant)
+      let blockingParticipant = refusal.blockingParticipant(by: participant)
       // The participant that has refused has nothing to undo.
       return .abort(
-        withholding.map { .refused([$0]) } ?? .busy([participant]),
+        blockingParticipant.map { .refused([$0]) } ?? .busy([participant]),
         participants.filter { $0 != participant })
     case .votesOverdue:
       let missing = participants.first { votes[$0] == nil } ?? participants[0]
@@ -143,9 +143,9 @@ extension TransactionStateMachine {
   private mutating func committing(_ unacknowledged: Set<String>, _ input: Input) -> Decision {
     switch input {
     case .ack(let participant):
-      let left = unacknowledged.subtracting([participant])
-      phase = .committing(left)
-      return left.isEmpty ? .finish : .nothing
+      let remaining = unacknowledged.subtracting([participant])
+      phase = .committing(remaining)
+      return remaining.isEmpty ? .finish : .nothing
     case .yes(let participant, _), .query(let participant):
       // The participant is prepared, so it has not received the commit, whatever it acknowledges
       // later.
@@ -164,8 +164,8 @@ extension TransactionStateMachine {
     case .delivered(let participant, .success(let version)):
       return add(.accepted(version: version), of: participant, to: results)
     case .delivered(let participant, .failure(let refusal)):
-      let withholding = refusal.withholding(by: participant)
-      return add(withholding.map { .refused($0) } ?? .busy, of: participant, to: results)
+      let blockingParticipant = refusal.blockingParticipant(by: participant)
+      return add(blockingParticipant.map { .refused($0) } ?? .busy, of: participant, to: results)
     case .disconnected(let participant):
       return add(.unknown, of: participant, to: results)
     case .votesOverdue:
@@ -188,7 +188,7 @@ extension TransactionStateMachine {
 
 extension ParticipantRefusal {
   /// Returns the participant's refusal, with its state and reason; `nil` if it is busy.
-  func withholding(by participant: String) -> BlockingParticipant? {
+  func blockingParticipant(by participant: String) -> BlockingParticipant? {
     guard case .refused(let reason, let version, let state) = self else { return nil }
     return BlockingParticipant(
       participant: participant, state: JSONValue(shown: state), version: version, reason: reason)

@@ -25,22 +25,22 @@ package enum FailureReporter {
   @TaskLocal private static var log: Log?
 
   /// Records a failure of the current test.
-  package static func fail(_ text: String, at place: AssertionLocation) {
+  package static func fail(_ text: String, at callSite: AssertionLocation) {
     if let log {
       log.failures.withLock { $0.append(text) }
       return
     }
     #if canImport(Testing)
       let location = SourceLocation(
-        fileID: place.fileID, filePath: "\(place.filePath)", line: Int(place.line),
-        column: Int(place.column))
+        fileID: callSite.fileID, filePath: "\(callSite.filePath)", line: Int(callSite.line),
+        column: Int(callSite.column))
       Issue.record(Comment(rawValue: text), sourceLocation: location)
       if Test.current != nil { return }
     #endif
     // A task that does not know its test reports to both libraries. The library that runs no test
     // ignores the report.
     #if canImport(XCTest)
-      XCTFail(text, file: place.filePath, line: place.line)
+      XCTFail(text, file: callSite.filePath, line: callSite.line)
     #endif
   }
 
@@ -52,14 +52,14 @@ package enum FailureReporter {
   ///   the error, like the one of a failed `#require`. Outside Swift Testing, the error contains
   ///   the location.
   package static func end(
-    with failure: TopologyExpectationFailure, at place: AssertionLocation?
+    with failure: TopologyExpectationFailure, at callSite: AssertionLocation?
   ) -> any Error {
-    guard let place else { return failure }
+    guard let callSite else { return failure }
     #if canImport(Testing)
       if Test.current != nil, !areFailuresThrown {
         let location = SourceLocation(
-          fileID: place.fileID, filePath: "\(place.filePath)", line: Int(place.line),
-          column: Int(place.column))
+          fileID: callSite.fileID, filePath: "\(callSite.filePath)", line: Int(callSite.line),
+          column: Int(callSite.column))
         let isAsExpected = false
         do {
           try #require(isAsExpected, Comment(rawValue: "\(failure)"), sourceLocation: location)
@@ -69,7 +69,7 @@ package enum FailureReporter {
       }
     #endif
     var failure = failure
-    failure.location = "\(place.filePath):\(place.line):\(place.column)"
+    failure.location = "\(callSite.filePath):\(callSite.line):\(callSite.column)"
     return failure
   }
 

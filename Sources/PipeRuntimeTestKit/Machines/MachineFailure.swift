@@ -3,13 +3,13 @@ import PipeRuntime
 /// A difference between a machine's behaviour and a test's expectation.
 struct MachineFailure {
   enum Cause {
-    case otherState(expected: String, actual: String, [ValueComparison.Difference])
-    case refused(Refusal, expected: String, takes: [String])
+    case wrongState(expected: String, actual: String, [ValueComparison.Difference])
+    case refused(Refusal, expected: String, acceptedEvents: [String])
     case asynchronous(expected: String)
     case moved(to: String)
-    case movesLater
-    case otherRefusal(expected: Refusal, actual: Refusal, takes: [String])
-    case otherOutput(expected: String, actual: String, [ValueComparison.Difference])
+    case movesAsynchronously
+    case wrongRefusal(expected: Refusal, actual: Refusal, acceptedEvents: [String])
+    case wrongOutput(expected: String, actual: String, [ValueComparison.Difference])
     case noOutput(expected: String)
     case unexpectedOutput(String)
     case timedOut(expected: String, Duration)
@@ -29,9 +29,9 @@ struct MachineFailure {
 extension MachineFailure {
   /// The full message: the situation, the expectation, the actual behaviour, and advice.
   var text: String {
-    let place = event.map { "when \(state), on \($0)" } ?? "when \(state)"
+    let context = event.map { "when \(state), on \($0)" } ?? "when \(state)"
     let lines: [String] =
-      ["\(place): \(summary)", "  expected: \(expected)", "  actual:   \(actual)"]
+      ["\(context): \(summary)", "  expected: \(expected)", "  actual:   \(actual)"]
       + differences.map { "  \($0)" } + ["  \(advice)"]
     return lines.joined(separator: "\n")
   }
@@ -41,7 +41,7 @@ extension MachineFailure {
 
   private var summary: String {
     switch cause {
-    case .otherState: "the transition enters another state"
+    case .wrongState: "the transition enters another state"
     case .refused(.noTransition, _, _): "there is no transition"
     case .refused(.guard, _, _): "the guard refuses the event"
     case .refused(.thrown, _, _): "the function throws an error"
@@ -49,9 +49,9 @@ extension MachineFailure {
     case .refused(.timedOut, _, _): "the transition exceeds the time limit"
     case .refused(.stateTooLarge, _, _): "the state exceeds 1 MiB as JSON"
     case .asynchronous: "the transition is asynchronous"
-    case .moved, .movesLater: "there is a transition"
-    case .otherRefusal: "the event is refused for another reason"
-    case .otherOutput: "the output differs"
+    case .moved, .movesAsynchronously: "there is a transition"
+    case .wrongRefusal: "the event is refused for another reason"
+    case .wrongOutput: "the output differs"
     case .noOutput: "there is no output"
     case .unexpectedOutput: "there is an output"
     case .timedOut: "timed out: the transition has not returned"
@@ -60,23 +60,25 @@ extension MachineFailure {
 
   private var expected: String {
     switch cause {
-    case .otherState(let expected, _, _), .refused(_, let expected, _),
-      .asynchronous(let expected), .otherOutput(let expected, _, _), .noOutput(let expected),
+    case .wrongState(let expected, _, _), .refused(_, let expected, _),
+      .asynchronous(let expected), .wrongOutput(let expected, _, _), .noOutput(let expected),
       .timedOut(let expected, _):
       expected
-    case .moved, .movesLater: "no transition"
-    case .otherRefusal(let expected, _, _): Self.name(expected)
+    case .moved, .movesAsynchronously: "no transition"
+    case .wrongRefusal(let expected, _, _): Self.name(expected)
     case .unexpectedOutput: "no output"
     }
   }
 
   private var actual: String {
     switch cause {
-    case .otherState(_, let actual, _), .otherOutput(_, let actual, _): actual
-    case .refused(let refusal, _, let takes): Self.name(refusal) + listed(takes, refusal)
-    case .asynchronous, .movesLater: "a state that comes later"
+    case .wrongState(_, let actual, _), .wrongOutput(_, let actual, _): actual
+    case .refused(let refusal, _, let acceptedEvents):
+      Self.name(refusal) + listed(acceptedEvents, refusal)
+    case .asynchronous, .movesAsynchronously: "a state that comes later"
     case .moved(let state): state
-    case .otherRefusal(_, let actual, let takes): Self.name(actual) + listed(takes, actual)
+    case .wrongRefusal(_, let actual, let acceptedEvents):
+      Self.name(actual) + listed(acceptedEvents, actual)
     case .noOutput: "no output"
     case .unexpectedOutput(let output): output
     case .timedOut(_, let limit): "no state within \(limit.shortText)"
@@ -85,7 +87,7 @@ extension MachineFailure {
 
   private var differences: [String] {
     switch cause {
-    case .otherState(_, _, let differences), .otherOutput(_, _, let differences):
+    case .wrongState(_, _, let differences), .wrongOutput(_, _, let differences):
       differences.filter { !$0.path.isEmpty }.map {
         "at \($0.path): expected \($0.expected), actual \($0.actual)"
       }
@@ -95,7 +97,7 @@ extension MachineFailure {
 
   private var advice: String {
     switch cause {
-    case .otherState(_, let actual, _):
+    case .wrongState(_, let actual, _):
       "Change the Transition of \(on) in \(when), or expect \(actual)."
     case .refused(.noTransition, _, _):
       "Add \(on) to \(when), or expect it with assertNoTransition(when:on:)."
@@ -103,18 +105,18 @@ extension MachineFailure {
       "Change the Guard of \(on) in \(when), or expect it with assertNoTransition(when:on:)."
     case .refused(.thrown, _, _), .refused(.timedOut, _, _), .refused(.stateTooLarge, _, _):
       "Change the function, or expect it with assertNoTransition(when:on:)."
-    case .refused(.asynchronous, _, _), .asynchronous, .movesLater:
+    case .refused(.asynchronous, _, _), .asynchronous, .movesAsynchronously:
       "Wait for the state with 'await assertEventually(when:on:transitionTo:)'."
     case .moved(let state):
       "Remove \(on) from \(when), add a Guard that refuses the event, or expect \(state)."
-    case .otherRefusal(_, .guard, _):
+    case .wrongRefusal(_, .guard, _):
       "Remove \(on) from \(when), or expect 'because: .guard'."
-    case .otherRefusal(_, .noTransition, _):
+    case .wrongRefusal(_, .noTransition, _):
       "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
-    case .otherRefusal(_, .thrown, _), .otherRefusal(_, .asynchronous, _),
-      .otherRefusal(_, .timedOut, _), .otherRefusal(_, .stateTooLarge, _):
+    case .wrongRefusal(_, .thrown, _), .wrongRefusal(_, .asynchronous, _),
+      .wrongRefusal(_, .timedOut, _), .wrongRefusal(_, .stateTooLarge, _):
       "Change the function, or expect its refusal with 'because:'."
-    case .otherOutput(_, let actual, _):
+    case .wrongOutput(_, let actual, _):
       "Change the Execute of \(when), or expect \(actual)."
     case .noOutput(let output):
       "Add Execute(output: \(output)) to \(when), or expect it with assertNoOutput(when:)."
@@ -137,10 +139,10 @@ extension MachineFailure {
   }
 
   /// The list of events that the state accepts, if it helps.
-  private func listed(_ takes: [String], _ refusal: Refusal) -> String {
+  private func listed(_ acceptedEvents: [String], _ refusal: Refusal) -> String {
     guard refusal == .noTransition else { return "" }
-    if takes.isEmpty { return "; \(stateName) accepts no events" }
-    return "; \(stateName) accepts \(takes.joined(separator: ", "))"
+    if acceptedEvents.isEmpty { return "; \(stateName) accepts no events" }
+    return "; \(stateName) accepts \(acceptedEvents.joined(separator: ", "))"
   }
 }
 

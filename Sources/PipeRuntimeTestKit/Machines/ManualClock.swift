@@ -42,49 +42,49 @@ public final class ManualClock: Clock, Sendable {
     let continuation: CheckedContinuation<Bool, Never>
   }
 
-  private struct Content {
+  private struct ClockState {
     var now = Instant()
     /// The sleepers by deadline, then by the order in which they began to sleep.
     var sleepers: [Sleeper] = []
     var lastID = 0
   }
 
-  private let content = Watched(Content())
+  private let clockState = ObservedValue(ClockState())
 
   /// Creates a clock that shows zero.
   public init() {}
 
   /// The current time of the clock.
-  public var now: Instant { content.value.now }
+  public var now: Instant { clockState.value.now }
 
   /// The resolution, which is unlimited.
   public var minimumResolution: Duration { .zero }
 
   /// The deadlines of the sleepers, in the order in which they will wake.
-  public var sleepers: [Instant] { content.value.sleepers.map(\.deadline) }
+  public var sleepers: [Instant] { clockState.value.sleepers.map(\.deadline) }
 
   /// Sleeps until the clock reaches the deadline.
   /// - Throws: `CancellationError`, if the task is cancelled first.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-    let id = content.change { content in
-      content.lastID += 1
-      return content.lastID
+    let id = clockState.change { clockState in
+      clockState.lastID += 1
+      return clockState.lastID
     }
     let isWoken = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let answer = content.change { content -> Bool? in
+        let immediateResult = clockState.change { clockState -> Bool? in
           if Task.isCancelled { return false }
-          if deadline <= content.now { return true }
+          if deadline <= clockState.now { return true }
           let sleeper = Sleeper(id: id, deadline: deadline, continuation: continuation)
-          let index = content.sleepers.firstIndex { $0.deadline > deadline }
-          content.sleepers.insert(sleeper, at: index ?? content.sleepers.endIndex)
+          let index = clockState.sleepers.firstIndex { $0.deadline > deadline }
+          clockState.sleepers.insert(sleeper, at: index ?? clockState.sleepers.endIndex)
           return nil
         }
-        if let answer { continuation.resume(returning: answer) }
+        if let immediateResult { continuation.resume(returning: immediateResult) }
       }
     } onCancel: {
-      content.change { content in
-        content.sleepers.firstIndex { $0.id == id }.map { content.sleepers.remove(at: $0) }
+      clockState.change { clockState in
+        clockState.sleepers.firstIndex { $0.id == id }.map { clockState.sleepers.remove(at: $0) }
       }?.continuation.resume(returning: false)
     }
     if !isWoken { throw CancellationError() }
@@ -101,18 +101,18 @@ extension ManualClock {
   /// Advances to a time, and wakes the sleepers whose deadlines it reaches. The clock never goes
   /// back.
   public func advance(to time: Instant) async {
-    await letAllRun()
-    while wakeFirst(until: time) { await letAllRun() }
-    content.change { $0.now = max($0.now, time) }
+    await runPendingTasks()
+    while wakeFirst(until: time) { await runPendingTasks() }
+    clockState.change { $0.now = max($0.now, time) }
   }
 
   /// Advances to the next deadline, and wakes its first sleeper.
   /// - Returns: Whether there was a sleeper.
   @discardableResult
   public func advanceToNextDeadline() async -> Bool {
-    await letAllRun()
+    await runPendingTasks()
     guard wakeFirst(until: nil) else { return false }
-    await letAllRun()
+    await runPendingTasks()
     return true
   }
 
@@ -142,23 +142,25 @@ extension ManualClock {
     _ count: Int = 1, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async {
-    let waited = await content.first(within: limit) { $0.sleepers.count >= count ? true : nil }
-    if waited?.value != nil { return }
+    let waitResult = await clockState.first(within: limit) {
+      $0.sleepers.count >= count ? true : nil
+    }
+    if waitResult?.value != nil { return }
     FailureReporter.fail(
       """
       \(sleepers.count) of \(count) sleep on the clock after \(limit.shortText)
         Look whether the effect is executed, and whether it sleeps on this clock.
-      \(waited?.stall.map(\.indented) ?? "  The task was cancelled.")
+      \(waitResult?.stall.map(\.indented) ?? "  The task was cancelled.")
       """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Wakes the first sleeper whose deadline is not after `time`.
   private func wakeFirst(until time: Instant?) -> Bool {
-    let sleeper = content.change { content -> Sleeper? in
-      guard let first = content.sleepers.first, time.map({ first.deadline <= $0 }) ?? true
+    let sleeper = clockState.change { clockState -> Sleeper? in
+      guard let first = clockState.sleepers.first, time.map({ first.deadline <= $0 }) ?? true
       else { return nil }
-      content.now = max(content.now, first.deadline)
-      return content.sleepers.removeFirst()
+      clockState.now = max(clockState.now, first.deadline)
+      return clockState.sleepers.removeFirst()
     }
     sleeper?.continuation.resume(returning: true)
     return sleeper != nil
@@ -168,13 +170,13 @@ extension ManualClock {
   ///
   /// A step of a machine takes several jobs in sequence: the job of the effect, of the engine, and
   /// of the next effect.
-  private func letAllRun() async {
-    var seen = content.changes
-    var quiet = 0
-    for _ in 0..<1000 where quiet < 12 {
+  private func runPendingTasks() async {
+    var seen = clockState.changes
+    var quietRounds = 0
+    for _ in 0..<1000 where quietRounds < 12 {
       guard await TaskPool.flush() else { continue }
-      let changes = content.changes
-      quiet = changes == seen ? quiet + 1 : 0
+      let changes = clockState.changes
+      quietRounds = changes == seen ? quietRounds + 1 : 0
       seen = changes
     }
   }

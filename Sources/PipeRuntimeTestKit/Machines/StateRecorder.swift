@@ -22,13 +22,13 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
     var position = 0
   }
 
-  private let record: Watched<Record>
+  private let record: ObservedValue<Record>
   private let task: Task<Void, Never>
 
   /// Starts to record.
   public init<Event, Output>(_ sequence: AsyncStateMachineSequence<State, Event, Output>) {
     let iterator = sequence.makeAsyncIterator()
-    let record = Watched(Record())
+    let record = ObservedValue(Record())
     self.record = record
     task = Task {
       while let state = await iterator.next() { record.change { $0.states.append(state) } }
@@ -52,13 +52,13 @@ extension StateRecorder {
     count: Int, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async -> [State] {
-    let waited = await record.first(within: limit) { record -> [State]?? in
+    let waitResult = await record.first(within: limit) { record -> [State]?? in
       if record.states.count >= count { return .some(Array(record.states.prefix(count))) }
       return record.hasEnded ? .some(nil) : nil
     }
-    if case .found(let states?)? = waited { return states }
+    if case .found(let states?)? = waitResult { return states }
     fail(
-      "\(states.count) of \(count) states were recorded", within: limit, waited?.stall, from: 0,
+      "\(states.count) of \(count) states were recorded", within: limit, waitResult?.stall, from: 0,
       at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
     return states
   }
@@ -103,11 +103,11 @@ extension StateRecorder {
   }
 
   private func wait(
-    for what: String, within limit: Duration, at place: AssertionLocation,
+    for summary: String, within limit: Duration, at callSite: AssertionLocation,
     _ predicate: @escaping @Sendable (State) -> Bool
   ) async -> [State] {
     let start = record.value.position
-    let waited = await record.first(within: limit) { record -> [State]?? in
+    let waitResult = await record.first(within: limit) { record -> [State]?? in
       let start = record.position
       if let index = record.states[start...].firstIndex(where: predicate) {
         record.position = index + 1
@@ -115,18 +115,18 @@ extension StateRecorder {
       }
       return record.hasEnded ? .some(nil) : nil
     }
-    if case .found(let states?)? = waited { return states }
-    fail("no \(what)", within: limit, waited?.stall, from: start, at: place)
+    if case .found(let states?)? = waitResult { return states }
+    fail("no \(summary)", within: limit, waitResult?.stall, from: start, at: callSite)
     return []
   }
 
   private func fail(
-    _ what: String, within limit: Duration, _ stall: Stall?, from start: Int,
-    at place: AssertionLocation
+    _ summary: String, within limit: Duration, _ stall: Stall?, from start: Int,
+    at callSite: AssertionLocation
   ) {
     let record = record.value
     var lines = [
-      what + (record.hasEnded ? " before the run ended" : " within \(limit.shortText)")
+      summary + (record.hasEnded ? " before the run ended" : " within \(limit.shortText)")
     ]
     lines.append("  states recorded:" + (record.states.isEmpty ? " none" : ""))
     let shown = 30
@@ -142,7 +142,7 @@ extension StateRecorder {
         : "  Check that the event is accepted and the effect is mapped, or pass a longer "
           + "'within:'.")
     if let stall { lines.append(stall.indented) }
-    FailureReporter.fail(lines.joined(separator: "\n"), at: place)
+    FailureReporter.fail(lines.joined(separator: "\n"), at: callSite)
   }
 }
 
@@ -158,7 +158,7 @@ extension Runtime {
         last.event = event
         return last.state
       }
-      if let state { coverage.given(event, in: state) }
+      if let state { coverage.offered(event, in: state) }
     })
     .register(middleware: { (state: State) in
       let before = last.withLock { last in
@@ -171,7 +171,7 @@ extension Runtime {
 }
 
 /// A value whose changes tasks can wait for.
-final class Watched<Value: Sendable>: Sendable {
+final class ObservedValue<Value: Sendable>: Sendable {
   private struct Content {
     var value: Value
     var changes = 0
@@ -203,19 +203,19 @@ final class Watched<Value: Sendable>: Sendable {
   /// Waits until the search returns a result; `nil` if the task is cancelled.
   func first<Result: Sendable>(
     within limit: Duration, _ search: @escaping @Sendable (inout Value) -> Result?
-  ) async -> Waited<Result>? {
+  ) async -> WaitResult<Result>? {
     // Cancellation is the only error.
     try? await withStallLimit(limit) { [self] in
       while !Task.isCancelled {
         let (found, changes) = content.withLock { (search(&$0.value), $0.changes) }
         if let found { return found }
-        await hasChanged(since: changes)
+        await waitForChange(since: changes)
       }
       throw CancellationError()
     }
   }
 
-  private func hasChanged(since changes: Int) async {
+  private func waitForChange(since changes: Int) async {
     let id = content.withLock { content in
       content.lastID += 1
       return content.lastID

@@ -28,7 +28,7 @@ public final class TransitionCoverage<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 >: Sendable {
   private struct Tally {
-    var given = 0
+    var offered = 0
     var taken = 0
   }
 
@@ -43,7 +43,7 @@ public final class TransitionCoverage<
 
   private let machine: StateMachine<State, Event, Output>
   /// Whether the transitions of the machine have been read or listed.
-  private let isKnown: Bool
+  private let areTransitionsKnown: Bool
   private let record: Locked<Record>
 
   /// Creates a collector for a machine, without any counts.
@@ -55,7 +55,7 @@ public final class TransitionCoverage<
   ) {
     let listing = stateMachine.transitions
     machine = stateMachine
-    isKnown = listing.isReadable || transitions != nil
+    areTransitionsKnown = listing.isReadable || transitions != nil
     let names =
       listing.entries.map { TransitionName($0.state, on: $0.event) } + (transitions ?? [])
     record = Locked(
@@ -68,12 +68,12 @@ public final class TransitionCoverage<
   /// - Parameter isTaken: Whether the machine accepted the event, even without a change of the
   ///   state.
   public func record(from state: State, on event: Event, isTaken: Bool) {
-    given(event, in: state)
+    offered(event, in: state)
     if isTaken { taken(event, in: state) }
   }
 
-  func given(_ event: Event, in state: State) {
-    change(event, in: state) { record, name in record.tallies[name]?.given += 1 }
+  func offered(_ event: Event, in state: State) {
+    change(event, in: state) { record, name in record.tallies[name]?.offered += 1 }
   }
 
   func taken(_ event: Event, in state: State) {
@@ -93,12 +93,12 @@ public final class TransitionCoverage<
     let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
     // Only such states are read again. Reading happens outside the lock, because it runs the
     // machine's closures.
-    let isOpen = record.withLock { $0.incompleteStates.contains(stateName) }
-    let found = isOpen ? machine.events(acceptedIn: state) : []
+    let mayHaveMoreEvents = record.withLock { $0.incompleteStates.contains(stateName) }
+    let found = mayHaveMoreEvents ? machine.events(acceptedIn: state) : []
     record.withLock { record in
       for event in found {
-        let shown = TransitionName(stateName, on: event)
-        record.tallies[shown] = record.tallies[shown] ?? Tally()
+        let newName = TransitionName(stateName, on: event)
+        record.tallies[newName] = record.tallies[newName] ?? Tally()
       }
       change(&record, TransitionName(stateName, on: eventName))
     }
@@ -120,7 +120,7 @@ extension TransitionCoverage {
   /// All transitions of the machine, sorted by state and event in the order of declaration.
   public var entries: [Entry] {
     record.withLock(\.tallies)
-      .map { Entry(name: $0, taken: $1.taken, refused: $1.given - $1.taken) }
+      .map { Entry(name: $0, taken: $1.taken, refused: $1.offered - $1.taken) }
       .sorted { Self.order($0.name) < Self.order($1.name) }
   }
 
@@ -146,7 +146,7 @@ extension TransitionCoverage {
     let (others, incompleteStates) = record.withLock { ($0.others, $0.incompleteStates) }
     let taken = entries.count { $0.taken > 0 }
     var lines =
-      isKnown
+      areTransitionsKnown
       ? ["\(taken) of \(entries.count) transitions taken"]
       : ["transitions taken: \(others.count); the total is unknown"]
     let rows =
@@ -158,7 +158,7 @@ extension TransitionCoverage {
         ]
       }
       + unexpected.map {
-        [$0.state, $0.event, "\(others[$0] ?? 0)", "", isKnown ? "not expected" : ""]
+        [$0.state, $0.event, "\(others[$0] ?? 0)", "", areTransitionsKnown ? "not expected" : ""]
       }
     lines += TextTable.lines(rows, rightAligned: [2, 3]).map { "  " + $0 }
     if !incompleteStates.isEmpty {
@@ -177,23 +177,24 @@ extension TransitionCoverage {
     except exceptions: [TransitionName] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) {
-    let problems = isKnown ? account.problems(except: exceptions) : unknownProblems
+    let problems =
+      areTransitionsKnown ? coverageReport.problems(except: exceptions) : unknownProblems
     guard !problems.isEmpty else { return }
     FailureReporter.fail(
       (problems + [report]).joined(separator: "\n"),
       at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  private var account: CoverageAccount<TransitionName> {
-    CoverageAccount(
+  private var coverageReport: CoverageReport<TransitionName> {
+    CoverageReport(
       entries: entries.map {
-        CoverageAccount.Entry(
+        CoverageReport.Entry(
           name: $0.name, isSeen: $0.taken > 0, remark: $0.refused > 0 ? " (only refused)" : "")
       }, others: unexpected,
-      words: CoverageAccount.Words(
-        things: "transitions", seen: "taken", thingOfOwner: "transition of the machine",
+      wording: CoverageReport.Wording(
+        items: "transitions", seen: "taken", expectedItem: "transition of the machine",
         advice: "Assert each transition, or list exceptions in 'except:'.",
-        adviceWithoutAny: "Cover a machine that accepts events, or remove this assertion."))
+        adviceIfEmpty: "Cover a machine that accepts events, or remove this assertion."))
   }
 
   private var unknownProblems: [String] {
@@ -224,7 +225,7 @@ public struct TransitionName: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Compares what a suite should have seen with what it has seen, and describes the failures.
-struct CoverageAccount<Name: Hashable & CustomStringConvertible> {
+struct CoverageReport<Name: Hashable & CustomStringConvertible> {
   /// One item to see.
   struct Entry {
     var name: Name
@@ -234,43 +235,44 @@ struct CoverageAccount<Name: Hashable & CustomStringConvertible> {
   }
 
   /// The words for the items.
-  struct Words {
+  struct Wording {
     /// `transitions`
-    var things: String
+    var items: String
     /// `taken`
     var seen: String
     /// `transition of the machine`
-    var thingOfOwner: String
+    var expectedItem: String
     /// The advice about missing items.
     var advice: String
     /// The advice if there are no items.
-    var adviceWithoutAny: String
+    var adviceIfEmpty: String
   }
 
   var entries: [Entry]
   /// The items that were seen and not expected.
   var others: [Name] = []
-  var words: Words
+  var wording: Wording
 
   /// Returns the problems; an empty list if there are none.
   func problems(except exceptions: [Name]) -> [String] {
     guard !entries.isEmpty else {
-      return ["there are no \(words.things) to be \(words.seen)", "  \(words.adviceWithoutAny)"]
+      return ["there are no \(wording.items) to be \(wording.seen)", "  \(wording.adviceIfEmpty)"]
     }
     let missing = entries.filter { !$0.isSeen && !exceptions.contains($0.name) }
     var lines: [String] = []
     if !missing.isEmpty {
-      lines.append("\(missing.count) of \(entries.count) \(words.things) were not \(words.seen):")
+      lines.append(
+        "\(missing.count) of \(entries.count) \(wording.items) were not \(wording.seen):")
       lines += missing.map { "  \($0.name)\($0.remark)" }
-      lines.append("  \(words.advice)")
+      lines.append("  \(wording.advice)")
     }
     lines += listed(
       exceptions.filter { name in !entries.contains { $0.name == name } },
-      "'except:' contains names that match no \(words.thingOfOwner):")
+      "'except:' contains names that match no \(wording.expectedItem):")
     lines += listed(
       entries.filter { $0.isSeen && exceptions.contains($0.name) }.map(\.name),
-      "'except:' contains \(words.things) that were \(words.seen):")
-    lines += listed(others, "'expecting:' lacks \(words.things) that were \(words.seen):")
+      "'except:' contains \(wording.items) that were \(wording.seen):")
+    lines += listed(others, "'expecting:' lacks \(wording.items) that were \(wording.seen):")
     return lines
   }
 

@@ -24,10 +24,10 @@ extension XCTStateMachine {
     for step in steps {
       let reduction = machine.reduce(scenario.state, step.event)
       if let failure = failure(of: step, in: scenario.state, reduction) {
-        report(scenario.text(failure), at: step.place)
+        report(scenario.text(failure), at: step.callSite)
         break
       }
-      scenario.take(step)
+      scenario.advance(step)
     }
     return self
   }
@@ -45,13 +45,13 @@ extension XCTStateMachine {
       let reduction = await awaitReduction(scenario.state, step.event, within: limit)
       let found =
         if let reduction { failure(of: step, in: scenario.state, reduction) } else {
-          lateFailure(scenario.state, step.event, step.next, limit)
+          timeoutFailure(scenario.state, step.event, step.next, limit)
         }
       if let found {
-        report(scenario.text(found), at: step.place)
+        report(scenario.text(found), at: step.callSite)
         break
       }
-      scenario.take(step)
+      scenario.advance(step)
     }
     return self
   }
@@ -76,7 +76,7 @@ private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
   let start: State
   let steps: [Step]
   private(set) var state: State
-  private(set) var taken = 0
+  private(set) var completedSteps = 0
 
   init(start: State, steps: [Step]) {
     self.start = start
@@ -84,21 +84,21 @@ private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
     state = start
   }
 
-  mutating func take(_ step: Step) {
+  mutating func advance(_ step: Step) {
     if let next = step.next { state = next }
-    taken += 1
+    completedSteps += 1
   }
 
   /// Describes the failure of the next step within the scenario.
   func text(_ failure: MachineFailure) -> String {
-    var lines = ["step \(taken + 1) of \(steps.count): " + failure.text]
+    var lines = ["step \(completedSteps + 1) of \(steps.count): " + failure.text]
     lines.append("  the scenario, from \(start):")
     let events = steps.map { String(describing: $0.event) }
     let width = events.map(\.count).max() ?? 0
     for (index, step) in steps.enumerated() {
-      let mark = index < taken ? " " : index == taken ? ">" : "-"
+      let marker = index < completedSteps ? " " : index == completedSteps ? ">" : "-"
       let space = String(repeating: " ", count: max(0, width - events[index].count))
-      lines.append("    \(mark) \(index + 1). \(events[index])\(space) \(step.outcome)")
+      lines.append("    \(marker) \(index + 1). \(events[index])\(space) \(step.outcome)")
     }
     return lines.joined(separator: "\n")
   }
@@ -116,7 +116,7 @@ public struct ScenarioStep<
 
   let event: Event
   let expectation: Expectation
-  let place: AssertionLocation
+  let callSite: AssertionLocation
 
   /// Expects that the event moves the machine to this state.
   public static func on(
@@ -125,7 +125,7 @@ public struct ScenarioStep<
   ) -> Self {
     Self(
       event: event, expectation: .moves(to: state),
-      place: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
+      callSite: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Expects that the event moves the machine to this state, and that entering it executes this
@@ -136,7 +136,7 @@ public struct ScenarioStep<
   ) -> Self {
     Self(
       event: event, expectation: .movesExecuting(to: state, output: output),
-      place: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
+      callSite: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
   /// Expects that the machine refuses the event.
@@ -147,7 +147,7 @@ public struct ScenarioStep<
   ) -> Self {
     Self(
       event: event, expectation: .refuses(refusal),
-      place: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
+      callSite: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 }
 

@@ -46,8 +46,8 @@ extension XCTStateMachine {
     when states: State..., fail: ((String) -> Void)? = nil, fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) -> Self {
-    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
-    for state in states { report(outputFailure(state, expected: nil), at: place, fail) }
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states { report(outputFailure(state, expected: nil), at: callSite, fail) }
     return self
   }
 
@@ -58,8 +58,8 @@ extension XCTStateMachine {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) -> Self {
-    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
-    for state in states { report(outputFailure(state, expected: output), at: place, fail) }
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states { report(outputFailure(state, expected: output), at: callSite, fail) }
     return self
   }
 
@@ -76,7 +76,7 @@ extension XCTStateMachine {
       if ValueComparison.areEqual(expected, actual) { return nil }
       return failure(
         state, nil,
-        .otherOutput(
+        .wrongOutput(
           expected: String(describing: expected), actual: String(describing: actual),
           ValueComparison.differences(expected: expected, actual: actual)))
     }
@@ -92,9 +92,10 @@ extension XCTStateMachine {
     fail: ((String) -> Void)? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
   ) -> Self {
-    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
-      report(transitionFailure(state, event, machine.reduce(state, event), next), at: place, fail)
+      report(
+        transitionFailure(state, event, machine.reduce(state, event), next), at: callSite, fail)
     }
     return self
   }
@@ -108,9 +109,10 @@ extension XCTStateMachine {
     line: UInt = #line,
     column: UInt = #column
   ) -> Self {
-    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
-      report(refusalFailure(state, event, machine.reduce(state, event), refusal), at: place, fail)
+      report(
+        refusalFailure(state, event, machine.reduce(state, event), refusal), at: callSite, fail)
     }
     return self
   }
@@ -126,14 +128,14 @@ extension XCTStateMachine {
       if ValueComparison.areEqual(next, actual) { return nil }
       return failure(
         state, event,
-        .otherState(
+        .wrongState(
           expected: expected, actual: String(describing: actual),
           ValueComparison.differences(expected: next, actual: actual)))
     case .refused(let refusal):
       coverage?.record(from: state, on: event, isTaken: false)
       return failure(
         state, event,
-        .refused(refusal, expected: expected, takes: takes(state)))
+        .refused(refusal, expected: expected, acceptedEvents: acceptedEvents(state)))
     case .suspended:
       return failure(state, event, .asynchronous(expected: expected))
     }
@@ -152,17 +154,17 @@ extension XCTStateMachine {
       guard let expected, expected != actual else { return nil }
       return failure(
         state, event,
-        .otherRefusal(
-          expected: expected, actual: actual, takes: takes(state)))
+        .wrongRefusal(
+          expected: expected, actual: actual, acceptedEvents: acceptedEvents(state)))
     case .suspended:
-      return failure(state, event, .movesLater)
+      return failure(state, event, .movesAsynchronously)
     }
   }
 }
 
 extension XCTStateMachine {
   /// The events that the state accepts, for a person to read.
-  private func takes(_ state: State) -> [String] {
+  private func acceptedEvents(_ state: State) -> [String] {
     let guarded = machine.guardedEvents(in: state)
     return machine.events(acceptedIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
   }
@@ -170,16 +172,18 @@ extension XCTStateMachine {
   /// Reports a failure, if there is one, to the assertion's reporter, the common reporter, or the
   /// test library.
   func report(
-    _ failure: MachineFailure?, at place: AssertionLocation, _ reporter: ((String) -> Void)? = nil
+    _ failure: MachineFailure?, at callSite: AssertionLocation,
+    _ reporter: ((String) -> Void)? = nil
   ) {
-    if let failure { report(failure.text, at: place, reporter) }
+    if let failure { report(failure.text, at: callSite, reporter) }
   }
 
-  func report(_ text: String, at place: AssertionLocation, _ reporter: ((String) -> Void)? = nil) {
+  func report(_ text: String, at callSite: AssertionLocation, _ reporter: ((String) -> Void)? = nil)
+  {
     if let reporter = reporter ?? self.reporter {
       reporter(text)
     } else {
-      FailureReporter.fail(text, at: place)
+      FailureReporter.fail(text, at: callSite)
     }
   }
 
@@ -209,12 +213,12 @@ extension XCTStateMachine {
     within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async -> Self {
-    let place = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
     for state in states {
       if let reduction = await awaitReduction(state, event, within: limit) {
-        report(transitionFailure(state, event, reduction, next), at: place)
+        report(transitionFailure(state, event, reduction, next), at: callSite)
       } else {
-        report(lateFailure(state, event, next, limit), at: place)
+        report(timeoutFailure(state, event, next, limit), at: callSite)
       }
     }
     return self
@@ -234,7 +238,7 @@ extension XCTStateMachine {
     do { return .next(try await transition()) } catch { return .refused(.thrown(by: error)) }
   }
 
-  func lateFailure(
+  func timeoutFailure(
     _ state: State, _ event: Event, _ next: State?, _ limit: Duration
   ) -> MachineFailure {
     let expected = next.map { String(describing: $0) } ?? "no transition"

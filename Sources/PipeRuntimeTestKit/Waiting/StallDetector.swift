@@ -26,7 +26,7 @@ struct StallDetector {
     guard elapsed >= min(Self.interval, clock.limit) else { return nil }
     last = now
     let children = directory?.processIDs ?? TestDirectory.allProcessIDs
-    clock.take(times.sample(of: [getpid()] + children, elapsed: elapsed))
+    clock.add(times.sample(of: [getpid()] + children, elapsed: elapsed))
     return clock.hasStalled ? Stall(clock) : nil
   }
 }
@@ -34,9 +34,9 @@ struct StallDetector {
 /// The end of a wait without progress.
 struct Stall: Sendable, CustomStringConvertible {
   let limit: Duration
-  let account: StallClock.Account
+  let breakdown: StallClock.TimeBreakdown
 
-  init(_ clock: StallClock) { (limit, account) = (clock.limit, clock.account) }
+  init(_ clock: StallClock) { (limit, breakdown) = (clock.limit, clock.breakdown) }
 
   /// The indented lines of the description, for use in a longer text.
   var indented: String {
@@ -46,9 +46,9 @@ struct Stall: Sendable, CustomStringConvertible {
   /// The composition of the waiting time, and the load of the machine.
   var description: String {
     """
-    of \(account.elapsed.shortText) waited, nothing moved for \(account.stalled.shortText) \
-    (the limit is \(limit.shortText)); its threads computed for \(account.computed.shortText) and \
-    stood in queues for a processor for \(account.queued.shortText)
+    of \(breakdown.elapsed.shortText) waited, nothing moved for \(breakdown.stalled.shortText) \
+    (the limit is \(limit.shortText)); its threads computed for \(breakdown.cpuTime.shortText) and \
+    stood in queues for a processor for \(breakdown.queueTime.shortText)
     \(MachineReport.now)
     """
   }
@@ -64,59 +64,59 @@ package struct StallClock {
     /// The time since the previous sample, on a clock that never stops.
     package var elapsed: Duration
     /// The processor time of all threads together.
-    package var computed: Duration
+    package var cpuTime: Duration
     /// The time that threads waited in a queue for a processor, added up.
-    package var queued: Duration
+    package var queueTime: Duration
     /// Whether one of the threads is runnable, or waits for a disk, at this moment.
     package var isRunnable: Bool
     /// Whether processes or threads have started or ended.
     package var hasChanged: Bool
 
     package init(
-      elapsed: Duration, computed: Duration = .zero, queued: Duration = .zero,
+      elapsed: Duration, cpuTime: Duration = .zero, queueTime: Duration = .zero,
       isRunnable: Bool = false, hasChanged: Bool = false
     ) {
       self.elapsed = elapsed
-      self.computed = computed
-      self.queued = queued
+      self.cpuTime = cpuTime
+      self.queueTime = queueTime
       self.isRunnable = isRunnable
       self.hasChanged = hasChanged
     }
   }
 
   /// The composition of the waiting time so far.
-  package struct Account: Hashable, Sendable {
+  package struct TimeBreakdown: Hashable, Sendable {
     package var elapsed = Duration.zero
     /// The time without progress.
     package var stalled = Duration.zero
-    package var computed = Duration.zero
-    package var queued = Duration.zero
+    package var cpuTime = Duration.zero
+    package var queueTime = Duration.zero
   }
 
   let limit: Duration
-  package private(set) var account = Account()
+  package private(set) var breakdown = TimeBreakdown()
 
   /// The largest part of a sample that counts. A late sample was itself delayed by a busy
   /// processor.
   static let longestSample: Duration = .milliseconds(500)
   /// The processor time, beyond ten times the limit, after which endless computing counts as a
   /// stall.
-  static let computingAllowance: Duration = .seconds(60)
+  static let cpuTimeAllowance: Duration = .seconds(60)
 
   package init(limit: Duration) { self.limit = limit }
 
-  package mutating func take(_ sample: Sample) {
-    account.elapsed += sample.elapsed
-    account.computed += sample.computed
-    account.queued += sample.queued
+  package mutating func add(_ sample: Sample) {
+    breakdown.elapsed += sample.elapsed
+    breakdown.cpuTime += sample.cpuTime
+    breakdown.queueTime += sample.queueTime
     guard !sample.isRunnable, !sample.hasChanged else { return }
-    let still = min(sample.elapsed, Self.longestSample) - sample.computed - sample.queued
-    account.stalled += max(.zero, still)
+    let idleTime = min(sample.elapsed, Self.longestSample) - sample.cpuTime - sample.queueTime
+    breakdown.stalled += max(.zero, idleTime)
   }
 
   /// Whether the watched processes have stalled for the limit, or have computed beyond the
   /// allowance.
   package var hasStalled: Bool {
-    account.stalled >= limit || account.computed >= limit * 10 + Self.computingAllowance
+    breakdown.stalled >= limit || breakdown.cpuTime >= limit * 10 + Self.cpuTimeAllowance
   }
 }

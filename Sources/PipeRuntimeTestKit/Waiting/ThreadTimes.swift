@@ -5,10 +5,10 @@ import PipeRuntime
 struct ThreadTimes {
   /// The times of a thread since its start. Unit: nanoseconds.
   private struct Times {
-    var computed: UInt64
-    var queued: UInt64
+    var cpuTime: UInt64
+    var queueTime: UInt64
     /// The number of times that the thread got a processor.
-    var turns: UInt64
+    var scheduleCount: UInt64
   }
 
   private var threads: [Int32: Times]?
@@ -24,11 +24,11 @@ struct ThreadTimes {
         guard let times = Self.times(of: "\(tasks)/\(thread)") else { continue }
         now[thread] = times
         let before = threads?[thread]
-        let computed = times.computed &- (before?.computed ?? 0)
-        let queued = times.queued &- (before?.queued ?? 0)
+        let cpuTime = times.cpuTime &- (before?.cpuTime ?? 0)
+        let queueTime = times.queueTime &- (before?.queueTime ?? 0)
         if threads != nil {
-          sample.computed += .nanoseconds(Int64(clamping: computed))
-          sample.queued += .nanoseconds(Int64(clamping: queued))
+          sample.cpuTime += .nanoseconds(Int64(clamping: cpuTime))
+          sample.queueTime += .nanoseconds(Int64(clamping: queueTime))
         }
         // The sampling thread itself is always running.
         guard thread != own else { continue }
@@ -36,7 +36,8 @@ struct ThreadTimes {
         case "D": sample.isRunnable = true
         // Sampling wakes other threads of this process. Threads that have run since the last sample
         // are already counted.
-        case "R" where process != getpid() || before?.turns == times.turns: sample.isRunnable = true
+        case "R" where process != getpid() || before?.scheduleCount == times.scheduleCount:
+          sample.isRunnable = true
         default: break
         }
       }
@@ -62,10 +63,10 @@ struct ThreadTimes {
   private static func times(of task: String) -> Times? {
     guard let line = FileSystem.text(of: task + "/schedstat") else { return nil }
     let words = line.split { $0 == " " || $0 == "\n" }
-    guard words.count >= 3, let computed = UInt64(words[0]), let queued = UInt64(words[1]),
-      let turns = UInt64(words[2])
+    guard words.count >= 3, let cpuTime = UInt64(words[0]), let queueTime = UInt64(words[1]),
+      let scheduleCount = UInt64(words[2])
     else { return nil }
-    return Times(computed: computed, queued: queued, turns: turns)
+    return Times(cpuTime: cpuTime, queueTime: queueTime, scheduleCount: scheduleCount)
   }
 
   /// Returns the state of a thread: `R` runs or waits in a queue for a processor, `D` waits for a
@@ -82,7 +83,7 @@ struct ThreadTimes {
 /// Describes the load of the machine, for a person who investigates an abandoned wait.
 enum MachineReport {
   private static let interval: useconds_t = 200_000
-  private static let shown = 5
+  private static let processLimit = 5
 
   /// Measures all processes for a moment.
   static var now: String {
@@ -91,7 +92,7 @@ enum MachineReport {
     let used = ticks().compactMap { pid, after in
       before[pid].map { (name: after.name, pid: pid, ticks: after.ticks &- $0.ticks) }
     }
-    let busiest = used.filter { $0.ticks > 0 }.sorted { $0.ticks > $1.ticks }.prefix(shown)
+    let busiest = used.filter { $0.ticks > 0 }.sorted { $0.ticks > $1.ticks }.prefix(processLimit)
     let load = FileSystem.text(of: "/proc/loadavg")?.split(separator: " ").first ?? "?"
     let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
     let share = Double(sysconf(Int32(_SC_CLK_TCK))) * Double(interval) / 1_000_000

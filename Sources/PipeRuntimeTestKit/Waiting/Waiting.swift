@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// The outcome of a wait.
-enum Waited<Value> {
+enum WaitResult<Value> {
   case found(Value)
   /// The wait ended without progress.
   case stalled(Stall)
@@ -17,7 +17,7 @@ enum Waited<Value> {
   }
 }
 
-extension Waited: Sendable where Value: Sendable {}
+extension WaitResult: Sendable where Value: Sendable {}
 
 /// Polls until there is an answer, or until there was no progress for the limit.
 /// - Parameters:
@@ -28,13 +28,13 @@ extension Waited: Sendable where Value: Sendable {}
 func ask<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
-  _ question: () async throws -> Answer?
-) async throws -> Waited<Answer> {
+  _ attempt: () async throws -> Answer?
+) async throws -> WaitResult<Answer> {
   var detector = StallDetector(limit: limit, directory: directory)
   while true {
     let stall = detector.check()
     // Polls once more after the limit, because the polling may have been slow, and not the answer.
-    if let answer = try await question() { return .found(answer) }
+    if let answer = try await attempt() { return .found(answer) }
     if let stall { return .stalled(stall) }
     try await Task.sleep(for: pause)
   }
@@ -45,9 +45,9 @@ func ask<Answer>(
 package func poll<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
-  fileID: String = #fileID, line: UInt = #line, _ question: () async throws -> Answer?
+  fileID: String = #fileID, line: UInt = #line, _ attempt: () async throws -> Answer?
 ) async throws -> Answer? {
-  switch try await ask(every: pause, within: limit, of: directory, question) {
+  switch try await ask(every: pause, within: limit, of: directory, attempt) {
   case .found(let answer): return answer
   case .stalled(let stall):
     StandardError.write("\(fileID):\(line): gave up waiting: \(stall)\n")
@@ -60,8 +60,8 @@ package func poll<Answer>(
 func withStallLimit<Value: Sendable>(
   _ limit: Duration, of directory: TestDirectory? = nil,
   _ operation: @escaping @Sendable () async throws -> Value
-) async throws -> Waited<Value> {
-  try await withThrowingTaskGroup(of: Waited<Value>.self) { group in
+) async throws -> WaitResult<Value> {
+  try await withThrowingTaskGroup(of: WaitResult<Value>.self) { group in
     group.addTask { .found(try await operation()) }
     group.addTask {
       var detector = StallDetector(limit: limit, directory: directory)

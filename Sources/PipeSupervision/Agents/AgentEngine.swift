@@ -174,7 +174,8 @@ final class AgentEngine: ProcessEngine {
   private func sendNote(_ name: String) {
     guard let node = supervisor.lifecycle[name] else { return }
     supervisor.control.send(
-      .nodeState, AgentNote(state: node.state.name, isRunning: node.state == .running), toAgentOf: name)
+      .nodeState, AgentNote(state: node.state.name, isRunning: node.state == .running),
+      toAgentOf: name)
   }
 
   // MARK: The start

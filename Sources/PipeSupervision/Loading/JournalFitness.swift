@@ -75,7 +75,7 @@ struct JournalCompatibility: Sendable {
   private static func error(in snapshot: JournalSnapshot, of node: Node) -> JournalError? {
     guard snapshot.machine == node.machine else {
       return .other(
-        path: node.journal, node: node.name, what: "machine", found: snapshot.machine,
+        path: node.journal, node: node.name, attribute: "machine", found: snapshot.machine,
         expected: node.machine)
     }
     guard let machine = node.description else { return nil }

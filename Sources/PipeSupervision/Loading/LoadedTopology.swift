@@ -151,8 +151,7 @@ private struct DescriptionCollector {
     for node in topology.nodes where topology.program(of: node) == program {
       guard let machine = node.machine, registered.contains(machine) else { continue }
       let isPlain = node.parameters == [:] || node.parameters == .null
-      if isPlain, let description = programs[program]?.machine(machine), description.error == nil
-      {
+      if isPlain, let description = programs[program]?.machine(machine), description.error == nil {
         nodes[node.name] = description
       } else {
         let request = DescriptionRequest(machine: machine, parameters: node.parameters)

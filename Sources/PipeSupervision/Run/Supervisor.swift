@@ -338,7 +338,9 @@ package final class Supervisor {
     lock.continueRun(with: plan.file, by: plan.deploymentFile)
     publish(deployed?.switchOver(to: plan.nodes) ?? [])
     for entry in step.change.entries {
-      if case .updatedInPlace(let aspects) = entry.fate, aspects.contains(.outs) { extend(entry.node) }
+      if case .updatedInPlace(let aspects) = entry.fate, aspects.contains(.outs) {
+        extend(entry.node)
+      }
     }
   }
 

@@ -51,7 +51,8 @@ extension ProgramDescription {
     monitors = try container.decode([String].self, forKey: .monitors)
     composites =
       try container.decodeIfPresent([CompositeStateDescription].self, forKey: .composites) ?? []
-    embedsCoordinators = try container.decodeIfPresent(Bool.self, forKey: .embedsCoordinators) ?? false
+    embedsCoordinators =
+      try container.decodeIfPresent(Bool.self, forKey: .embedsCoordinators) ?? false
   }
 }
 

@@ -25,7 +25,8 @@ package enum RequestReply: Sendable {
 
   /// The code in the reply's header.
   package enum Code: UInt32, Sendable {
-    case accepted = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized = 6
+    case accepted = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized =
+      6
     case explained = 7
     /// A commit, as reported to an effect of a participant.
     case committed = 8

@@ -30,7 +30,8 @@ public struct StateChange: Hashable, Sendable {
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
-    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = [], isIntermediate: Bool = false
+    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = [],
+    isIntermediate: Bool = false
   ) {
     self.node = node
     self.incarnation = incarnation

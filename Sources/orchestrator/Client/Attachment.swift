@@ -16,10 +16,10 @@ extension ParsedArguments {
   /// host.
   /// - Parameter what: The start of the error message: `'orchestrator journal' reads the nodes'
   ///   journals`.
-  func expectHere(_ what: String) throws {
+  func requireLocalTopology(_ errorPrefix: String) throws {
     guard let remote = try target.remote else { return }
     throw CommandError(
-      "\(what) on the host of the orchestrator at \(remote.endpoint); run the command on "
+      "\(errorPrefix) on the host of the orchestrator at \(remote.endpoint); run the command on "
         + "that host, with -p \(remote.name)", code: .usage)
   }
 }
@@ -47,12 +47,12 @@ extension TopologyDirectory {
 }
 
 /// Finds the topology that a verb means, for verbs that also work on ended topologies.
-enum TopologyChoice {
+enum StoredTopology {
   /// The directories of the named topology, which may have ended. Without a name, a running
   /// topology is preferred.
   /// - Parameter wanted: What the topology must have, for the error message.
-  static func withState(
-    _ arguments: ParsedArguments, wanted: String
+  static func findDirectories(
+    _ arguments: ParsedArguments, requiredContent: String
   ) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     let known = FileSystem.entries(of: roots.state).filter { name in
@@ -63,7 +63,8 @@ enum TopologyChoice {
     if let name = arguments.topology {
       guard known.contains(name) else {
         throw CommandError(
-          "topology '\(name)' has no \(wanted) on this host" + hint(name, known), code: .notRunning)
+          "topology '\(name)' has no \(requiredContent) on this host" + hint(name, known),
+          code: .notRunning)
       }
       return try RuntimeDirectories(topology: name, roots: roots)
     }

@@ -7,11 +7,11 @@ package enum CaseArgument {
   package static func parse(_ text: String, noun: String) throws(CommandError) -> JSONValue {
     let isJSON = text.first { !$0.isWhitespace }.map { "{\"[".contains($0) } ?? false
     guard isJSON else {
-      guard isLabel(text) else { throw problem(text, "is neither a label nor JSON") }
+      guard isLabel(text) else { throw invalidArgument(text, "is neither a label nor JSON") }
       return .string(text)
     }
     guard let value = try? JSONValue(parsing: text.utf8) else {
-      throw problem(text, "is not valid JSON")
+      throw invalidArgument(text, "is not valid JSON")
     }
     if let number = JSONValue.integerOutOfRange(in: text.utf8) {
       throw CommandError(
@@ -21,7 +21,7 @@ package enum CaseArgument {
         code: .usage)
     }
     guard let label = value.caseName, isLabel(label), value.caseMembers != nil else {
-      throw problem(
+      throw invalidArgument(
         text, "is JSON, but not \(noun == "event" ? "an" : "a") \(noun): " + reason(value))
     }
     return value
@@ -48,9 +48,9 @@ package enum CaseArgument {
     return text.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" }
   }
 
-  private static func problem(_ text: String, _ what: String) -> CommandError {
+  private static func invalidArgument(_ text: String, _ mismatch: String) -> CommandError {
     CommandError(
-      "'\(text.printable.cut(to: 200))' \(what); write a label such as 'closed', or a label "
+      "'\(text.printable.cut(to: 200))' \(mismatch); write a label such as 'closed', or a label "
         + "with fields such as '{\"closing\":{\"persons\":3}}'", code: .usage)
   }
 }

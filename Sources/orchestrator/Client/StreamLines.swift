@@ -3,7 +3,7 @@ import PipeRuntime
 import Synchronization
 
 /// Writes the elements of a stream until the stream ends, or the limit is reached.
-struct StreamLines {
+struct StreamPrinter {
   private let nodes: [NodeInformation]
   private let format: OutputFormat
   /// Unit: lines.
@@ -12,7 +12,7 @@ struct StreamLines {
   private let console: Console
 
   /// The longest time to wait for all first states before they are sorted and written.
-  private static let patience: Duration = .seconds(2)
+  private static let initialStateTimeout: Duration = .seconds(2)
 
   init(_ arguments: ParsedArguments, _ nodes: [NodeInformation], _ console: Console) {
     self.nodes = nodes
@@ -23,18 +23,19 @@ struct StreamLines {
   }
 
   func write(_ stream: StateStream) throws -> ExitCode {
-    let patience = ContinuousClock.now + Self.patience
-    let reader = try ChangeReader(stream)
-    var first = FirstStates(
-      of: nodes.map(\.name), awaited: nodes.filter(\.isRunning).map(\.name))
+    let initialStateTimeout = ContinuousClock.now + Self.initialStateTimeout
+    let reader = try BlockingStreamReader(stream)
+    var first = InitialStateCollector(
+      of: nodes.map(\.name), reportingNodes: nodes.filter(\.isRunning).map(\.name))
     var writer = LineWriter(nodes: nodes, format: format, limit: limit)
     reading: while !writer.isDone {
-      let limit = first.isCollecting ? min(deadline ?? patience, patience) : deadline
+      let limit =
+        first.isCollecting ? min(deadline ?? initialStateTimeout, initialStateTimeout) : deadline
       switch reader.next(console: console, until: limit) {
       case .change(let change): try writer.write(first.take(change), to: console)
-      case .timedOut where limit != deadline: try writer.write(first.giveUp(), to: console)
+      case .timedOut where limit != deadline: try writer.write(first.stopCollecting(), to: console)
       case .ended, .timedOut:
-        try writer.write(first.giveUp(), to: console)
+        try writer.write(first.stopCollecting(), to: console)
         break reading
       case .readerGone, .interrupted: break reading
       }
@@ -44,11 +45,11 @@ struct StreamLines {
   }
 
   func write(_ stream: AsyncStream<FeedMessage>) throws -> ExitCode {
-    let reader = try ChangeReader(stream)
-    var numbers = FollowedNumbers()
+    let reader = try BlockingStreamReader(stream)
+    var lossDetector = LostMessageDetector()
     var writer = LineWriter(nodes: nodes, format: format, limit: limit)
     while !writer.isDone, case .change(let message) = reader.next(console: console, until: deadline)
-    { try writer.write(numbers.take(message), to: console) }
+    { try writer.write(lossDetector.take(message), to: console) }
     try writer.finish(console)
     return .success
   }
@@ -56,23 +57,23 @@ struct StreamLines {
 
 /// Sorts the initial states of a watch by node. They arrive in the order in which the nodes' feeds
 /// deliver them, so they are collected until all have arrived.
-package struct FirstStates: Sendable {
+package struct InitialStateCollector: Sendable {
   private let order: [String: Int]
   private var missing: Set<String>
   private var collected: [StateChange] = []
-  private var hasGivenUp = false
+  private var hasStoppedCollecting = false
 
   /// - Parameters:
   /// - Parameters:
   ///   - nodes: All watched nodes, in their order.
   ///   - awaited: The watched nodes that have a state to report.
-  package init(of nodes: [String], awaited: some Sequence<String>) {
+  package init(of nodes: [String], reportingNodes: some Sequence<String>) {
     order = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
-    missing = Set(awaited)
+    missing = Set(reportingNodes)
   }
 
   /// Whether a first state is still missing.
-  package var isCollecting: Bool { !missing.isEmpty && !hasGivenUp }
+  package var isCollecting: Bool { !missing.isEmpty && !hasStoppedCollecting }
 
   /// Adds a change, and returns the changes to show now.
   package mutating func take(_ change: StateChange) -> [StateChange] {
@@ -83,21 +84,25 @@ package struct FirstStates: Sendable {
   }
 
   /// Stops waiting, and returns the collected changes.
-  package mutating func giveUp() -> [StateChange] {
-    hasGivenUp = true
+  package mutating func stopCollecting() -> [StateChange] {
+    hasStoppedCollecting = true
     return release()
   }
 
   /// Returns the first state of each node in node order, then the later changes.
   private mutating func release() -> [StateChange] {
     var seen: Set<String> = []
-    var firsts: [StateChange] = []
-    var others: [StateChange] = []
+    var initialStates: [StateChange] = []
+    var laterChanges: [StateChange] = []
     for change in collected {
-      if seen.insert(change.node).inserted { firsts.append(change) } else { others.append(change) }
+      if seen.insert(change.node).inserted {
+        initialStates.append(change)
+      } else {
+        laterChanges.append(change)
+      }
     }
     collected = []
-    return firsts.sorted { order[$0.node] ?? .max < order[$1.node] ?? .max } + others
+    return initialStates.sorted { order[$0.node] ?? .max < order[$1.node] ?? .max } + laterChanges
   }
 }
 
@@ -105,9 +110,9 @@ package struct FirstStates: Sendable {
 ///
 /// One thread owns it. It requests an element only after the previous one was taken, so that the
 /// stream's own bound and its count of missed changes stay correct.
-final class ChangeReader<Changes: AsyncSequence & Sendable>
+final class BlockingStreamReader<Changes: AsyncSequence & Sendable>
 where Changes.Element: Sendable, Changes.Failure == Never {
-  enum Next {
+  enum ReadResult {
     case change(Changes.Element)
     /// The topology went down.
     case ended
@@ -119,32 +124,32 @@ where Changes.Element: Sendable, Changes.Failure == Never {
   }
 
   private let stream: Changes
-  private let handover: Handover<Next>
-  private var isAsking = false
+  private let mailbox: PollableMailbox<ReadResult>
+  private var isReadPending = false
 
   init(_ stream: Changes) throws(SystemError) {
     self.stream = stream
-    handover = try Handover()
+    mailbox = try PollableMailbox()
   }
 
   /// Returns the next change, or the event that came before it.
   /// - Parameter other: Another descriptor to wait for.
   func next(
-    console: Console, until deadline: ContinuousClock.Instant?, or other: Int32? = nil
-  ) -> Next {
-    if !isAsking {
-      isAsking = true
-      Task { [stream, handover] in
+    console: Console, until deadline: ContinuousClock.Instant?, or otherDescriptor: Int32? = nil
+  ) -> ReadResult {
+    if !isReadPending {
+      isReadPending = true
+      Task { [stream, mailbox] in
         var iterator = stream.makeAsyncIterator()
-        handover.put(await iterator.next(isolation: nil).map { .change($0) } ?? .ended)
+        mailbox.put(await iterator.next(isolation: nil).map { .change($0) } ?? .ended)
       }
     }
-    let descriptors = [other, handover.descriptor].compactMap(\.self)
+    let descriptors = [otherDescriptor, mailbox.descriptor].compactMap(\.self)
     switch console.wait(for: descriptors, until: deadline) {
-    case .readable(let found) where found == other: return .interrupted
+    case .readable(let found) where found == otherDescriptor: return .interrupted
     case .readable:
-      isAsking = false
-      return handover.take() ?? .ended
+      isReadPending = false
+      return mailbox.take() ?? .ended
     case .readerGone: return .readerGone
     case .timedOut: return .timedOut
     }
@@ -152,7 +157,7 @@ where Changes.Element: Sendable, Changes.Failure == Never {
 }
 
 /// Hands single values from tasks to a thread that also waits for other descriptors.
-final class Handover<Value: Sendable>: Sendable {
+final class PollableMailbox<Value: Sendable>: Sendable {
   /// The descriptor that is readable while a value waits.
   let descriptor: Int32
   private let writeEnd: Int32

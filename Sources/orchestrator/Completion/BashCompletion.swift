@@ -28,7 +28,7 @@ struct BashCompletion {
       for ((index = 1; index < COMP_CWORD; index++)); do
         option="${COMP_WORDS[index]}"
         case "$verb:$option" in
-          \(VerbDescription.valuedPatterns(of: verbs).joined(separator: "|")))
+          \(VerbDescription.valueOptionPatterns(of: verbs).joined(separator: "|")))
             ((index++))
             [[ ${COMP_WORDS[index]} == = ]] && ((index++))
             case "$option" in
@@ -54,10 +54,10 @@ struct BashCompletion {
       COMPREPLY=()
       case "$verb" in
         "")
-    \(reply(to: Option.valuedBeforeVerb))
+    \(replyScript(to: Option.withValueBeforeVerb))
           COMPREPLY=($(compgen -W "\(firstWords)" -- "$word"))
           ;;
-    \(verbs.map(verbCase).joined(separator: "\n"))
+    \(verbs.map(caseClause).joined(separator: "\n"))
       esac
     }
     complete -F _orchestrator orchestrator
@@ -70,10 +70,10 @@ struct BashCompletion {
       separator: " ")
   }
 
-  private func verbCase(_ verb: VerbDescription) -> String {
+  private func caseClause(_ verb: VerbDescription) -> String {
     let words = verb.allOptions.flatMap(\.names).joined(separator: " ")
     var lines = [
-      "    \(verb.name))", reply(to: verb.allOptions),
+      "    \(verb.name))", replyScript(to: verb.allOptions),
       "      if [[ \"$word\" == -* ]]; then",
       "        COMPREPLY=($(compgen -W \"\(words)\" -- \"$word\"))",
     ]
@@ -81,7 +81,7 @@ struct BashCompletion {
       lines += ["      else", "        case ${#words[@]} in"]
       for (index, positional) in verb.positionals.enumerated() {
         lines.append(
-          "          \(positional.repeats ? "*" : "\(index)")) \(reply(positional.kind)) ;;")
+          "          \(positional.repeats ? "*" : "\(index)")) \(replyScript(positional.kind)) ;;")
       }
       lines.append("        esac")
     }
@@ -89,29 +89,29 @@ struct BashCompletion {
   }
 
   /// Completes the value of the preceding option.
-  private func reply(to options: [Option]) -> String {
-    let valued = options.compactMap { option in
+  private func replyScript(to options: [Option]) -> String {
+    let valueCases = options.compactMap { option in
       option.value.map {
-        "        \(option.names.joined(separator: "|"))) \(reply($0)); return ;;"
+        "        \(option.names.joined(separator: "|"))) \(replyScript($0)); return ;;"
       }
     }
-    guard !valued.isEmpty else { return "      :" }
-    return (["      case \"$before\" in"] + valued + ["      esac"]).joined(separator: "\n")
+    guard !valueCases.isEmpty else { return "      :" }
+    return (["      case \"$before\" in"] + valueCases + ["      esac"]).joined(separator: "\n")
   }
 
-  private func reply(_ kind: ValueKind) -> String {
-    func reply(with words: String) -> String {
+  private func replyScript(_ kind: ValueKind) -> String {
+    func replyScript(with words: String) -> String {
       #"COMPREPLY=($(compgen -W "\#(words)" -- "$word"))"#
     }
-    if let words = kind.fixedWords { return reply(with: words.joined(separator: " ")) }
+    if let words = kind.fixedWords { return replyScript(with: words.joined(separator: " ")) }
     if kind == .fileOrNode {
       return #"COMPREPLY=($(compgen -W "$(_orchestrator_names --quiet)" -- "$word")"#
         + #" $(compgen -f -- "$word"))"#
     }
-    switch kind.listedWords {
-    case .topologies: return reply(with: "$(\(ListedWords.listTopologies))")
-    case .nodes: return reply(with: "$(_orchestrator_names --quiet)")
-    case .events: return reply(with: #"$(_orchestrator_names --events "${words[0]}")"#)
+    switch kind.completionSource {
+    case .topologies: return replyScript(with: "$(\(CompletionSource.listTopologiesCommand))")
+    case .nodes: return replyScript(with: "$(_orchestrator_names --quiet)")
+    case .events: return replyScript(with: #"$(_orchestrator_names --events "${words[0]}")"#)
     case nil: break
     }
     guard let paths = kind.pathCompletion else { return "COMPREPLY=()" }

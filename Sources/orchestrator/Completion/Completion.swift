@@ -36,7 +36,7 @@ package enum Shell: String, CaseIterable, Sendable {
 }
 
 /// Words that only the command itself can list, at completion time.
-enum ListedWords {
+enum CompletionSource {
   case topologies
   /// The nodes of the topology that the command line names, or else of its file.
   case nodes
@@ -44,7 +44,7 @@ enum ListedWords {
   case events
 
   /// The shell command that lists the topologies.
-  static let listTopologies = "orchestrator ls --quiet 2>/dev/null"
+  static let listTopologiesCommand = "orchestrator ls --quiet 2>/dev/null"
 }
 
 extension ValueKind {
@@ -70,7 +70,7 @@ extension ValueKind {
   }
 
   /// The words that the command lists at completion time for this kind of value.
-  var listedWords: ListedWords? {
+  var completionSource: CompletionSource? {
     switch self {
     case .topology: .topologies
     case .node, .fileOrNode: .nodes
@@ -83,15 +83,15 @@ extension ValueKind {
 
 extension VerbDescription {
   /// The options that take a value, as typed on a command line.
-  fileprivate var valuedOptions: [String] {
+  fileprivate var optionsWithValue: [String] {
     allOptions.filter { $0.value != nil }.flatMap(\.names)
   }
 
   /// Patterns of a shell's `case` for `VERB:OPTION`, one for each option that takes a value.
   /// Options that come before the verb have a pattern with a colon and no verb.
-  static func valuedPatterns(of verbs: [VerbDescription]) -> [String] {
-    Option.valuedBeforeVerb.flatMap(\.names).map { ":" + $0 }
-      + verbs.flatMap { verb in verb.valuedOptions.map { "\(verb.name):\($0)" } }
+  static func valueOptionPatterns(of verbs: [VerbDescription]) -> [String] {
+    Option.withValueBeforeVerb.flatMap(\.names).map { ":" + $0 }
+      + verbs.flatMap { verb in verb.optionsWithValue.map { "\(verb.name):\($0)" } }
   }
 }
 

@@ -30,7 +30,7 @@ struct FishCompletion {
             continue
           end
           switch "$__orchestrator_verb:$token"
-            case \(VerbDescription.valuedPatterns(of: verbs).joined(separator: " "))
+            case \(VerbDescription.valueOptionPatterns(of: verbs).joined(separator: " "))
               set option $token
             case '*:--topology=*'
               set __orchestrator_topology (string replace -- --topology= '' $token)
@@ -66,16 +66,16 @@ struct FishCompletion {
       complete -c orchestrator -f
       """
     ]
-    for option in Option.beforeVerb { lines.append(card(option, of: "")) }
+    for option in Option.beforeVerb { lines.append(completeCommand(option, of: "")) }
     for verb in verbs {
       lines.append(
         "complete -c orchestrator -n __orchestrator_at -a \(verb.name) -d \(quoted(verb.summary))")
-      for option in verb.allOptions { lines.append(card(option, of: verb.name)) }
+      for option in verb.allOptions { lines.append(completeCommand(option, of: verb.name)) }
       for (index, positional) in verb.positionals.enumerated() {
-        let words = words(positional.kind)
-        guard !words.isEmpty else { continue }
-        let place = positional.repeats ? "" : " \(index)"
-        lines.append("complete -c orchestrator \(condition(verb.name + place))\(words)")
+        let wordArguments = wordArguments(positional.kind)
+        guard !wordArguments.isEmpty else { continue }
+        let position = positional.repeats ? "" : " \(index)"
+        lines.append("complete -c orchestrator \(condition(verb.name + position))\(wordArguments)")
       }
     }
     return lines.joined(separator: "\n") + "\n"
@@ -85,19 +85,21 @@ struct FishCompletion {
     "-n \(quoted("__orchestrator_at \(arguments)"))"
   }
 
-  private func card(_ option: Option, of verb: String) -> String {
+  private func completeCommand(_ option: Option, of verb: String) -> String {
     let short = option.short.map { " -s \($0)" } ?? ""
     // With -x fish offers no paths besides the words.
-    let value = option.value.map { ($0 == .file ? " -r" : " -x") + words($0) } ?? ""
+    let value = option.value.map { ($0 == .file ? " -r" : " -x") + wordArguments($0) } ?? ""
     return "complete -c orchestrator \(condition(verb))\(short) -l \(option.long)\(value) "
       + "-d \(quoted(option.summary))"
   }
 
-  private func words(_ kind: ValueKind) -> String {
-    if let words = kind.fixedWords { return " -a \(quoted(words.joined(separator: " ")))" }
-    if kind == .fileOrNode { return words(.file) + words(.node) }
-    switch kind.listedWords {
-    case .topologies: return " -a \(quoted("(\(ListedWords.listTopologies))"))"
+  private func wordArguments(_ kind: ValueKind) -> String {
+    if let wordArguments = kind.fixedWords {
+      return " -a \(quoted(wordArguments.joined(separator: " ")))"
+    }
+    if kind == .fileOrNode { return wordArguments(.file) + wordArguments(.node) }
+    switch kind.completionSource {
+    case .topologies: return " -a \(quoted("(\(CompletionSource.listTopologiesCommand))"))"
     case .nodes: return " -a \(quoted("(__orchestrator_names --quiet)"))"
     case .events: return " -a \(quoted("(__orchestrator_names --events)"))"
     case nil: return kind.pathCompletion.map { " " + $0.fish } ?? ""

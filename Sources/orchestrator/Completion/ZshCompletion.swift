@@ -13,7 +13,7 @@ struct ZshCompletion {
       for ((index = 2; index < position; index++)); do
         word=$line_words[index]
         case "$verb:$word" in
-          (\(VerbDescription.valuedPatterns(of: verbs).joined(separator: "|")))
+          (\(VerbDescription.valueOptionPatterns(of: verbs).joined(separator: "|")))
             ((index++))
             case $word in
               (-p|--topology) topology=$line_words[index] ;;
@@ -44,7 +44,7 @@ struct ZshCompletion {
       local -a line_words=("${words[@]}")
       typeset -A opt_args
       _arguments -C -A '-*' \\
-    \(outerOptions) \\
+    \(topLevelOptions) \\
         '1: :->verb' '*:: :->arguments'
       case $state in
         verb)
@@ -56,7 +56,7 @@ struct ZshCompletion {
           ;;
         arguments)
           case $line[1] in
-    \(verbs.map(verbCase).joined(separator: "\n"))
+    \(verbs.map(caseClause).joined(separator: "\n"))
           esac
           ;;
       esac
@@ -70,16 +70,16 @@ struct ZshCompletion {
     """
   }
 
-  private var outerOptions: String {
+  private var topLevelOptions: String {
     Option.beforeVerb.flatMap(specifications).map { "    \($0)" }
       .joined(separator: " \\\n")
   }
 
-  private func verbCase(_ verb: VerbDescription) -> String {
+  private func caseClause(_ verb: VerbDescription) -> String {
     let options = verb.allOptions.flatMap(specifications)
     let positionals = verb.positionals.enumerated().map { index, positional in
-      let place = positional.repeats ? "*" : "\(index + 1)"
-      return quoted("\(place):\(positional.name):\(action(positional.kind))")
+      let argumentIndex = positional.repeats ? "*" : "\(index + 1)"
+      return quoted("\(argumentIndex):\(positional.name):\(action(positional.kind))")
     }
     let lines = (options + positionals).map { "              \($0)" }.joined(separator: " \\\n")
     return "        \(verb.name))\n          _arguments \\\n\(lines)\n          ;;"
@@ -98,8 +98,8 @@ struct ZshCompletion {
   private func action(_ kind: ValueKind) -> String {
     if let words = kind.fixedWords { return "(\(words.joined(separator: " ")))" }
     if kind == .fileOrNode { return "{_orchestrator_names --quiet; _files}" }
-    switch kind.listedWords {
-    case .topologies: return "($(\(ListedWords.listTopologies)))"
+    switch kind.completionSource {
+    case .topologies: return "($(\(CompletionSource.listTopologiesCommand)))"
     // The leading space makes zsh call the function without extra arguments.
     case .nodes: return " _orchestrator_names --quiet"
     case .events: return " _orchestrator_names --events"

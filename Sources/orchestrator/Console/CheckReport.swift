@@ -17,21 +17,23 @@ struct CheckReport {
     path = input.name
     do throws(TopologyErrors) {
       if isFileOnly {
-        let examined = try TopologyReader.examine(input)
-        let placed =
+        let examination = try TopologyReader.examine(input)
+        let placementDiagnostics =
           deployment.map {
-            PlacementChecker.check(examined.topology, source: examined.source, in: $0)
+            PlacementChecker.check(examination.topology, source: examination.source, in: $0)
           } ?? []
-        let sockets = SocketPathChecker.check(examined.topology, source: examined.source)
-        let found = (examined.diagnostics + placed + sockets).inFileOrder
-        diagnostics = found.without(warnings: examined.topology.silence)
-        silenced = found.silenced(by: examined.topology.silence)
-        topology = diagnostics.hasErrors ? nil : examined.topology
+        let socketDiagnostics = SocketPathChecker.check(
+          examination.topology, source: examination.source)
+        let allDiagnostics = (examination.diagnostics + placementDiagnostics + socketDiagnostics)
+          .inFileOrder
+        diagnostics = allDiagnostics.without(warnings: examination.topology.silence)
+        silenced = allDiagnostics.silenced(by: examination.topology.silence)
+        topology = diagnostics.hasErrors ? nil : examination.topology
       } else {
         let loaded = try LoadedTopology.load(input, in: deployment)
-        let sockets = SocketPathChecker.check(
+        let socketDiagnostics = SocketPathChecker.check(
           loaded.topology, source: loaded.source, classes: loaded.conflictClasses.map(\.name))
-        diagnostics = (loaded.warnings + sockets).inFileOrder
+        diagnostics = (loaded.warnings + socketDiagnostics).inFileOrder
         silenced = loaded.silenced
         topology = diagnostics.hasErrors ? nil : loaded.topology
       }
@@ -44,12 +46,14 @@ struct CheckReport {
 
   /// `topologies/elevator.yaml: ok: 4 nodes, 9 pipes`
   var line: String {
-    let always = [(topology?.nodes.count ?? 0, "node"), (topology?.pipes.count ?? 0, "pipe")]
-    let others = [
+    let requiredCounts = [
+      (topology?.nodes.count ?? 0, "node"), (topology?.pipes.count ?? 0, "pipe"),
+    ]
+    let optionalCounts = [
       (topology?.composites.count ?? 0, "composite"), (topology?.monitors.count ?? 0, "monitor"),
       (diagnostics.count, "warning"),
     ]
-    let parts = always + others.filter { $0.0 > 0 }
+    let parts = requiredCounts + optionalCounts.filter { $0.0 > 0 }
     return "\(path): ok: " + parts.map { $0.counted($1) }.joined(separator: ", ")
   }
 
@@ -69,7 +73,7 @@ struct CheckReport {
 extension [Diagnostic] {
   /// `elevator.yaml: 3 warnings are silenced by the file: 2 unconnected-port, 1 plain-dollar`;
   /// `nil` without warnings.
-  func silenceLine(of path: String) -> String? {
+  func silencedWarningsLine(of path: String) -> String? {
     guard !isEmpty else { return nil }
     let counts = codes.map { "\($0.count) \($0.code)" }.joined(separator: ", ")
     return
@@ -111,27 +115,27 @@ extension Diagnostic {
 struct DeploymentReport {
   let path: String
   /// The readable part of the file; `nil` if nothing could be read.
-  let examined: DeploymentFile.Examination?
+  let examination: DeploymentFile.Examination?
   /// The diagnostics without the warnings that the file silences.
-  var diagnostics: [Diagnostic] { found.without(warnings: codes) }
+  var diagnostics: [Diagnostic] { allDiagnostics.without(warnings: codes) }
   /// The warnings that the file silences.
-  var silenced: [Diagnostic] { found.silenced(by: codes) }
+  var silenced: [Diagnostic] { allDiagnostics.silenced(by: codes) }
   /// All diagnostics, including silenced ones.
-  private var found: [Diagnostic]
-  private var codes: [Diagnostic.Code] { examined?.deployment.silence ?? [] }
+  private var allDiagnostics: [Diagnostic]
+  private var codes: [Diagnostic.Code] { examination?.deployment.silence ?? [] }
 
-  var isValid: Bool { examined != nil && !diagnostics.hasErrors }
+  var isValid: Bool { examination != nil && !diagnostics.hasErrors }
 
   /// Reads the file, without regard to the topologies that it deploys.
   init(_ input: TopologyInput) {
     path = input.name
     do throws(TopologyErrors) {
-      let examined = try DeploymentFile.examine(input)
-      self.examined = examined
-      found = examined.diagnostics
+      let examination = try DeploymentFile.examine(input)
+      self.examination = examination
+      allDiagnostics = examination.diagnostics
     } catch {
-      examined = nil
-      found = error.diagnostics
+      examination = nil
+      allDiagnostics = error.diagnostics
     }
   }
 
@@ -148,22 +152,22 @@ struct DeploymentReport {
   }
 
   private mutating func check(for topologies: [Topology]?) throws(SystemError) {
-    guard let examined else { return }
-    let checked = DeploymentChecker.check(
-      examined, for: topologies, interfaces: try InterfaceAddress.ofThisMachine())
-    found = (found + checked).inFileOrder
+    guard let examination else { return }
+    let newDiagnostics = DeploymentChecker.check(
+      examination, for: topologies, interfaces: try InterfaceAddress.ofThisMachine())
+    allDiagnostics = (allDiagnostics + newDiagnostics).inFileOrder
   }
 
   /// `lab.yaml: ok: engine local, 2 places`
   var line: String {
-    var parts = ["engine \(examined?.deployment.engine.rawValue ?? "")"]
-    parts.append((examined?.deployment.places.count ?? 0).counted("place"))
+    var parts = ["engine \(examination?.deployment.engine.rawValue ?? "")"]
+    parts.append((examination?.deployment.places.count ?? 0).counted("place"))
     if !diagnostics.isEmpty { parts.append(diagnostics.count.counted("warning")) }
     return "\(path): ok: " + parts.joined(separator: ", ")
   }
 
   var record: JSONValue {
-    let deployment = isValid ? examined?.deployment : nil
+    let deployment = isValid ? examination?.deployment : nil
     return [
       "file": .string(path), "valid": .bool(isValid),
       "engine": deployment.map { .string($0.engine.rawValue) } ?? .null,

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 
 /// The reader of stdout has closed it, so there is nothing more to do.
-package struct ConsoleClosed: Error {}
+package struct ConsoleClosedError: Error {}
 
 /// The command's two outputs: data to stdout, buffered until `flush`, and diagnostics to stderr.
 ///
@@ -35,9 +35,9 @@ package final class Console {
     self.errors = errors
     isTerminal = isatty(output) == 1
     canRedraw = isTerminal && environment["TERM"] != "dumb"
-    let allowed = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
-    style = Style(isColored: allowed && isTerminal, hasLocalTimes: isTerminal)
-    errorStyle = Style(isColored: allowed && isatty(errors) == 1)
+    let isColorAllowed = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    style = Style(isColored: isColorAllowed && isTerminal, usesLocalTime: isTerminal)
+    errorStyle = Style(isColored: isColorAllowed && isatty(errors) == 1)
   }
 
   /// `--no-color`
@@ -150,7 +150,7 @@ package final class Console {
   }
 
   /// Whether there is a terminal on which to ask a person.
-  package var canAsk: Bool { isatty(0) == 1 }
+  package var canPrompt: Bool { isatty(0) == 1 }
 
   /// Asks a person at the terminal. Any answer other than `y` and `yes` counts as no.
   package func confirm(_ question: String) throws -> Bool {
@@ -166,7 +166,7 @@ package final class Console {
       && item.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
   }
 
-  package enum Wait: Hashable, Sendable {
+  package enum WaitOutcome: Hashable, Sendable {
     case readable(Int32)
     case readerGone, timedOut
   }
@@ -176,13 +176,13 @@ package final class Console {
   /// - Parameter deadline: `nil` waits without limit.
   package func wait(
     for descriptors: [Int32], until deadline: ContinuousClock.Instant? = nil
-  ) -> Wait {
+  ) -> WaitOutcome {
     while true {
       var items = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
       items.append(pollfd(fd: output, events: 0, revents: 0))
-      let left = deadline.map { max(.zero, $0 - .now) }
-      let limit = left.map { Int32(clamping: $0.wholeMilliseconds + 1) } ?? -1
-      let count = poll(&items, nfds_t(items.count), left == .zero ? 0 : limit)
+      let remaining = deadline.map { max(.zero, $0 - .now) }
+      let timeoutMilliseconds = remaining.map { Int32(clamping: $0.wholeMilliseconds + 1) } ?? -1
+      let count = poll(&items, nfds_t(items.count), remaining == .zero ? 0 : timeoutMilliseconds)
       if count > 0 {
         return items.dropLast().first { $0.revents != 0 }.map { .readable($0.fd) } ?? .readerGone
       }
@@ -192,16 +192,16 @@ package final class Console {
 
   private func write(_ bytes: [UInt8], to descriptor: Int32) throws {
     if let queue = queues[descriptor] {
-      guard queue.append(bytes) else { throw ConsoleClosed() }
+      guard queue.append(bytes) else { throw ConsoleClosedError() }
       return
     }
-    var done = 0
-    while done < bytes.count {
+    var writtenCount = 0
+    while writtenCount < bytes.count {
       let count = bytes.withUnsafeBytes {
-        Glibc.write(descriptor, $0.baseAddress! + done, bytes.count - done)
+        Glibc.write(descriptor, $0.baseAddress! + writtenCount, bytes.count - writtenCount)
       }
       if count >= 0 {
-        done += count
+        writtenCount += count
         continue
       }
       switch errno {
@@ -210,7 +210,7 @@ package final class Console {
         // Another process made a shared terminal non-blocking.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
-      case EPIPE: throw ConsoleClosed()
+      case EPIPE: throw ConsoleClosedError()
       default: throw SystemError("write", on: "stdout", code: errno)
       }
     }
@@ -221,16 +221,16 @@ package final class Console {
 package struct Style: Hashable, Sendable {
   package var isColored: Bool
   /// Whether times are in the local time zone, as on a terminal, and not in UTC.
-  package var hasLocalTimes: Bool
+  package var usesLocalTime: Bool
 
-  package init(isColored: Bool, hasLocalTimes: Bool = false) {
+  package init(isColored: Bool, usesLocalTime: Bool = false) {
     self.isColored = isColored
-    self.hasLocalTimes = hasLocalTimes
+    self.usesLocalTime = usesLocalTime
   }
 
   /// Formats a time for a person to read.
   package func text(of time: Timestamp) -> String {
-    hasLocalTimes ? time.localText : time.description
+    usesLocalTime ? time.localText : time.description
   }
 
   /// - Parameter nanoseconds: Nanoseconds since 1970.

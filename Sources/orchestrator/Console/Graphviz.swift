@@ -6,7 +6,7 @@ import PipeSupervision
 /// Draws graphs with Graphviz. If Graphviz is missing or too slow, a built-in drawing replaces it.
 enum Graphviz {
   /// The longest time that Graphviz may take for one picture.
-  private static let limit: Duration = .seconds(2)
+  private static let timeout: Duration = .seconds(2)
   /// The maximum size of a picture. Unit: bytes.
   private static let byteLimit = 64 << 20
 
@@ -20,26 +20,27 @@ enum Graphviz {
           + "'apt-get install graphviz'")
       return GraphFormat.svg.text(graph)
     }
-    let best = draw(DotText(graph).text, program)
-    if case .drawn(let text) = best { return text }
-    if case .late = best, case .drawn(let text) = draw(DotText(graph, isPlain: true).text, program)
+    let fullQualityOutcome = draw(DotText(graph).text, program)
+    if case .drawn(let text) = fullQualityOutcome { return text }
+    if case .timedOut = fullQualityOutcome,
+      case .drawn(let text) = draw(DotText(graph, isPlain: true).text, program)
     {
       note(
         "note: using a simple layout: with frames and curved lines, Graphviz takes longer "
           + "than 2 s")
       return text
     }
-    note("note: using the built-in drawing: \(best.reason)")
+    note("note: using the built-in drawing: \(fullQualityOutcome.reason)")
     return GraphFormat.svg.text(graph)
   }
 
   private enum Outcome {
-    case drawn(String), late, failed(String)
+    case drawn(String), timedOut, failed(String)
 
     var reason: String {
       switch self {
       case .drawn: "drawn"
-      case .late: "Graphviz takes longer than 2 s"
+      case .timedOut: "Graphviz takes longer than 2 s"
       case .failed(let reason): reason
       }
     }
@@ -75,12 +76,12 @@ enum Graphviz {
       return .failed("\(error)")
     }
     defer { child.closePipes() }
-    let deadline = ContinuousClock.now + limit
-    var open: Set<Int32> = [child.output, child.error]
+    let deadline = ContinuousClock.now + timeout
+    var openDescriptors: Set<Int32> = [child.output, child.error]
     var output: [UInt8] = []
     var errors: [UInt8] = []
-    while !open.isEmpty, ContinuousClock.now < deadline, output.count < byteLimit {
-      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+    while !openDescriptors.isEmpty, ContinuousClock.now < deadline, output.count < byteLimit {
+      for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
         if descriptor == child.output {
           output += bytes
         } else {
@@ -88,25 +89,25 @@ enum Graphviz {
         }
       }
     }
-    guard open.isEmpty else {
+    guard openDescriptors.isEmpty else {
       child.signal(.kill, group: true)
       child.wait()
-      return output.count < byteLimit ? .late : .failed("the picture is too large")
+      return output.count < byteLimit ? .timedOut : .failed("the picture is too large")
     }
     guard child.wait()?.isSuccess == true, !output.isEmpty else {
-      let said = String(decoding: errors, as: UTF8.self).split(separator: "\n").first
-      return .failed("'\(program)' failed\(said.map { ": \($0.printable)" } ?? "")")
+      let errorLine = String(decoding: errors, as: UTF8.self).split(separator: "\n").first
+      return .failed("'\(program)' failed\(errorLine.map { ": \($0.printable)" } ?? "")")
     }
     return .drawn(String(decoding: output, as: UTF8.self))
   }
 
   private static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+    var remaining = bytes[...]
+    while !remaining.isEmpty {
+      let count = remaining.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress!, $0.count) }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return false }
-      rest = rest.dropFirst(count)
+      remaining = remaining.dropFirst(count)
     }
     return true
   }

@@ -98,7 +98,7 @@ package struct FollowedMessage: Hashable, Sendable {
 }
 
 /// Finds lost messages by the gaps in their numbers.
-package struct FollowedNumbers: Sendable {
+package struct LostMessageDetector: Sendable {
   /// A sequence of numbers: the steps of a process, or the events of a stream.
   private enum Numbering: Hashable, Sendable {
     case process(String, UInt64)
@@ -125,8 +125,8 @@ package struct FollowedNumbers: Sendable {
   ) -> UInt64 {
     let before = last.updateValue(number, forKey: numbering)
     guard let before, number > before else { return 0 }
-    let told = skipped ?? 1
-    return number - before > told ? number - before - told : 0
+    let reported = skipped ?? 1
+    return number - before > reported ? number - before - reported : 0
   }
 }
 
@@ -141,23 +141,23 @@ extension FollowedMessage {
       case .event(let event): (event.time, event.node, event.text(style))
       }
     // A message about skipped steps or events has no time.
-    let moment = time.map { style.time($0) } ?? String(repeating: " ", count: style.time(0).count)
-    let head =
-      style.dim(moment) + " "
+    let timeText = time.map { style.time($0) } ?? String(repeating: " ", count: style.time(0).count)
+    let linePrefix =
+      style.dim(timeText) + " "
       + style.number(color, name.printable.padded(to: nodeWidth)) + "  "
-    return (lost > 0 ? [head + style.red("\(lost) lost: the reader was too slow")] : []) + [
-      head + text
+    return (lost > 0 ? [linePrefix + style.red("\(lost) lost: the reader was too slow")] : []) + [
+      linePrefix + text
     ]
   }
 
   /// The JSON form of `-o json` and `-o jsonl`.
   package var record: JSONValue {
-    let (told, time) =
+    let (reported, time) =
       switch content {
       case .step(let step): (try? JSONValue(encoding: step), step.time)
       case .event(let event): (try? JSONValue(encoding: event), event.time)
       }
-    guard case .object(var record)? = told else { return .null }
+    guard case .object(var record)? = reported else { return .null }
     if let time { record["time"] = .string(Timestamp(nanoseconds: time).description) }
     record["lost"] = .count(lost)
     return .object(record)
@@ -204,10 +204,11 @@ extension StateChange {
     wasInDoubt: Bool = false
   ) -> String {
     // A client that asks for the latest states only has not missed those in between.
-    let between = summary == nil ? "missed before" : "more before"
+    let missedPhrase = summary == nil ? "missed before" : "more before"
     let note =
-      cause + (isIntermediate ? ", intermediate" : "") + (missed > 0 ? "; \(missed) \(between)" : "")
-    let doubt =
+      cause + (isIntermediate ? ", intermediate" : "")
+      + (missed > 0 ? "; \(missed) \(missedPhrase)" : "")
+    let doubtText =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  no longer in doubt") : "")
       : style.red(
@@ -216,7 +217,7 @@ extension StateChange {
     return style.dim(style.time(time)) + " "
       + style.number(color, node.printable.padded(to: nodeWidth))
       + "  \(state.stateText(fields: fields).printable)  "
-      + style.dim("(\(note.printable))") + doubt
+      + style.dim("(\(note.printable))") + doubtText
   }
 
   /// The JSON form of `-o json` and `-o jsonl`.

@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// A pipe, as its two ends report it.
-package struct PipeReading: Hashable, Sendable {
+package struct PipeSnapshot: Hashable, Sendable {
   package var pipe: PipeInformation
   /// The position in the file, from 1.
   package var number: Int
@@ -18,18 +18,20 @@ package struct PipeReading: Hashable, Sendable {
   }
 
   /// The sending end; `nil` if its node has not reported it yet.
-  package var out: NodeStatus.Pipe? { sender?.status?.outs.first { $0.name == pipe.name } }
+  package var sendingEnd: NodeStatus.Pipe? { sender?.status?.outs.first { $0.name == pipe.name } }
   /// The receiving end.
-  package var into: NodeStatus.Pipe? { receiver?.status?.ins.first { $0.name == pipe.name } }
+  package var receivingEnd: NodeStatus.Pipe? {
+    receiver?.status?.ins.first { $0.name == pipe.name }
+  }
 
   /// Whether the sender takes no input because this pipe is full.
   package var isFull: Bool { sender?.status?.blocked.contains(pipe.name) == true }
 
   /// The number of events that were sent and not applied yet.
-  package var underWay: UInt64? { out?.underWay }
+  package var underWay: UInt64? { sendingEnd?.underWay }
 
   /// The reason why events do not move, in a few words; empty if there is none.
-  package var trouble: String {
+  package var stallReason: String {
     let ends = [("sender", sender), ("receiver", receiver)].compactMap { end, node -> String? in
       guard let node else { return "\(end) unknown" }
       return node.isRunning ? nil : "\(end) \(node.phase)"
@@ -42,28 +44,29 @@ package struct PipeReading: Hashable, Sendable {
     [
       "number": .integer(Int64(number)), "pipe": .string(pipe.name), "from": .string(pipe.from),
       "to": .string(pipe.to), "capacity": .integer(Int64(pipe.capacity)),
-      "sent": Self.count(out?.events), "received": Self.count(into?.events),
-      "applied": Self.count(into?.applied), "underWay": Self.count(underWay),
-      "waiting": into.map { .integer(Int64($0.waiting)) } ?? .null, "full": .bool(isFull),
-      "lost": Self.count(out.map { $0.lost ?? 0 }),
-      "unsendable": Self.count(out.map { $0.unsendable ?? 0 }),
-      "trouble": trouble.isEmpty ? .null : .string(trouble),
+      "sent": Self.count(sendingEnd?.events), "received": Self.count(receivingEnd?.events),
+      "applied": Self.count(receivingEnd?.applied), "underWay": Self.count(underWay),
+      "waiting": receivingEnd.map { .integer(Int64($0.waiting)) } ?? .null, "full": .bool(isFull),
+      "lost": Self.count(sendingEnd.map { $0.lost ?? 0 }),
+      "unsendable": Self.count(sendingEnd.map { $0.unsendable ?? 0 }),
+      "stallReason": stallReason.isEmpty ? .null : .string(stallReason),
     ]
   }
 
   private static func count(_ count: UInt64?) -> JSONValue { count.map { .count($0) } ?? .null }
 
   /// The rows of `pipe ls`.
-  package static func table(_ readings: [PipeReading]) -> Table {
+  package static func table(_ snapshots: [PipeSnapshot]) -> Table {
     var table = Table(
-      .init("#", .right), .init("PIPE", least: 16, keepsEnd: true), .init("SENT", .right),
-      .init("APPLIED", .right, rank: 1), .init("UNDER WAY", .right),
-      .init("CAPACITY", .right, rank: 2), .init("TROUBLE", least: 8))
-    for reading in readings {
+      .init("#", .right), .init("PIPE", minimumWidth: 16, keepsEnd: true), .init("SENT", .right),
+      .init("APPLIED", .right, dropOrder: 1), .init("UNDER WAY", .right),
+      .init("CAPACITY", .right, dropOrder: 2), .init("TROUBLE", minimumWidth: 8))
+    for snapshot in snapshots {
       table.add(
-        String(reading.number), reading.pipe.name, text(reading.out?.events),
-        text(reading.into?.applied), text(reading.underWay), String(reading.pipe.capacity),
-        reading.trouble)
+        String(snapshot.number), snapshot.pipe.name, text(snapshot.sendingEnd?.events),
+        text(snapshot.receivingEnd?.applied), text(snapshot.underWay),
+        String(snapshot.pipe.capacity),
+        snapshot.stallReason)
     }
     return table
   }
@@ -73,14 +76,15 @@ package struct PipeReading: Hashable, Sendable {
   /// A description of the pipe for a person.
   /// - Parameter events: The events that the receiver accepts, with their values.
   package func lines(events: [String], _ style: Style) -> [String] {
-    let sent = out.map { out in
-      "\(out.events) sent, \(out.applied) acknowledged as applied, \(out.waiting) waiting "
+    let sent = sendingEnd.map { sendingEnd in
+      "\(sendingEnd.events) sent, \(sendingEnd.applied) acknowledged as applied, \(sendingEnd.waiting) waiting "
         + "to be sent"
-        + [(out.lost, "lost"), (out.unsendable, "not sendable")].compactMap { count, what in
-          count.flatMap { $0 > 0 ? ", \($0) \(what)" : nil }
+        + [(sendingEnd.lost, "lost"), (sendingEnd.unsendable, "not sendable")].compactMap {
+          count, label in
+          count.flatMap { $0 > 0 ? ", \($0) \(label)" : nil }
         }.joined()
     }
-    let received = into.map {
+    let received = receivingEnd.map {
       "\($0.events) received, \($0.applied) applied, \($0.waiting) waiting"
     }
     return [style.bold(pipe.name)]
@@ -89,7 +93,7 @@ package struct PipeReading: Hashable, Sendable {
           ("from", [Self.line(of: sender, pipe.from)] + [sent].compactMap(\.self)),
           ("to", [Self.line(of: receiver, pipe.to)] + [received].compactMap(\.self)),
           ("capacity", [pipe.capacity.counted("event") + " under way at most"]),
-          ("takes", events), ("trouble", trouble.isEmpty ? [] : [trouble]),
+          ("takes", events), ("stalled", stallReason.isEmpty ? [] : [stallReason]),
         ], labelWidth: 8)
   }
 
@@ -100,20 +104,20 @@ package struct PipeReading: Hashable, Sendable {
 
 extension TopologyDirectory {
   /// The pipes, as their ends report them.
-  package var pipeReadings: [PipeReading] {
+  package var pipeSnapshots: [PipeSnapshot] {
     pipes.enumerated().map { index, pipe in
-      PipeReading(
+      PipeSnapshot(
         pipe, number: index + 1, sender: self[node: pipe.from], receiver: self[node: pipe.to])
     }
   }
 
   /// The pipe with this name, or with this number in the file's order.
   /// - Throws: ``TopologyClientError/unknownPipe(_:known:)``
-  package func pipeReading(_ word: String) throws(TopologyClientError) -> PipeReading {
-    let readings = pipeReadings
+  package func pipeSnapshot(_ word: String) throws(TopologyClientError) -> PipeSnapshot {
+    let snapshots = pipeSnapshots
     guard
-      let found = readings.first(where: { $0.pipe.name == word })
-        ?? readings.first(where: { String($0.number) == word })
+      let found = snapshots.first(where: { $0.pipe.name == word })
+        ?? snapshots.first(where: { String($0.number) == word })
     else { throw .unknownPipe(word, known: pipes.map(\.name)) }
     return found
   }
@@ -122,17 +126,17 @@ extension TopologyDirectory {
 /// The numbers of events per second that are sent and applied, from two readings of the counters of
 /// both ends.
 package struct PipeRate: Hashable, Sendable {
-  package let reading: PipeReading
+  package let snapshot: PipeSnapshot
   /// Unit: events per second; `nil` if unknown because another process of that end runs now.
   package let sent: Double?
   package let applied: Double?
 
-  package init(from before: PipeReading, to now: PipeReading) {
-    reading = now
+  package init(from before: PipeSnapshot, to now: PipeSnapshot) {
+    snapshot = now
     sent = Self.rate(
-      before.out?.events, now.out?.events, at: before.sender, now.sender)
+      before.sendingEnd?.events, now.sendingEnd?.events, at: before.sender, now.sender)
     applied = Self.rate(
-      before.into?.applied, now.into?.applied, at: before.receiver, now.receiver)
+      before.receivingEnd?.applied, now.receivingEnd?.applied, at: before.receiver, now.receiver)
   }
 
   /// - Parameters:
@@ -149,11 +153,11 @@ package struct PipeRate: Hashable, Sendable {
 
   /// `1203.4 sent/s  1203.4 applied/s  17 under way`
   package func line(nameWidth: Int, _ style: Style) -> String {
-    let name = reading.pipe.name.printable.padded(to: nameWidth)
-    let underWay = reading.underWay.map { "\($0) under way" } ?? ""
-    let trouble = reading.trouble.isEmpty ? "" : "  " + style.yellow(reading.trouble)
+    let name = snapshot.pipe.name.printable.padded(to: nameWidth)
+    let underWay = snapshot.underWay.map { "\($0) under way" } ?? ""
+    let stallReason = snapshot.stallReason.isEmpty ? "" : "  " + style.yellow(snapshot.stallReason)
     return "\(name)  \(Self.text(sent)) sent/s  \(Self.text(applied)) applied/s  "
-      + underWay + trouble
+      + underWay + stallReason
   }
 
   private static func text(_ rate: Double?) -> String {
@@ -164,7 +168,7 @@ package struct PipeRate: Hashable, Sendable {
 
   /// The JSON form of `-o json` and `-o jsonl`.
   package var record: JSONValue {
-    guard case .object(var record) = reading.record else { return .null }
+    guard case .object(var record) = snapshot.record else { return .null }
     record["sentPerSecond"] = sent.map { .number($0) } ?? .null
     record["appliedPerSecond"] = applied.map { .number($0) } ?? .null
     return .object(record)

@@ -9,21 +9,22 @@ package struct Table: Hashable, Sendable {
     package var alignment: Alignment
     /// The position in the order in which columns are left out when the table is too wide; `nil` if
     /// the column always stays.
-    package var rank: Int?
+    package var dropOrder: Int?
     /// The smallest width to which cells may be cut before columns are left out. Unit: terminal
     /// columns. Default: cells are not cut.
-    package var least: Int?
+    package var minimumWidth: Int?
     /// Whether cells are cut at their start, because their end matters most, as with paths.
     package var keepsEnd: Bool
 
     package init(
-      _ heading: String, _ alignment: Alignment = .left, rank: Int? = nil, least: Int? = nil,
+      _ heading: String, _ alignment: Alignment = .left, dropOrder: Int? = nil,
+      minimumWidth: Int? = nil,
       keepsEnd: Bool = false
     ) {
       self.heading = heading
       self.alignment = alignment
-      self.rank = rank
-      self.least = least
+      self.dropOrder = dropOrder
+      self.minimumWidth = minimumWidth
       self.keepsEnd = keepsEnd
     }
   }
@@ -71,15 +72,16 @@ package struct Table: Hashable, Sendable {
   ) -> [String] {
     let layout = ColumnLayout(
       zip(columns, widths ?? self.widths).map {
-        ColumnLayout.Column(wanted: $1, least: $0.least, rank: $0.rank)
+        ColumnLayout.Column(
+          preferredWidth: $1, minimumWidth: $0.minimumWidth, dropOrder: $0.dropOrder)
       }, in: width)
-    let shown = layout.widths.enumerated().compactMap { index, width in
+    let visible = layout.widths.enumerated().compactMap { index, width in
       width.map { (index: index, width: $0) }
     }
-    let heading = line(columns.map(\.heading), shown, in: width) { _, text in style.dim(text) }
+    let heading = line(columns.map(\.heading), visible, in: width) { _, text in style.dim(text) }
     return [heading]
       + rows.map { row in
-        line(row, shown, in: width) { index, text in
+        line(row, visible, in: width) { index, text in
           index == statusColumn ? style.status(row[index], text) : text
         }
       }
@@ -87,24 +89,24 @@ package struct Table: Hashable, Sendable {
 
   /// - Parameter paint: Colours a cell after its width is computed.
   private func line(
-    _ cells: [String], _ shown: [(index: Int, width: Int)], in width: Int?,
+    _ cells: [String], _ visible: [(index: Int, width: Int)], in width: Int?,
     paint: (Int, String) -> String
   ) -> String {
     var line = ""
-    var room = width ?? .max
-    for (place, column) in shown.enumerated() {
+    var remainingWidth = width ?? .max
+    for (position, column) in visible.enumerated() {
       let keepsEnd = columns[column.index].keepsEnd
-      let whole = cells[column.index]
-      let cell = keepsEnd ? whole.cutAtStart(to: column.width) : whole.cut(to: column.width)
-      let isLast = place == shown.count - 1
+      let fullText = cells[column.index]
+      let cell = keepsEnd ? fullText.cutAtStart(to: column.width) : fullText.cut(to: column.width)
+      let isLast = position == visible.count - 1
       let gap = String(repeating: " ", count: column.width - cell.displayWidth)
       let isRight = columns[column.index].alignment == .right
-      let text = (isRight ? gap + cell : isLast ? cell : cell + gap).cut(to: room)
-      room -= text.displayWidth
+      let text = (isRight ? gap + cell : isLast ? cell : cell + gap).cut(to: remainingWidth)
+      remainingWidth -= text.displayWidth
       line += paint(column.index, text)
-      guard !isLast, room > ColumnLayout.gap else { break }
+      guard !isLast, remainingWidth > ColumnLayout.gap else { break }
       line += String(repeating: " ", count: ColumnLayout.gap)
-      room -= ColumnLayout.gap
+      remainingWidth -= ColumnLayout.gap
     }
     while line.last == " " { line.removeLast() }
     return line
@@ -119,16 +121,16 @@ package struct ColumnLayout: Hashable, Sendable {
   /// The requirements of a column. Unit: terminal columns.
   package struct Column: Hashable, Sendable {
     /// The width of its widest cell.
-    package var wanted: Int
+    package var preferredWidth: Int
     /// The smallest width to which it may be cut.
-    package var least: Int
+    package var minimumWidth: Int
     /// The position in the order in which columns are left out; `nil` if the column always stays.
-    package var rank: Int?
+    package var dropOrder: Int?
 
-    package init(wanted: Int, least: Int? = nil, rank: Int? = nil) {
-      self.wanted = wanted
-      self.least = min(least ?? wanted, wanted)
-      self.rank = rank
+    package init(preferredWidth: Int, minimumWidth: Int? = nil, dropOrder: Int? = nil) {
+      self.preferredWidth = preferredWidth
+      self.minimumWidth = min(minimumWidth ?? preferredWidth, preferredWidth)
+      self.dropOrder = dropOrder
     }
   }
 
@@ -140,21 +142,25 @@ package struct ColumnLayout: Hashable, Sendable {
 
   /// - Parameter width: `nil` for no limit.
   package init(_ columns: [Column], in width: Int? = nil) {
-    widths = columns.map(\.wanted)
+    widths = columns.map(\.preferredWidth)
     guard let width else { return }
-    func total(_ shown: [Int]) -> Int { shown.reduce(0, +) + Self.gap * max(shown.count - 1, 0) }
-    let order = columns.indices.filter { columns[$0].rank != nil }
-      .sorted { columns[$0].rank! < columns[$1].rank! }
+    func total(_ visible: [Int]) -> Int {
+      visible.reduce(0, +) + Self.gap * max(visible.count - 1, 0)
+    }
+    let order = columns.indices.filter { columns[$0].dropOrder != nil }
+      .sorted { columns[$0].dropOrder! < columns[$1].dropOrder! }
     for index in order {
-      let least = columns.indices.filter { widths[$0] != nil }.map { columns[$0].least }
-      if total(least) <= width { break }
+      let minimumWidth = columns.indices.filter { widths[$0] != nil }.map {
+        columns[$0].minimumWidth
+      }
+      if total(minimumWidth) <= width { break }
       widths[index] = nil
     }
     var excess = total(widths.compactMap(\.self)) - width
     for index in columns.indices.reversed() where excess > 0 {
-      guard let wanted = widths[index] else { continue }
-      let cut = min(excess, wanted - columns[index].least)
-      widths[index] = wanted - cut
+      guard let preferredWidth = widths[index] else { continue }
+      let cut = min(excess, preferredWidth - columns[index].minimumWidth)
+      widths[index] = preferredWidth - cut
       excess -= cut
     }
   }

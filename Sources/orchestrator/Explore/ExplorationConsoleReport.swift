@@ -7,8 +7,8 @@ package struct ExplorationConsoleReport {
   package init(_ explored: ExploredFile) { self.explored = explored }
 
   package func lines(_ style: Style, width: Int?) -> [String] {
-    let findings = explored.findings.flatMap { found in
-      [explored.line(found, style)] + counterexample(found, style, width: width)
+    let findings = explored.findings.flatMap { located in
+      [explored.line(located, style)] + counterexample(located, style, width: width)
     }
     return findings + [summary] + remarks
   }
@@ -25,24 +25,24 @@ package struct ExplorationConsoleReport {
   }
 
   private var remarks: [String] {
-    report.verdict.remarks.map { "  \($0.effect.word): \($0.message)".printable }.sorted()
+    report.verdict.remarks.map { "  \($0.effect.remarkLabel): \($0.message)".printable }.sorted()
   }
 
   private var report: ExplorationReport { explored.report }
 
   private func counterexample(
-    _ found: ExploredFile.Finding, _ style: Style, width: Int?
+    _ located: ExploredFile.LocatedFinding, _ style: Style, width: Int?
   ) -> [String] {
-    guard let scenario = found.finding.scenario, !scenario.steps.isEmpty else { return [] }
+    guard let scenario = located.finding.scenario, !scenario.steps.isEmpty else { return [] }
     let table = CounterexampleTable(scenario).table
     return table.lines(style: style, width: width.map { $0 - 2 }).map { "  " + $0 }
-      + (found.scenarioPath.map { ["  written to \($0)".printable] } ?? [])
+      + (located.scenarioPath.map { ["  written to \($0)".printable] } ?? [])
   }
 }
 
 extension ExplorationVerdict.Degree {
   /// The label of a remark with this effect.
-  fileprivate var word: String {
+  fileprivate var remarkLabel: String {
     switch self {
     case .exact: "note"
     case .sampled: "sampled"
@@ -90,39 +90,42 @@ package struct CounterexampleTable {
 extension CounterexampleTable.Row {
   fileprivate init(_ step: ScenarioStep, number: Int) {
     self.step = number
-    let owner: String
+    let actingNode: String
     switch step.action {
-    case .crash(let node): (owner, takes, from) = (node, "kill -9", "outside")
+    case .crash(let node): (actingNode, takes, from) = (node, "kill -9", "outside")
     case .sends(let node, let event, let pipe):
-      (owner, takes, from) = (node, "nothing", "itself, and sends \(event.caseText) into \(pipe)")
+      (actingNode, takes, from) = (
+        node, "nothing", "itself, and sends \(event.caseText) into \(pipe)"
+      )
     case .ends(let node, let effect):
-      (owner, takes, from) = (node, "nothing", "effect \(effect), which ends")
-    case .takes(let taker, let event, let origin):
-      owner = taker
+      (actingNode, takes, from) = (node, "nothing", "effect \(effect), which ends")
+    case .takes(let recipient, let event, let origin):
+      actingNode = recipient
       takes = event.caseText
       from =
         switch origin {
         case .outside: "outside"
         case .pipe(let name): "pipe \(name)"
-        case .effect(taker, let output): "effect \(output)"
+        case .effect(recipient, let output): "effect \(output)"
         case .effect(let node, let output): "effect \(output) of \(node)"
         }
     }
-    node = owner
+    node = actingNode
     states =
       switch step.outcome {
       case .states(let states):
         states.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.caseText)" }
           .joined(separator: ", ")
       case .refused(let node, let reason):
-        "refused" + Self.refuser(node, besides: owner) + (reason.map { ": \($0)" } ?? "")
+        "refused" + Self.refusingNodeSuffix(node, besides: actingNode)
+          + (reason.map { ": \($0)" } ?? "")
       case .processEnds: "the process ends"
       }
   }
 
   /// Names the node that refuses an event, if it is not the intended receiver.
-  private static func refuser(_ node: String?, besides owner: String) -> String {
-    guard let node, node != owner else { return "" }
+  private static func refusingNodeSuffix(_ node: String?, besides actingNode: String) -> String {
+    guard let node, node != actingNode else { return "" }
     return " by \(node)"
   }
 }

@@ -7,7 +7,7 @@ import PipeSupervision
 struct ExploreRequest {
   private let settings: ExplorationSettings
   private let folder: ScenarioFolder?
-  private let graph: (path: String, form: GraphDrawing)?
+  private let graph: (path: String, format: StateGraphFormat)?
 
   init(_ arguments: ParsedArguments) throws {
     if arguments.flag("file-only") {
@@ -34,7 +34,7 @@ struct ExploreRequest {
     settings.isReduced = !arguments.flag("no-reduction")
     settings.isHashed = arguments.flag("hash")
     graph = try arguments.value("graph").map { path in
-      guard let form = GraphDrawing(path: path) else {
+      guard let format = StateGraphFormat(path: path) else {
         throw CommandError(
           "--graph \(path): the file name must end in .dot for Graphviz, or .mmd for Mermaid",
           code: .usage)
@@ -42,7 +42,7 @@ struct ExploreRequest {
       guard arguments.positionals.count == 1 else {
         throw CommandError("--graph requires exactly one topology file", code: .usage)
       }
-      return (path, form)
+      return (path, format)
     }
     settings.includesGraph = graph != nil
     self.settings = settings
@@ -56,7 +56,7 @@ struct ExploreRequest {
   ) async throws -> ExploredFile {
     let loaded = try LoadedTopology.load(input)
     for warning in loaded.warnings { console.diagnostic(warning) }
-    if let line = loaded.silenced.silenceLine(of: input.name) { console.note(line) }
+    if let line = loaded.silenced.silencedWarningsLine(of: input.name) { console.note(line) }
     let properties = loaded.topology.explore?.properties.map(\.name) ?? []
     if let name = settings.properties.first(where: { !properties.contains($0) }) {
       throw CommandError(
@@ -68,33 +68,34 @@ struct ExploreRequest {
     let report = try await explorer.explore(isStopped: isStopped) { meter.show($0) }
     var explored = ExploredFile(report, of: loaded.topology.name, source: loaded.source)
     try folder?.write(&explored)
-    if let graph { try draw(report, graph.path, graph.form) }
+    if let graph { try draw(report, graph.path, graph.format) }
     return explored
   }
 
-  private func draw(_ report: ExplorationReport, _ path: String, _ form: GraphDrawing) throws {
-    guard let drawn = report.graph else {
+  private func draw(_ report: ExplorationReport, _ path: String, _ format: StateGraphFormat) throws
+  {
+    guard let exploredGraph = report.graph else {
       throw CommandError(
         "--graph \(path): cannot draw \(report.totals.states) states: the limit is "
           + "\(ExploredGraph.limit) states, and the search must be complete; declare fewer "
           + "values, or omit --graph")
     }
-    try FileSystem.replace(path, with: form.text(drawn).utf8)
+    try FileSystem.replace(path, with: format.text(exploredGraph).utf8)
   }
 }
 
 /// A drawing, for Graphviz or Mermaid, of all states of a small topology and the steps between
 /// them.
-package enum GraphDrawing: String, CaseIterable {
+package enum StateGraphFormat: String, CaseIterable {
   case dot
   case mermaid = "mmd"
 
   /// Creates the form that the extension of a file name selects.
   package init?(path: String) {
     guard let dot = path.lastIndex(of: "."),
-      let form = GraphDrawing(rawValue: String(path[path.index(after: dot)...]))
+      let format = StateGraphFormat(rawValue: String(path[path.index(after: dot)...]))
     else { return nil }
-    self = form
+    self = format
   }
 
   package func text(_ graph: ExploredGraph) -> String {
@@ -158,7 +159,7 @@ struct ScenarioFolder {
       if scenario.name.utf8.count > 41 {
         scenario.name = "\(finding.code.rawValue)-\(counts[finding.code.rawValue]!)"
       }
-      scenario.topology = NearPath.path(to: topology, from: folder)
+      scenario.topology = RelativePath.path(to: topology, from: folder)
       scenario.shows = scenario.shows ?? finding.code.rawValue
       let file = "\(path.hasSuffix("/") ? path : path + "/")\(scenario.name).yaml"
       try FileSystem.replace(file, with: scenario.yaml.utf8)
@@ -171,17 +172,17 @@ struct ScenarioFolder {
 final class ProgressMeter {
   private let console: Console
   private let start = ContinuousClock.now
-  private var last = ContinuousClock.now
+  private var lastReportTime = ContinuousClock.now
 
   /// Short enough for a person to see progress, and long enough to keep a log short.
-  private static let pause: Duration = .seconds(2)
+  private static let reportInterval: Duration = .seconds(2)
 
   init(_ console: Console) { self.console = console }
 
   func show(_ progress: ExplorationProgress) {
     let now = ContinuousClock.now
-    guard now - last >= Self.pause else { return }
-    last = now
+    guard now - lastReportTime >= Self.reportInterval else { return }
+    lastReportTime = now
     console.note(Self.line(progress, after: now - start))
   }
 
@@ -196,22 +197,22 @@ final class ProgressMeter {
 
 /// SIGINT or SIGTERM. The first signal ends the search, which then reports its findings; a second
 /// one ends the process.
-final class Interruption {
+final class InterruptSignal {
   private let signals: SignalDescriptor
   private var isInterrupted = false
 
-  private static let numbers: [Signal] = [.interrupt, .terminate]
+  private static let handledSignals: [Signal] = [.interrupt, .terminate]
 
   /// Create it before any other thread starts: see `SignalDescriptor`.
-  init() throws { signals = try SignalDescriptor(Self.numbers) }
+  init() throws { signals = try SignalDescriptor(Self.handledSignals) }
 
   /// Returns whether a signal has arrived.
-  func hasCome() -> Bool {
+  func hasArrived() -> Bool {
     guard !isInterrupted, signals.next() != nil else { return isInterrupted }
     isInterrupted = true
     var set = sigset_t()
     sigemptyset(&set)
-    for signal in Self.numbers { sigaddset(&set, signal.number) }
+    for signal in Self.handledSignals { sigaddset(&set, signal.number) }
     pthread_sigmask(SIG_UNBLOCK, &set, nil)
     return true
   }

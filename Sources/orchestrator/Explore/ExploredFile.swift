@@ -3,7 +3,7 @@ import PipeRuntime
 /// The findings about one topology file, with their source locations.
 package struct ExploredFile: Sendable {
   /// A finding with its location in the file.
-  package struct Finding: Sendable {
+  package struct LocatedFinding: Sendable {
     package var finding: ExplorationFinding
     package var mark: TextPosition
     /// The scenario file that reproduces the finding, if one was written.
@@ -13,19 +13,21 @@ package struct ExploredFile: Sendable {
   /// The file's path, as given.
   package let file: String
   package let topology: String
-  package var findings: [Finding]
+  package var findings: [LocatedFinding]
   package let report: ExplorationReport
 
   package init(_ report: ExplorationReport, of topology: String, source: SourceMap) {
     file = source.file
     self.topology = topology
     self.report = report
-    let placed = report.findings.map { Finding(finding: $0, mark: source.mark(of: $0.path)) }
+    let locatedFindings = report.findings.map {
+      LocatedFinding(finding: $0, mark: source.mark(of: $0.path))
+    }
     // Errors come before warnings, because warnings are often consequences of errors.
-    findings = placed.enumerated().sorted {
+    findings = locatedFindings.enumerated().sorted {
       let (left, right) = ($0.element, $1.element)
-      let isLater = [left, right].map { $0.finding.code.isWarning ? 1 : 0 }
-      return (isLater[0], left.mark, $0.offset) < (isLater[1], right.mark, $1.offset)
+      let severityOrder = [left, right].map { $0.finding.code.isWarning ? 1 : 0 }
+      return (severityOrder[0], left.mark, $0.offset) < (severityOrder[1], right.mark, $1.offset)
     }.map(\.element)
   }
 
@@ -37,11 +39,13 @@ package struct ExploredFile: Sendable {
   }
 
   /// `path:line:column: error: text [code]`
-  func line(_ found: Finding, _ style: Style) -> String {
-    let place = found.mark == .unknown ? "" : ":\(found.mark.line):\(found.mark.column)"
-    let code = found.finding.code
-    let word = code.isWarning ? style.yellow("warning:") : style.red("error:")
-    return "\(file)\(place): \(word) \(found.finding.message.printable) [\(code.rawValue)]"
+  func line(_ located: LocatedFinding, _ style: Style) -> String {
+    let locationSuffix =
+      located.mark == .unknown ? "" : ":\(located.mark.line):\(located.mark.column)"
+    let code = located.finding.code
+    let severityLabel = code.isWarning ? style.yellow("warning:") : style.red("error:")
+    return
+      "\(file)\(locationSuffix): \(severityLabel) \(located.finding.message.printable) [\(code.rawValue)]"
   }
 }
 
@@ -77,18 +81,18 @@ extension ExploredFile {
     ]
   }
 
-  private func record(of found: Finding) -> JSONValue {
-    let code = found.finding.code
+  private func record(of located: LocatedFinding) -> JSONValue {
+    let code = located.finding.code
     return [
       "file": .string(file),
-      "line": found.mark.line > 0 ? .integer(Int64(found.mark.line)) : .null,
-      "column": found.mark.column > 0 ? .integer(Int64(found.mark.column)) : .null,
+      "line": located.mark.line > 0 ? .integer(Int64(located.mark.line)) : .null,
+      "column": located.mark.column > 0 ? .integer(Int64(located.mark.column)) : .null,
       "severity": code.isWarning ? "warning" : "error", "code": .string(code.rawValue),
-      "message": .string(found.finding.message),
-      "similar": .integer(Int64(found.finding.similarCount)),
-      "steps": .array(found.finding.scenario.map { CounterexampleTable($0).records } ?? []),
-      "end": .object(found.finding.scenario?.end ?? [:]),
-      "scenario": found.scenarioPath.map { .string($0) } ?? .null,
+      "message": .string(located.finding.message),
+      "similar": .integer(Int64(located.finding.similarCount)),
+      "steps": .array(located.finding.scenario.map { CounterexampleTable($0).records } ?? []),
+      "end": .object(located.finding.scenario?.end ?? [:]),
+      "scenario": located.scenarioPath.map { .string($0) } ?? .null,
     ]
   }
 }

@@ -19,25 +19,25 @@ package struct SARIFLog {
   }
 
   private var results: [Result] = []
-  private var runs: [JSONValue] = []
+  private var exploredRecords: [JSONValue] = []
   private let version: String
 
   package init(version: String) { self.version = version }
 
   package mutating func add(_ explored: ExploredFile) {
-    results += explored.findings.map { found in
-      let rows = found.finding.scenario.map { CounterexampleTable($0).rows } ?? []
+    results += explored.findings.map { located in
+      let rows = located.finding.scenario.map { CounterexampleTable($0).rows } ?? []
       return Result(
-        rule: found.finding.code.rawValue, isWarning: found.finding.code.isWarning,
-        message: found.finding.message, file: explored.file, mark: found.mark,
-        count: 1 + found.finding.similarCount,
+        rule: located.finding.code.rawValue, isWarning: located.finding.code.isWarning,
+        message: located.finding.message, file: explored.file, mark: located.mark,
+        count: 1 + located.finding.similarCount,
         steps: rows.map { row in
           "\(row.node) takes \(row.takes) from \(row.from)"
             + (row.states.isEmpty ? "" : ": \(row.states)")
         })
     }
     let verdict = explored.report.verdict
-    runs.append([
+    exploredRecords.append([
       "file": .string(explored.file), "verdict": .string(verdict.degree.rawValue),
       "remarks": .texts(verdict.remarks.map(\.message)),
     ])
@@ -65,7 +65,7 @@ package struct SARIFLog {
           ],
           "columnKind": "unicodeCodePoints",
           "results": .array(results.map { Self.json($0, rules) }),
-          "properties": ["explored": .array(runs)],
+          "properties": ["explored": .array(exploredRecords)],
         ]
       ],
     ]
@@ -117,10 +117,10 @@ package struct SARIFLog {
   private static func uri(of path: String) -> String {
     var text = path.hasPrefix("/") ? "file://" : ""
     for byte in path.utf8 {
-      let isPlain =
+      let isUnreserved =
         (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
         || "-._~/".utf8.contains(byte)
-      if isPlain {
+      if isUnreserved {
         text.unicodeScalars.append(UnicodeScalar(byte))
       } else {
         let hex = String(byte, radix: 16, uppercase: true)

@@ -17,7 +17,7 @@ package struct Checkout: Hashable, Sendable {
     guard let resolved = FileSystem.resolved(path), let manifest = manifest(in: resolved) else {
       throw .noPackage(path)
     }
-    guard manifest.isPipeRuntime else { throw .otherPackage(path, name: manifest.name) }
+    guard manifest.isPipeRuntime else { throw .notPipeRuntime(path, name: manifest.name) }
     return Checkout(path: resolved, manifest: manifest)
   }
 
@@ -61,17 +61,17 @@ package struct PackageManifest: Hashable, Sendable {
 }
 
 /// Paths from a folder to nearby files, which stay valid if both are moved together.
-package enum NearPath {
+package enum RelativePath {
   /// Returns the path to `target` as written in `folder`. The path is relative if it goes at most
   /// three folders up and not up to the root; otherwise it is `target` itself.
   /// - Parameters: Absolute paths, without `.` and `..`.
   package static func path(to target: String, from folder: String) -> String {
     let target = target.split(separator: "/")
     let folder = folder.split(separator: "/")
-    let common = zip(target, folder).prefix { $0 == $1 }.count
-    let up = folder.count - common
-    guard common > 0, up <= 3 else { return "/" + target.joined(separator: "/") }
-    let parts = Array(repeating: "..", count: up) + target.dropFirst(common)
+    let commonCount = zip(target, folder).prefix { $0 == $1 }.count
+    let levelsUp = folder.count - commonCount
+    guard commonCount > 0, levelsUp <= 3 else { return "/" + target.joined(separator: "/") }
+    let parts = Array(repeating: "..", count: levelsUp) + target.dropFirst(commonCount)
     return parts.isEmpty ? "." : parts.joined(separator: "/")
   }
 }

@@ -23,11 +23,13 @@ package struct PackageName: Hashable, Sendable {
 
   private static func problem(with text: String) -> InitError.NameProblem? {
     if text.contains("/") { return .path }
-    let isWord = text.utf8.allSatisfy { byte in
+    let hasValidCharacters = text.utf8.allSatisfy { byte in
       isLetter(byte) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
         || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
     }
-    guard let first = text.utf8.first, isLetter(first), isWord else { return .characters }
+    guard let first = text.utf8.first, isLetter(first), hasValidCharacters else {
+      return .characters
+    }
     if !NamePattern.matches(text, dots: false) { return .length }
     if YAMLScalar(text: text, isPlain: true).value != .string(text) { return .value }
     if keywords.contains(text) { return .keyword }
@@ -80,16 +82,16 @@ package enum InitError: Error, Hashable {
   case noCheckout(above: String)
   /// The folder that was named has no `Package.swift` that can be read.
   case noPackage(String)
-  case otherPackage(String, name: String?)
+  case notPipeRuntime(String, name: String?)
   case noDirectory(String)
   case notEmpty(String)
-  case notFolder(String)
+  case notADirectory(String)
   case unwritable(String, SystemError)
 
   package var code: ExitCode {
     switch self {
-    case .name, .noPackage, .otherPackage, .noDirectory: .usage
-    case .noCheckout, .notEmpty, .notFolder, .unwritable: .failure
+    case .name, .noPackage, .notPipeRuntime, .noDirectory: .usage
+    case .noCheckout, .notEmpty, .notADirectory, .unwritable: .failure
     }
   }
 }
@@ -104,7 +106,7 @@ extension InitError: CustomStringConvertible {
     case .noPackage(let path):
       "no readable Package.swift in '\(path)'; name the directory of PipeRuntime with "
         + "--piperuntime"
-    case .otherPackage(let path, let name):
+    case .notPipeRuntime(let path, let name):
       "'\(path)' contains \(name.map { "package '\($0)'" } ?? "another package") instead of "
         + "PipeRuntime; name the directory of PipeRuntime with --piperuntime"
     case .noDirectory(let path):
@@ -112,7 +114,7 @@ extension InitError: CustomStringConvertible {
     case .notEmpty(let path):
       "'\(path)' already exists and is not empty; choose another name, or another directory "
         + "with --directory"
-    case .notFolder(let path):
+    case .notADirectory(let path):
       "'\(path)' already exists and is not a directory; choose another name, or another "
         + "directory with --directory"
     case .unwritable(let path, let error):

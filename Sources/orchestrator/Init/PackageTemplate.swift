@@ -193,9 +193,9 @@ package struct PackageFolder: Sendable {
   /// replaces an empty folder and nothing else.
   package func write(_ files: [PackageFile]) throws(InitError) {
     if FileSystem.isDirectory(path), !FileSystem.entries(of: path).isEmpty { throw .notEmpty(path) }
-    let draft = try makeDraft()
-    defer { FileSystem.removeTree(draft) }
-    let folder = draft + "/package"
+    let temporaryFolder = try makeTemporaryFolder()
+    defer { FileSystem.removeTree(temporaryFolder) }
+    let folder = temporaryFolder + "/package"
     do {
       for file in files { try write(file, in: folder) }
     } catch {
@@ -204,14 +204,14 @@ package struct PackageFolder: Sendable {
     guard rename(folder, path) != 0 else { return }
     switch errno {
     case ENOTEMPTY, EEXIST: throw .notEmpty(path)
-    case ENOTDIR: throw .notFolder(path)
+    case ENOTDIR: throw .notADirectory(path)
     case let code: throw .unwritable(path, SystemError("rename", on: path, code: code))
     }
   }
 
   /// Creates a hidden folder beside the target: in the same file system, and used by this process
   /// alone.
-  private func makeDraft() throws(InitError) -> String {
+  private func makeTemporaryFolder() throws(InitError) -> String {
     do {
       return try FileSystem.makeTemporaryDirectory(parent + "/.init-")
     } catch {

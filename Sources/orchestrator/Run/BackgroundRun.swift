@@ -15,7 +15,7 @@ struct BackgroundRun {
   var startsDependencies = true
   /// The longest time to wait until every node runs; `nil` returns as soon as the nodes are
   /// launched.
-  var waitsFor: Duration?
+  var waitTimeout: Duration?
 
   /// The longest time until the file is checked and the nodes are launched.
   private static let launchTimeout: Duration = .seconds(60)
@@ -40,14 +40,14 @@ struct BackgroundRun {
   }
 
   private func follow(_ child: inout ChildProcess, console: Console) throws -> ExitCode {
-    let deadline = ContinuousClock.now + (waitsFor ?? Self.launchTimeout)
+    let deadline = ContinuousClock.now + (waitTimeout ?? Self.launchTimeout)
     var output = LogLineSplitter()
     var errors = LogLineSplitter()
     var topology = file
     var waiting: [String: String] = [:]
-    var open: Set<Int32> = [child.output, child.error]
-    while !open.isEmpty {
-      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+    var openDescriptors: Set<Int32> = [child.output, child.error]
+    while !openDescriptors.isEmpty {
+      for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
         if descriptor == child.error {
           for line in errors.append(bytes) { console.note(line) }
           continue
@@ -57,7 +57,7 @@ struct BackgroundRun {
           switch message {
           case .launched(let name):
             topology = name
-            if waitsFor == nil { return try started(topology, "started", child.pid, console) }
+            if waitTimeout == nil { return try started(topology, "started", child.pid, console) }
           case .running(let started, let adopted):
             let nodes = adopted.counted("node")
             let phase = "\(started.isComplete ? "" : "partly ")running"
@@ -69,7 +69,7 @@ struct BackgroundRun {
                 + "details, 'orchestrator down -p \(topology)' stops the other nodes")
             return .failure
           case .problem(let text): console.note(text)
-          case .waiting(let node, let obstacle): waiting[node] = obstacle
+          case .waiting(let node, let blocker): waiting[node] = blocker
           case .ended(let code, let reason):
             if let reason { console.error("\(topology): \(reason)") }
             return ExitCode(rawValue: code)
@@ -79,14 +79,14 @@ struct BackgroundRun {
       if ContinuousClock.now >= deadline {
         console.error(
           "timed out: topology '\(topology)' is not running after "
-            + "\((waitsFor ?? Self.launchTimeout).shortText)"
+            + "\((waitTimeout ?? Self.launchTimeout).shortText)"
             + Self.text(of: waiting)
             + "; the topology continues to start; 'orchestrator status' shows details, "
             + "'orchestrator down' stops the topology")
         return .timedOut
       }
     }
-    if let rest = errors.finish() { console.note(rest) }
+    if let unfinishedLine = errors.finish() { console.note(unfinishedLine) }
     switch child.wait() {
     case .exited(let code): return ExitCode(rawValue: code)
     case let exit:
@@ -111,10 +111,10 @@ struct BackgroundRun {
   /// Lists up to five waiting nodes with the reasons: `: 'motor' waits for 'door' to be closed`.
   private static func text(of waiting: [String: String]) -> String {
     guard !waiting.isEmpty else { return "" }
-    let shown = waiting.sorted { $0.key < $1.key }.prefix(5)
+    let listed = waiting.sorted { $0.key < $1.key }.prefix(5)
       .map { "'\($0.key)' waits for \($0.value)" }
-    let others = waiting.count > 5 ? "; \(waiting.count - 5) more nodes are waiting" : ""
-    return ": " + shown.joined(separator: "; ") + others
+    let omitted = waiting.count > 5 ? "; \(waiting.count - 5) more nodes are waiting" : ""
+    return ": " + listed.joined(separator: "; ") + omitted
   }
 
   private static func message(_ line: String) -> BackgroundReporter.Message? {

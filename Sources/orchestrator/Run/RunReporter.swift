@@ -7,10 +7,10 @@ final class RunReporter: Supervisor.Reporter {
   private let console: Console
   private let topology: String
   private let showsOutput: Bool
-  private var changes = NodeChanges()
-  private var progress: TopologyReport?
+  private var changeTracker = NodeChangeTracker()
+  private var lastReport: TopologyReport?
   /// Whether the reader of stdout has gone. The run then goes on without output.
-  private var isClosed = false
+  private var isOutputClosed = false
 
   init(console: Console, topology: String, showsOutput: Bool) {
     self.console = console
@@ -19,7 +19,7 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func report(_ report: TopologyReport) {
-    progress = report
+    lastReport = report
     // The end is shown last, after the final changes of the nodes.
     if case .finished = report { return }
     line(heading)
@@ -40,7 +40,9 @@ final class RunReporter: Supervisor.Reporter {
   func warning(_ text: String) { console.warning(text) }
 
   func refresh(_ directory: TopologyDirectory) {
-    for change in changes.take(directory.nodes.rows(now: WallClock.nanoseconds)) { line(change) }
+    for change in changeTracker.take(directory.nodes.rows(now: WallClock.nanoseconds)) {
+      line(change)
+    }
   }
 
   /// Writes the outcome of the run.
@@ -49,22 +51,22 @@ final class RunReporter: Supervisor.Reporter {
     line(heading)
   }
 
-  private var heading: String { "\(topology)\(progress.map { ": \($0)" } ?? "")" }
+  private var heading: String { "\(topology)\(lastReport.map { ": \($0)" } ?? "")" }
 
   private func line(_ text: String) {
-    guard !isClosed else { return }
+    guard !isOutputClosed else { return }
     do {
       try console.print(text)
       try console.flush()
     } catch {
-      isClosed = true
+      isOutputClosed = true
     }
   }
 }
 
 /// The changes of nodes, one line each.
-package struct NodeChanges: Sendable {
-  private var known: [String: NodeRow] = [:]
+package struct NodeChangeTracker: Sendable {
+  private var lastRows: [String: NodeRow] = [:]
 
   package init() {}
 
@@ -72,7 +74,7 @@ package struct NodeChanges: Sendable {
   /// with a state shows only that state. Failure reasons are reported separately, when they occur.
   package mutating func take(_ rows: [NodeRow]) -> [String] {
     rows.compactMap { row in
-      let before = known.updateValue(row, forKey: row.node)
+      let before = lastRows.updateValue(row, forKey: row.node)
       guard before?.status != row.status || before?.state != row.state else { return nil }
       let isRunning = row.status == NodeLifecycle.State.running.name
       let words = [isRunning && !row.state.isEmpty ? "" : row.status, row.state.printable]
@@ -110,7 +112,7 @@ final class BackgroundReporter: Supervisor.Reporter {
     self.log = log
   }
 
-  func tell(_ message: Message) {
+  func send(_ message: Message) {
     guard let text = try? JSONValue(encoding: message).text else { return }
     // The waiting process may have gone already.
     try? console.print(text)
@@ -118,31 +120,31 @@ final class BackgroundReporter: Supervisor.Reporter {
   }
 
   func report(_ report: TopologyReport) {
-    keep("\(topology): \(report)")
+    writeLog("\(topology): \(report)")
     switch report {
-    case .starting: tell(.launched(topology: topology))
-    case .running(let started): tell(.running(started, adopted: adopted))
+    case .starting: send(.launched(topology: topology))
+    case .running(let started): send(.running(started, adopted: adopted))
     case .finished(let outcome):
-      tell(.ended(exitCode: outcome.exitCode, reason: outcome.reason))
+      send(.ended(exitCode: outcome.exitCode, reason: outcome.reason))
     case .changing, .allReady, .stopping: break
     }
   }
 
   func report(node: String, _ report: NodeReport) {
     if case .adopted = report { adopted += 1 }
-    if report.isProblem { tell(.problem("\(node): \(report)")) }
+    if report.isProblem { send(.problem("\(node): \(report)")) }
     if case .waiting(let obstacle) = report, obstacle.reason == .underway {
       waiting.insert(node)
-      tell(.waiting(node: node, obstacle: "\(obstacle)"))
+      send(.waiting(node: node, obstacle: "\(obstacle)"))
     } else if waiting.remove(node) != nil {
-      tell(.waiting(node: node, obstacle: nil))
+      send(.waiting(node: node, obstacle: nil))
     }
   }
 
   func line(node: String, _ stream: LogStream, _ text: String) {}
-  func warning(_ text: String) { keep("warning: \(text)") }
+  func warning(_ text: String) { writeLog("warning: \(text)") }
   func refresh(_ directory: TopologyDirectory) {}
   func applyLogRetention(_ retention: LogRetention) { log.retention = retention }
 
-  private func keep(_ line: String) { _ = log.write([line], from: .note) }
+  private func writeLog(_ line: String) { _ = log.write([line], from: .note) }
 }

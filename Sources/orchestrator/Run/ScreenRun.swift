@@ -9,18 +9,18 @@ import PipeSupervision
 final class ScreenRun: Supervisor.Reporter {
   private let lines: RunReporter
   /// The latest reports that arrived while the screen was shown.
-  private var kept: [(RunReporter) -> Void] = []
-  private var isShown = true
+  private var pendingReports: [(RunReporter) -> Void] = []
+  private var isScreenShown = true
   private var problem: (any Error)?
   private let signals: SignalDescriptor
   private let thread = LoopThread { _ in }
-  private let hasEnded = Semaphore()
+  private let screenEnded = Semaphore()
   private var shell: ScreenShell?
 
   /// The maximum number of reports to keep.
-  private static let limit = 100
+  private static let pendingReportLimit = 100
   /// The longest time to wait until the screen has restored the terminal.
-  private static let patience: Duration = .seconds(3)
+  private static let restoreTimeout: Duration = .seconds(3)
 
   /// The signals that the screen handles. The supervisor handles the others.
   static let signals: [Signal] = [.windowSize, .resume]
@@ -46,18 +46,18 @@ final class ScreenRun: Supervisor.Reporter {
     let screen = LoopOwned(shell)
     let run = LoopOwned((reporter: self, supervisor: supervisor))
     let handle = supervisor.loop.handle
-    let hasEnded = hasEnded
+    let screenEnded = screenEnded
     thread.handle.post {
-      let ending = screen.value.run()
+      let endReason = screen.value.run()
       client.close()
-      handle.post { run.value.reporter.left(ending, run.value.supervisor) }
-      hasEnded.signal()
+      handle.post { run.value.reporter.screenDidEnd(endReason, run.value.supervisor) }
+      screenEnded.signal()
     }
   }
 
-  private func left(_ ending: ScreenShell.Ending, _ supervisor: Supervisor) {
-    if case .failed(let error) = ending { problem = error }
-    release()
+  private func screenDidEnd(_ endReason: ScreenShell.EndReason, _ supervisor: Supervisor) {
+    if case .failed(let error) = endReason { problem = error }
+    deliverPendingReports()
     if !supervisor.isStopping { supervisor.requestStop() }
   }
 
@@ -65,34 +65,34 @@ final class ScreenRun: Supervisor.Reporter {
   func finish(_ directory: TopologyDirectory) throws {
     shell?.close()
     // A terminal that is not read blocks the screen's thread. It must not block this process.
-    if shell != nil { _ = hasEnded.wait(until: .now + Self.patience) }
-    release()
+    if shell != nil { _ = screenEnded.wait(until: .now + Self.restoreTimeout) }
+    deliverPendingReports()
     lines.finish(directory)
     if let problem { throw problem }
   }
 
-  private func release() {
-    isShown = false
-    for tell in kept { tell(lines) }
-    kept = []
+  private func deliverPendingReports() {
+    isScreenShown = false
+    for deliver in pendingReports { deliver(lines) }
+    pendingReports = []
   }
 
-  private func tell(_ tell: @escaping (RunReporter) -> Void) {
-    guard isShown else { return tell(lines) }
-    kept = kept.suffix(Self.limit - 1) + [tell]
+  private func deliver(_ deliver: @escaping (RunReporter) -> Void) {
+    guard isScreenShown else { return deliver(lines) }
+    pendingReports = pendingReports.suffix(Self.pendingReportLimit - 1) + [deliver]
   }
 
   // MARK: Reports of the supervisor
 
-  func report(_ report: TopologyReport) { tell { $0.report(report) } }
-  func report(node: String, _ report: NodeReport) { tell { $0.report(node: node, report) } }
-  func warning(_ text: String) { tell { $0.warning(text) } }
+  func report(_ report: TopologyReport) { deliver { $0.report(report) } }
+  func report(node: String, _ report: NodeReport) { deliver { $0.report(node: node, report) } }
+  func warning(_ text: String) { deliver { $0.warning(text) } }
 
   func line(node: String, _ stream: LogStream, _ text: String) {
-    tell { $0.line(node: node, stream, text) }
+    deliver { $0.line(node: node, stream, text) }
   }
 
   func refresh(_ directory: TopologyDirectory) {
-    if !isShown { lines.refresh(directory) }
+    if !isScreenShown { lines.refresh(directory) }
   }
 }

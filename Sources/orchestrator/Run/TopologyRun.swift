@@ -13,7 +13,7 @@ struct TopologyRun {
 
     /// Returns the screen if there is a suitable terminal, and plain lines otherwise.
     static func onTerminal(_ console: Console) throws -> Display {
-      guard console.canRedraw, console.canAsk else { return .plain }
+      guard console.canRedraw, console.canPrompt else { return .plain }
       return .screen(try SignalDescriptor(ScreenRun.signals))
     }
 
@@ -46,34 +46,36 @@ struct TopologyRun {
     // Signals must be blocked before any thread starts, so that every thread inherits the mask.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
     console.detach()
-    var placement = deployment.map { DeploymentReport(.file($0)) }
+    var deploymentReport = deployment.map { DeploymentReport(.file($0)) }
     let loaded: LoadedTopology
     do {
-      loaded = try LoadedTopology.load(.file(file), name: name, in: placement?.examined)
-      try placement?.check(for: loaded.topology)
+      loaded = try LoadedTopology.load(.file(file), name: name, in: deploymentReport?.examination)
+      try deploymentReport?.check(for: loaded.topology)
     } catch let errors as TopologyErrors {
-      try placement?.check(for: nil as Topology?)
-      for diagnostic in errors.diagnostics + (placement?.diagnostics ?? []) {
+      try deploymentReport?.check(for: nil as Topology?)
+      for diagnostic in errors.diagnostics + (deploymentReport?.diagnostics ?? []) {
         console.note("\(diagnostic)")
       }
       return .usage
     }
-    if let placement, !placement.isValid {
-      for diagnostic in placement.diagnostics { console.note("\(diagnostic)") }
+    if let deploymentReport, !deploymentReport.isValid {
+      for diagnostic in deploymentReport.diagnostics { console.note("\(diagnostic)") }
       return .usage
     }
     var job: SlurmJob?
-    if let placement, loaded.deployment?.engine == .slurm, let examined = placement.examined {
-      let found = try SlurmJob.current()
-      let unknown = found.check(examined)
+    if let deploymentReport, loaded.deployment?.engine == .slurm,
+      let examination = deploymentReport.examination
+    {
+      let currentJob = try SlurmJob.current()
+      let unknown = currentJob.check(examination)
       guard unknown.isEmpty else {
         for diagnostic in unknown { console.note("\(diagnostic)") }
         return .usage
       }
-      job = found
+      job = currentJob
     }
     let agentKeys = try agentKeys(of: loaded)
-    let warnings = loaded.warnings + (placement?.diagnostics ?? [])
+    let warnings = loaded.warnings + (deploymentReport?.diagnostics ?? [])
     for warning in warnings where !display.isBackground { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
@@ -85,11 +87,11 @@ struct TopologyRun {
     }
     try plan.raiseOpenFileLimit()
     // Before taking the lock, because the lock records the files by which the topology runs.
-    if deployment == nil { try refuseDeployed(in: directories) }
-    try refuseStray(plan, in: directories)
+    if deployment == nil { try checkNoDeployedOrphan(in: directories) }
+    try checkNoMisplacedNode(plan, in: directories)
     let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
     defer { lock.release() }
-    let page = try page.map { try RunWebPage(of: plan.topology, $0, tell: console.note) }
+    let page = try page.map { try RunWebPage(of: plan.topology, $0, reportAddress: console.note) }
     defer { page?.end() }
     switch display {
     case .plain:
@@ -134,14 +136,14 @@ struct TopologyRun {
 
   /// Throws if deployed nodes have survived their orchestrator, because a run on one host would end
   /// them.
-  private func refuseDeployed(in directories: RuntimeDirectories) throws {
+  private func checkNoDeployedOrphan(in directories: RuntimeDirectories) throws {
     if let orphan = OrphanedTopology.find(directories), orphan.isDeployed {
-      throw refusal(of: orphan.name, orphan.upCommand)
+      throw deployedOrphanError(of: orphan.name, orphan.upCommand)
     }
   }
 
   /// Throws if a process of a node may still run on a host where nothing in this run could end it.
-  private func refuseStray(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
+  private func checkNoMisplacedNode(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
     guard RunningTopology.find(directories) == nil,
       let (node, host) = plan.misplacedNode(among: ProcessRecord.all(in: directories))
     else { return }
@@ -154,7 +156,7 @@ struct TopologyRun {
       code: .usage)
   }
 
-  private func refusal(of topology: String, _ upCommand: String) -> CommandError {
+  private func deployedOrphanError(of topology: String, _ upCommand: String) -> CommandError {
     CommandError(
       "the orchestrator of '\(topology)' was killed, and its remaining nodes belong to a "
         + "deployment: '\(upCommand)' adopts the nodes; to start all nodes on this host, end "
@@ -173,20 +175,21 @@ struct TopologyRun {
     let survivors = try Survivor.all(in: lock.directories)
     if deployment == nil, survivors.contains(where: \.isDeployed) {
       // The orchestrator was killed at this very moment.
-      throw refusal(of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
+      throw deployedOrphanError(
+        of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
     endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
     var plan = plan
     plan.assignHost(lock.formerProcesses)
-    let agentRuns = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
-    agentRuns.reportRejectedProcesses(in: lock.directories, reporter: reporter)
+    let agentAdoption = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
+    agentAdoption.reportRejectedProcesses(in: lock.directories, reporter: reporter)
     let adoption = Adoption(survivors, plan: plan, in: lock.directories)
     try adoption.endRejectedProcesses(in: lock.directories, reporter: reporter)
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
         held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
-        agentProcesses: agentRuns.adoptable, isDetached: display.isBackground))
+        agentProcesses: agentAdoption.adoptable, isDetached: display.isBackground))
     if let timeout {
       supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
     }

@@ -32,7 +32,8 @@ package struct NodeHistory: Hashable, Sendable {
   /// Adds a state. It is ignored if a step has already reported it, because the step has more
   /// detail.
   package mutating func take(_ change: StateChange) {
-    guard !change.isRepeated, !change.isIntermediate, isNew(change.incarnation, change.version) else {
+    guard !change.isRepeated, !change.isIntermediate, isNew(change.incarnation, change.version)
+    else {
       return
     }
     append(
@@ -49,20 +50,20 @@ package struct NodeHistory: Hashable, Sendable {
       cause: step.source.map { "\($0.pipe) \($0.number)" } ?? step.cause ?? "?", state: step.state,
       event: step.event)
     entry.sent = (step.sent ?? []).map { "\($0.pipe) \($0.number): \($0.event?.caseText ?? "?")" }
-    let same = entries.lastIndex {
+    let existingIndex = entries.lastIndex {
       $0.incarnation == step.incarnation && $0.version == step.version
     }
-    if let same {
-      entry.missed = entries[same].missed
-      entries[same] = entry
+    if let existingIndex {
+      entry.missed = entries[existingIndex].missed
+      entries[existingIndex] = entry
     } else if isNew(step.incarnation, step.version) {
       append(entry)
-    } else if let place = entries.firstIndex(where: {
+    } else if let insertionIndex = entries.firstIndex(where: {
       ($0.incarnation, $0.version) > (step.incarnation, step.version)
     }) {
       // The state that arrived first belongs to a later step.
-      if entries[place].missed > 0 { entries[place].missed -= 1 }
-      entries.insert(entry, at: place)
+      if entries[insertionIndex].missed > 0 { entries[insertionIndex].missed -= 1 }
+      entries.insert(entry, at: insertionIndex)
     }
   }
 
@@ -78,7 +79,7 @@ package struct NodeHistory: Hashable, Sendable {
 /// A node's recent rate of events per second, from the counts that it reports from time to time.
 package struct NodeTrend: Hashable, Sendable {
   /// The count of events that a node reported at one time.
-  package struct Reading: Hashable, Sendable {
+  package struct Sample: Hashable, Sendable {
     package var events: UInt64
     /// Unit: nanoseconds since 1970.
     package var time: Int64
@@ -93,28 +94,29 @@ package struct NodeTrend: Hashable, Sendable {
   }
 
   /// The maximum number of rates.
-  package static let length = 6
+  package static let maximumRateCount = 6
   /// The shortest time over which a rate is computed. Unit: nanoseconds.
   private static let interval: Int64 = 900_000_000
 
-  private var last: Reading?
+  private var last: Sample?
   /// Unit: events per second; the latest rate is last.
   package private(set) var rates: [Double] = []
 
   package init() {}
 
   /// Adds a reading. A reading older than the last one is ignored.
-  package mutating func take(_ reading: Reading) {
-    guard let before = last, before.incarnation == reading.incarnation else {
-      last = reading
+  package mutating func take(_ sample: Sample) {
+    guard let before = last, before.incarnation == sample.incarnation else {
+      last = sample
       return
     }
-    guard reading.time >= before.time + Self.interval, reading.events >= before.events else {
+    guard sample.time >= before.time + Self.interval, sample.events >= before.events else {
       return
     }
-    last = reading
-    let seconds = Double(reading.time - before.time) / 1e9
-    rates = rates.suffix(Self.length - 1) + [Double(reading.events - before.events) / seconds]
+    last = sample
+    let seconds = Double(sample.time - before.time) / 1e9
+    rates =
+      rates.suffix(Self.maximumRateCount - 1) + [Double(sample.events - before.events) / seconds]
   }
 
   /// The latest rate; `nil` if there is none yet.

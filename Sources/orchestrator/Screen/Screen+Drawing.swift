@@ -3,19 +3,19 @@ import PipeRuntime
 extension Screen {
   /// All lines of the terminal, as the page was last laid out.
   var lines: [StyledLine] {
-    let room = max(0, size.rows - 2)
+    let bodyHeight = max(0, size.rows - 2)
     var body: [StyledLine]
     switch overlay {
     case .help: body = Self.help
     case .text(let title, let lines, let first):
       body = [StyledLine(title, .bold)] + lines.dropFirst(first).map { StyledLine($0) }
-    case .form(let form): body = form.lines(height: max(1, room - 3), columns: size.columns)
+    case .form(let form): body = form.lines(height: max(1, bodyHeight - 3), columns: size.columns)
     case .palette(let palette):
-      body = palette.lines(height: max(1, room - 2), columns: size.columns)
-    case .filter, .doubt, nil: body = pageLines
+      body = palette.lines(height: max(1, bodyHeight - 2), columns: size.columns)
+    case .filter, .confirmation, nil: body = pageLines
     }
-    body = Array(body.prefix(room))
-    body += Array(repeating: "", count: room - body.count)
+    body = Array(body.prefix(bodyHeight))
+    body += Array(repeating: "", count: bodyHeight - body.count)
     return [title] + body + [footer]
   }
 
@@ -23,11 +23,12 @@ extension Screen {
   private var title: StyledLine {
     let data = shown
     guard let directory = data.directory else {
-      return StyledLine(data.silence ?? "waiting for the orchestrator")
+      return StyledLine(data.noAnswerReason ?? "waiting for the orchestrator")
     }
     var line = StyledLine(directory.topology, .bold) + ": "
-    if let silence = data.silence {
-      line = line + StyledLine("last seen \(directory.phase); \(silence)", .color(.red), .bold)
+    if let noAnswerReason = data.noAnswerReason {
+      line =
+        line + StyledLine("last seen \(directory.phase); \(noAnswerReason)", .color(.red), .bold)
     } else {
       line = line + StyledLine(directory.phase)
     }
@@ -51,13 +52,13 @@ extension Screen {
       return StyledLine("/", .bold)
         + field.line(columns: max(1, min(40, size.columns - 30)), isFocused: true)
         + StyledLine("  Enter keeps the filter, Esc shows all rows", .dim)
-    case .doubt(.leave):
+    case .confirmation(.leave):
       return StyledLine(
         "Stop the topology and leave? q or y confirms, any other key cancels", .bold,
         .color(.yellow))
-    case .doubt(.steer(let steering, let name)):
+    case .confirmation(.steer(let nodeAction, let name)):
       return StyledLine(
-        steering.prompt(for: name, columns: size.columns), .bold, .color(.yellow))
+        nodeAction.prompt(for: name, columns: size.columns), .bold, .color(.yellow))
     case .help: return StyledLine("any key goes back", .dim)
     case .text: return StyledLine("j k move, Esc goes back", .dim)
     case .form(let form): return form.footer
@@ -76,7 +77,7 @@ extension Screen {
     func line(_ keys: String, _ meaning: String) -> StyledLine {
       StyledLine("  " + keys.padded(to: 9), .bold) + StyledLine(meaning)
     }
-    return ScreenCommand.movements.map { line($0.keys, $0.meaning) }
+    return ScreenCommand.movementKeys.map { line($0.keys, $0.meaning) }
       + ScreenCommand.all.map { command in
         line(command.key == " " ? "Space" : String(command.key), command.meaning)
       }
@@ -85,19 +86,19 @@ extension Screen {
   // MARK: Pages
 
   private var pageLines: [StyledLine] {
-    head + lists.filter { $0.height > 0 }.flatMap { lines(of: $0) }
+    header + lists.filter { $0.height > 0 }.flatMap { lines(of: $0) }
   }
 
   /// The lines above the lists.
-  var head: [StyledLine] {
+  var header: [StyledLine] {
     switch subject {
     case nil: []
-    case .node(let name): shown.head(ofNode: name) + [""]
-    case .pipe(let name): shown.head(ofPipe: name)
+    case .node(let name): shown.header(ofNode: name) + [""]
+    case .pipe(let name): shown.header(ofPipe: name)
     }
   }
 
-  private func lines(of shown: ShownList) -> [StyledLine] {
+  private func lines(of shown: LaidOutList) -> [StyledLine] {
     let (part, list, height) = (shown.part, shown.list, shown.height)
     let names = list.rows.map(\.name)
     let isFocused = part == focus
@@ -110,7 +111,7 @@ extension Screen {
       heading = heading + StyledLine("  \((selected ?? 0) + 1)/\(names.count)", .dim)
     }
     guard !list.rows.isEmpty else {
-      return [heading, StyledLine("  \(list.emptiness)", .dim)]
+      return [heading, StyledLine("  \(list.emptyListText)", .dim)]
     }
     return [heading]
       + window.map { row in
@@ -138,10 +139,10 @@ extension SendForm {
     let first = max(0, line - height + 1)
     return [StyledLine("send \(event.name) to '\(target)'", .bold), ""]
       + zip(event.fields.indices, event.fields).dropFirst(first).prefix(height).map {
-        place, field in
+        index, field in
         StyledLine("  " + "\(field.name): \(field.type)".padded(to: width) + "  ")
-          + fields[place].line(
-            columns: max(8, min(40, columns - width - 6)), isFocused: place == line)
+          + fields[index].line(
+            columns: max(8, min(40, columns - width - 6)), isFocused: index == line)
       }
   }
 
@@ -162,12 +163,12 @@ extension ScreenPalette {
     let choices = choices
     let names = choices.map(Self.name)
     let selected = selection.row(in: names)
-    let head =
+    let header =
       StyledLine(":", .bold) + field.line(columns: max(8, min(40, columns - 2)), isFocused: true)
     guard !choices.isEmpty else {
-      return [head, StyledLine("  no command or node has this name", .dim)]
+      return [header, StyledLine("  no command or node has this name", .dim)]
     }
-    return [head]
+    return [header]
       + selection.window(of: names, height: height).map { row in
         let text: StyledLine =
           switch choices[row] {

@@ -12,7 +12,7 @@ extension Screen {
     }
     if let overlay { return press(key, in: overlay) }
     notice = nil
-    (awaitedForm, awaitedText) = (nil, nil)
+    (pendingForm, pendingExplanation) = (nil, nil)
     if case .character(let character) = key,
       let command = ScreenCommand.all.first(where: { $0.key == character })
     {
@@ -39,18 +39,18 @@ extension Screen {
     switch overlay {
     case .help: break
     case .text(let title, let lines, let first):
-      guard let moved = Self.scrolled(first, of: lines.count, height, by: key) else { break }
-      self.overlay = .text(title: title, lines: lines, first: moved)
+      guard let newFirstLine = Self.scrolled(first, of: lines.count, height, by: key) else { break }
+      self.overlay = .text(title: title, lines: lines, first: newFirstLine)
     case .form(var form):
       switch form.press(key, height: height) {
       case .open: self.overlay = .form(form)
-      case .left: break
+      case .cancelled: break
       case .send(let event): return [.ask(.send(event, to: form.target))]
       }
     case .palette(var palette):
       switch palette.press(key, height: height) {
       case .open: self.overlay = .palette(palette)
-      case .left: break
+      case .cancelled: break
       case .chosen(.command(let command)): return perform(command)
       case .chosen(.node(let name)): return show(.node(name))
       }
@@ -63,19 +63,19 @@ extension Screen {
         filter = field.text
         self.overlay = .filter(field)
       }
-    case .doubt(let doubt): return decide(doubt, key)
+    case .confirmation(let confirmation): return handleConfirmation(confirmation, key)
     }
     return []
   }
 
   /// Confirms with the same key or `y`.
-  private mutating func decide(_ doubt: Doubt, _ key: Key) -> [Action] {
-    switch doubt {
+  private mutating func handleConfirmation(_ confirmation: Confirmation, _ key: Key) -> [Action] {
+    switch confirmation {
     case .leave: return [.character("q"), .character("y")].contains(key) ? [.leave] : []
-    case .steer(let steering, let name):
-      guard [.character(steering.key), .character("y")].contains(key) else { return [] }
-      notice = Notice(text: "\(steering.rawValue) \(name)…", isProblem: false)
-      return [.ask(.steer(steering, name))]
+    case .steer(let nodeAction, let name):
+      guard [.character(nodeAction.key), .character("y")].contains(key) else { return [] }
+      notice = Notice(text: "\(nodeAction.rawValue) \(name)…", isProblem: false)
+      return [.ask(.steer(nodeAction, name))]
     }
   }
 
@@ -99,24 +99,24 @@ extension Screen {
     switch command {
     case .page(let page): return show(page)
     case .filter:
-      guard !parts.isEmpty else { return refuse("this page has no rows") }
+      guard !parts.isEmpty else { return showError("this page has no rows") }
       overlay = .filter(TerminalTextField(filter, byteLimit: 200))
-    case .send: return askForForm()
+    case .send: return requestForm()
     case .why:
       guard let name = target, let node = data.node(name),
         node.kind == .machine || node.kind == .composite
-      else { return refuse("select a node or a composite first; '?' shows help") }
-      awaitedText = name
+      else { return showError("select a node or a composite first; '?' shows help") }
+      pendingExplanation = name
       notice = Notice(text: "requesting the enabled events…", isProblem: false)
       return [.ask(.why(name))]
-    case .steer(let steering):
-      guard let name = target, subjectOrSelectionIsNode else {
-        return refuse("select a node or a composite to \(steering.rawValue)")
+    case .steer(let nodeAction):
+      guard let name = target, isNodeTargeted else {
+        return showError("select a node or a composite to \(nodeAction.rawValue)")
       }
-      overlay = .doubt(.steer(steering, name))
+      overlay = .confirmation(.steer(nodeAction, name))
     case .freeze: frozen = frozen == nil ? data : nil
     case .copy:
-      guard let text = copied else { return refuse("nothing to copy") }
+      guard let text = textToCopy else { return showError("nothing to copy") }
       notice = Notice(
         text: "copied, if the terminal supports it: \(text.printable.cut(to: 60))", isProblem: false
       )
@@ -125,22 +125,22 @@ extension Screen {
     case .help: overlay = .help
     case .quit:
       guard endsTopology else { return [.leave] }
-      overlay = .doubt(.leave)
+      overlay = .confirmation(.leave)
     }
     return []
   }
 
-  private mutating func refuse(_ text: String) -> [Action] {
+  private mutating func showError(_ text: String) -> [Action] {
     notice = Notice(text: text, isProblem: true)
     return []
   }
 
-  private mutating func askForForm() -> [Action] {
+  private mutating func requestForm() -> [Action] {
     let event = selectedEvent
     guard let name = event?.recipient ?? target else {
-      return refuse("select a node, a composite or a pipe to send to")
+      return showError("select a node, a composite or a pipe to send to")
     }
-    awaitedForm = (name, event?.event.name)
+    pendingForm = (name, event?.event.name)
     notice = Notice(text: "requesting the events of '\(name)'…", isProblem: false)
     return [.ask(.alphabet(of: name))]
   }
@@ -151,13 +151,13 @@ extension Screen {
     let hadSubject = subject != nil
     self.page = page
     subject = nil
-    if hadSubject { focus = focusBefore }
+    if hadSubject { focus = previousFocus }
     if !page.parts.contains(focus) { focus = page.parts[0] }
     return hadSubject ? [.follow(nil)] : []
   }
 
   private mutating func show(_ subject: Subject) -> [Action] {
-    if self.subject == nil { focusBefore = focus }
+    if self.subject == nil { previousFocus = focus }
     self.subject = subject
     filter = ""
     selections[.events] = nil
@@ -165,7 +165,7 @@ extension Screen {
     guard case .node(let name) = subject else { return [.follow(nil)] }
     focus = .events
     var actions: [Action] = [.follow(name)]
-    if data.node(name)?.kind == .machine, askedCharts.insert(name).inserted {
+    if data.node(name)?.kind == .machine, requestedCharts.insert(name).inserted {
       actions.append(.ask(.chart(of: name)))
     }
     return actions
@@ -177,7 +177,7 @@ extension Screen {
     switch focus {
     case .nodes, .composites: return show(.node(row.name))
     case .pipes: return show(.pipe(row.name))
-    case .events: return askForForm()
+    case .events: return requestForm()
     case .logs, .history:
       overlay = .text(title: "\(focus)", lines: Self.wrapped(row.text, size.columns), first: 0)
       return []
@@ -197,7 +197,7 @@ extension Screen {
 
   private mutating func moveFocus(by step: Int) {
     let parts = lists.map(\.part)
-    guard let place = parts.firstIndex(of: focus) else { return }
-    focus = parts[(place + step + parts.count) % parts.count]
+    guard let index = parts.firstIndex(of: focus) else { return }
+    focus = parts[(index + step + parts.count) % parts.count]
   }
 }

@@ -44,13 +44,14 @@ extension Screen {
       // The overview leaves out empty lists.
       !isOverview || $0.part == .nodes || $0.part == .logs || !$0.list.rows.isEmpty
     }
-    let room = max(0, size.rows - 2 - head.count)
-    let heights = ScreenHeights.share(wanted.map { 1 + max(1, $0.list.rows.count) }, room: room)
-    lists = zip(wanted, heights).map { ShownList(part: $0.part, list: $0.list, height: $1) }
+    let availableLines = max(0, size.rows - 2 - header.count)
+    let heights = ScreenHeights.share(
+      wanted.map { 1 + max(1, $0.list.rows.count) }, availableLines: availableLines)
+    lists = zip(wanted, heights).map { LaidOutList(part: $0.part, list: $0.list, height: $1) }
     if let first = lists.first, !lists.contains(where: { $0.part == focus }) { focus = first.part }
     for shown in lists {
       selections[shown.part, default: Self.selection(of: shown.part)]
-        .settle(in: shown.list.rows.map(\.name), height: max(1, shown.height - 1))
+        .rememberPosition(in: shown.list.rows.map(\.name), height: max(1, shown.height - 1))
     }
   }
 
@@ -59,7 +60,7 @@ extension Screen {
     guard !filter.isEmpty else { return list }
     let text = filter.lowercased()
     list.rows = list.rows.filter { $0.text.lowercased().contains(text) }
-    if list.rows.isEmpty { list.emptiness = "no row contains '\(filter)'" }
+    if list.rows.isEmpty { list.emptyListText = "no row contains '\(filter)'" }
     return list
   }
 
@@ -85,7 +86,7 @@ extension Screen {
     return found.events.first { $0.rowName == row.name }
   }
 
-  var subjectOrSelectionIsNode: Bool {
+  var isNodeTargeted: Bool {
     switch subject {
     case .node: true
     case .pipe: false
@@ -93,7 +94,7 @@ extension Screen {
     }
   }
 
-  var copied: String? {
+  var textToCopy: String? {
     if case .pipe(let name) = subject { return name }
     return selected(focus)?.text
   }
@@ -131,7 +132,7 @@ package struct NamedSelection: Hashable, Sendable {
   }
 
   /// Remembers the position of the selected row, because the row may be gone from the next list.
-  package mutating func settle(in names: [String], height: Int) {
+  package mutating func rememberPosition(in names: [String], height: Int) {
     guard let row = row(in: names) else { return }
     self.row = row
     if name != nil || newest == .nowhere { name = names[row] }
@@ -149,7 +150,7 @@ package struct NamedSelection: Hashable, Sendable {
       case .last: self.row == names.count - 1
       }
     name = isNewest ? nil : names[self.row]
-    settle(in: names, height: height)
+    rememberPosition(in: names, height: height)
   }
 
   /// Handles a key that moves the selection.
@@ -175,27 +176,27 @@ package enum ScreenHeights {
   /// - Parameters:
   ///   - wanted: The number of lines that each part would fill, including its heading.
   ///   - room: The number of available lines.
-  package static func share(_ wanted: [Int], room: Int) -> [Int] {
+  package static func share(_ wanted: [Int], availableLines: Int) -> [Int] {
     var heights = Array(repeating: 0, count: wanted.count)
-    var left = max(0, room)
-    var open = Array(wanted.indices)
-    while !open.isEmpty {
-      let fair = left / open.count
-      let modest = open.filter { wanted[$0] <= fair }
-      guard modest.isEmpty else {
-        for index in modest {
+    var remaining = max(0, availableLines)
+    var unassigned = Array(wanted.indices)
+    while !unassigned.isEmpty {
+      let equalShare = remaining / unassigned.count
+      let smallParts = unassigned.filter { wanted[$0] <= equalShare }
+      guard smallParts.isEmpty else {
+        for index in smallParts {
           heights[index] = wanted[index]
-          left -= wanted[index]
+          remaining -= wanted[index]
         }
-        open.removeAll { modest.contains($0) }
+        unassigned.removeAll { smallParts.contains($0) }
         continue
       }
-      for (place, index) in open.enumerated() {
-        heights[index] = fair + (place < left % open.count ? 1 : 0)
+      for (offset, index) in unassigned.enumerated() {
+        heights[index] = equalShare + (offset < remaining % unassigned.count ? 1 : 0)
       }
       return heights
     }
-    if let last = heights.indices.last { heights[last] += left }
+    if let last = heights.indices.last { heights[last] += remaining }
     return heights
   }
 }

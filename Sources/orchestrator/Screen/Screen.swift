@@ -10,11 +10,11 @@ package struct Screen: Sendable {
   package enum Input: Sendable {
     case directory(TopologyDirectory)
     /// The orchestrator does not answer.
-    case silence(String)
+    case noAnswer(reason: String)
     case change(StateChange)
     case step(NodeStep)
     case logs([LogEntry])
-    case answer(Answer)
+    case answer(Response)
     case key(Key)
     case resize(TerminalSize)
     /// Time has passed.
@@ -22,21 +22,21 @@ package struct Screen: Sendable {
   }
 
   /// A request to the topology.
-  package enum Question: Hashable, Sendable {
+  package enum Request: Hashable, Sendable {
     case enabled(of: String)
     case chart(of: String)
     case alphabet(of: String)
     case why(String)
     case send(JSONValue, to: String)
-    case steer(ScreenCommand.Steering, String)
+    case steer(ScreenCommand.NodeAction, String)
   }
 
   /// The outcome of a request.
-  package enum Answer: Sendable {
-    case enabled(of: String, ScreenData.Finding<EnabledEvents>)
-    case chart(of: String, ScreenData.Finding<StateChart>)
-    case alphabet(of: String, ScreenData.Finding<[CaseDescription]>)
-    case why(String, ScreenData.Finding<[String]>)
+  package enum Response: Sendable {
+    case enabled(of: String, ScreenData.QueryResult<EnabledEvents>)
+    case chart(of: String, ScreenData.QueryResult<StateChart>)
+    case alphabet(of: String, ScreenData.QueryResult<[CaseDescription]>)
+    case why(String, ScreenData.QueryResult<[String]>)
     case done(String)
     case failed(String)
   }
@@ -44,7 +44,7 @@ package struct Screen: Sendable {
   /// An action for the shell to perform.
   package enum Action: Hashable, Sendable {
     case draw
-    case ask(Question)
+    case ask(Request)
     /// Follow the steps of this node, and stop following any other.
     case follow(String?)
     case copy(String)
@@ -59,8 +59,8 @@ package struct Screen: Sendable {
   }
 
   /// An action that needs a confirmation.
-  package enum Doubt: Hashable, Sendable {
-    case steer(ScreenCommand.Steering, String)
+  package enum Confirmation: Hashable, Sendable {
+    case steer(ScreenCommand.NodeAction, String)
     case leave
   }
 
@@ -71,11 +71,11 @@ package struct Screen: Sendable {
     case form(SendForm)
     case palette(ScreenPalette)
     case filter(TerminalTextField)
-    case doubt(Doubt)
+    case confirmation(Confirmation)
   }
 
   /// A list on the page.
-  package struct ShownList: Sendable {
+  package struct LaidOutList: Sendable {
     package var part: ScreenPart
     package var list: ScreenList
     /// The number of lines, including the heading.
@@ -104,22 +104,22 @@ package struct Screen: Sendable {
   /// The list that receives the keys.
   package internal(set) var focus = ScreenPart.nodes
   /// The list that had the focus before the page of a single subject was opened.
-  var focusBefore = ScreenPart.nodes
+  var previousFocus = ScreenPart.nodes
   /// The lists on the page, as last laid out.
-  package internal(set) var lists: [ShownList] = []
+  package internal(set) var lists: [LaidOutList] = []
   var selections: [ScreenPart: NamedSelection] = [:]
   /// The event of a form that opens once the node's alphabet has arrived; `.some(nil)`: any event.
-  var awaitedForm: (target: String, event: String?)?
-  var awaitedText: String?
-  private var asked: [String: (time: Int64, version: UInt64?)] = [:]
+  var pendingForm: (target: String, event: String?)?
+  var pendingExplanation: String?
+  private var lastRequests: [String: (time: Int64, version: UInt64?)] = [:]
   /// The nodes with a pending request for their enabled events.
-  private var underWay: Set<String> = []
-  var askedCharts: Set<String> = []
+  private var pendingRequests: Set<String> = []
+  var requestedCharts: Set<String> = []
 
   /// The shortest time between two requests for the same node's events. Unit: nanoseconds.
-  private static let pause: Int64 = 250_000_000
+  private static let minimumRequestInterval: Int64 = 250_000_000
   /// How long the enabled events stay valid while nothing changes. Unit: nanoseconds.
-  private static let validity: Int64 = 1_000_000_000
+  private static let enabledEventsLifetime: Int64 = 1_000_000_000
 
   /// - Parameter nodes: The nodes to show; all nodes if the list is empty.
   package init(
@@ -148,7 +148,7 @@ package struct Screen: Sendable {
     var actions: [Action] = [.draw]
     switch input {
     case .directory(let directory): data.take(directory)
-    case .silence(let text): data.silence = text
+    case .noAnswer(let text): data.noAnswerReason = text
     case .change(let change):
       data.take(change)
       // Changes may be frequent, and most of them require no request.
@@ -164,7 +164,7 @@ package struct Screen: Sendable {
     case .resize(let size): self.size = size
     case .tick: break
     }
-    return actions + questions()
+    return actions + dueRequests()
   }
 
   /// Returns all lines of the terminal in their current state.
@@ -173,27 +173,27 @@ package struct Screen: Sendable {
     return lines
   }
 
-  private mutating func take(_ answer: Answer) {
+  private mutating func take(_ answer: Response) {
     switch answer {
     case .enabled(let name, let found):
-      underWay.remove(name)
+      pendingRequests.remove(name)
       data.enabled[name] = found
     case .chart(let name, let found): data.charts[name] = found
     case .alphabet(let name, let found):
-      guard let awaited = awaitedForm, awaited.target == name, overlay == nil else { return }
-      awaitedForm = nil
+      guard let pending = pendingForm, pending.target == name, overlay == nil else { return }
+      pendingForm = nil
       switch found {
       case .found(let events) where events.isEmpty:
         notice = Notice(text: "'\(name)' accepts no events", isProblem: true)
       case .found(let events):
         notice = nil
-        let form = SendForm(to: name, events: events, event: awaited.event)
+        let form = SendForm(to: name, events: events, event: pending.event)
         overlay = .form(form)
       case .failed(let reason): notice = Notice(text: reason, isProblem: true)
       }
     case .why(let name, let found):
-      guard awaitedText == name, overlay == nil else { return }
-      awaitedText = nil
+      guard pendingExplanation == name, overlay == nil else { return }
+      pendingExplanation = nil
       switch found {
       case .found(let lines):
         notice = nil
@@ -206,28 +206,30 @@ package struct Screen: Sendable {
   }
 
   /// Returns the requests to send now for the events on the page.
-  private mutating func questions() -> [Action] {
-    guard frozen == nil, data.silence == nil, data.directory != nil else { return [] }
+  private mutating func dueRequests() -> [Action] {
+    guard frozen == nil, data.noAnswerReason == nil, data.directory != nil else { return [] }
     var names: [String] = []
     if case .node(let name) = subject {
       names = [name]
-    } else if parts.contains(.composites), underWay.isEmpty {
+    } else if parts.contains(.composites), pendingRequests.isEmpty {
       // One request at a time, because there may be many composites.
       names = data.nodes.filter { $0.kind == .composite }.map(\.name)
     }
-    let due = names.filter { name in
-      if underWay.contains(name) { return false }
+    let dueNodes = names.filter { name in
+      if pendingRequests.contains(name) { return false }
       guard let node = data.node(name), node.kind == .machine || node.kind == .composite else {
         return false
       }
-      guard let last = asked[name] else { return true }
+      guard let last = lastRequests[name] else { return true }
       let age = data.now - last.time
-      return age >= Self.validity
-        || subject != nil && age >= Self.pause && node.status?.version != last.version
+      return age >= Self.enabledEventsLifetime
+        || subject != nil && age >= Self.minimumRequestInterval
+          && node.status?.version != last.version
     }
-    guard let name = due.min(by: { asked[$0]?.time ?? 0 < asked[$1]?.time ?? 0 }) else { return [] }
-    asked[name] = (data.now, data.node(name)?.status?.version)
-    underWay.insert(name)
+    guard let name = dueNodes.min(by: { lastRequests[$0]?.time ?? 0 < lastRequests[$1]?.time ?? 0 })
+    else { return [] }
+    lastRequests[name] = (data.now, data.node(name)?.status?.version)
+    pendingRequests.insert(name)
     return [.ask(.enabled(of: name))]
   }
 }

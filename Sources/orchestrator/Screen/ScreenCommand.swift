@@ -27,11 +27,11 @@ package enum ScreenPart: Hashable, Sendable { case nodes, pipes, composites, log
 package enum ScreenCommand: Hashable, Sendable {
   case page(ScreenTab)
   case filter, send, why
-  case steer(Steering)
+  case steer(NodeAction)
   case freeze, copy, palette, help, quit
 
   /// An action on a node.
-  package enum Steering: String, CaseIterable, Hashable, Sendable {
+  package enum NodeAction: String, CaseIterable, Hashable, Sendable {
     case restart, kill, stop, start
 
     package var key: Character {
@@ -68,17 +68,17 @@ package enum ScreenCommand: Hashable, Sendable {
     func prompt(for name: String, columns: Int) -> String {
       let keys = "\(key) or y confirms, other keys cancel"
       let question = "\(rawValue) '\(name)'?"
-      let whole = "\(question) \(consequence) \(keys)"
-      if whole.displayWidth <= columns { return whole }
-      let room = columns - "\(rawValue) ''? \(keys)".displayWidth
-      return "\(rawValue) '\(name.cut(to: max(1, room)))'? \(keys)"
+      let fullPrompt = "\(question) \(consequence) \(keys)"
+      if fullPrompt.displayWidth <= columns { return fullPrompt }
+      let nameWidth = columns - "\(rawValue) ''? \(keys)".displayWidth
+      return "\(rawValue) '\(name.cut(to: max(1, nameWidth)))'? \(keys)"
     }
   }
 
   /// All commands, in the order in which the help lists them.
   package static let all: [ScreenCommand] =
     ScreenTab.allCases.map(Self.page) + [.filter, .send, .why]
-    + Steering.allCases.map(Self.steer) + [.freeze, .copy, .palette, .help, .quit]
+    + NodeAction.allCases.map(Self.steer) + [.freeze, .copy, .palette, .help, .quit]
 
   package var key: Character {
     switch self {
@@ -86,7 +86,7 @@ package enum ScreenCommand: Hashable, Sendable {
     case .filter: "/"
     case .send: "s"
     case .why: "w"
-    case .steer(let steering): steering.key
+    case .steer(let nodeAction): nodeAction.key
     case .freeze: " "
     case .copy: "y"
     case .palette: ":"
@@ -102,7 +102,7 @@ package enum ScreenCommand: Hashable, Sendable {
     case .filter: "filter"
     case .send: "send"
     case .why: "why"
-    case .steer(let steering): steering.rawValue
+    case .steer(let nodeAction): nodeAction.rawValue
     case .freeze: "freeze"
     case .copy: "copy"
     case .palette: "commands"
@@ -119,7 +119,7 @@ package enum ScreenCommand: Hashable, Sendable {
     case .filter: "shows only the rows that contain a text; Esc shows all rows"
     case .send: "sends an event with a form, also through the selected pipe"
     case .why: "shows which events are enabled, and which nodes block the others"
-    case .steer(let steering): "\(steering.meaning); asks first"
+    case .steer(let nodeAction): "\(nodeAction.meaning); asks first"
     case .freeze: "freezes the screen, or unfreezes it"
     case .copy: "copies the row to the clipboard, if the terminal supports it"
     case .palette: "lists commands and nodes to choose from"
@@ -129,7 +129,7 @@ package enum ScreenCommand: Hashable, Sendable {
   }
 
   /// The keys for movements, as the help shows them.
-  package static let movements: [(keys: String, meaning: String)] = [
+  package static let movementKeys: [(keys: String, meaning: String)] = [
     ("j k ↓ ↑", "next or previous row; PgDn, PgUp, g and G move further"),
     ("Enter", "details of the selected row"), ("Esc", "back"), ("Tab", "next list"),
   ]
@@ -151,7 +151,7 @@ package struct ScreenPalette: Hashable, Sendable {
   }
 
   /// The outcome of a key.
-  package enum Outcome: Hashable, Sendable { case open, left, chosen(Choice) }
+  package enum Outcome: Hashable, Sendable { case open, cancelled, chosen(Choice) }
 
   package private(set) var field = TerminalTextField(byteLimit: 200)
   package private(set) var selection = NamedSelection()
@@ -183,10 +183,10 @@ package struct ScreenPalette: Hashable, Sendable {
     let choices = choices
     let names = choices.map(Self.name)
     switch key {
-    case .escape: return .left
+    case .escape: return .cancelled
     case .up, .down, .pageUp, .pageDown: _ = selection.press(key, in: names, height: height)
     case .enter:
-      guard let row = selection.row(in: names) else { return .left }
+      guard let row = selection.row(in: names) else { return .cancelled }
       return .chosen(choices[row])
     default:
       let before = field.text

@@ -6,7 +6,7 @@ import PipeSupervision
 /// The screen's data about a topology.
 package struct ScreenData: Sendable {
   /// The outcome of a request.
-  package enum Finding<Value: Sendable>: Sendable {
+  package enum QueryResult<Value: Sendable>: Sendable {
     case found(Value)
     case failed(String)
   }
@@ -19,23 +19,23 @@ package struct ScreenData: Sendable {
   /// `nil` before the orchestrator has answered.
   package private(set) var directory: TopologyDirectory?
   /// The reason why the orchestrator does not answer; `nil` if it does.
-  package var silence: String?
+  package var noAnswerReason: String?
   /// Unit: nanoseconds since 1970.
   package var now: Int64 = 0
   /// When the topology was started. Unit: nanoseconds since 1970.
   package var startedAt: Int64?
-  private var latest = LatestStates()
+  private var latestStates = LatestStates()
   package private(set) var trends: [String: NodeTrend] = [:]
   package private(set) var histories: [String: NodeHistory] = [:]
-  private var readings: [String: PipeReading] = [:]
+  private var snapshots: [String: PipeSnapshot] = [:]
   package private(set) var rates: [String: PipeRate] = [:]
   package private(set) var logs: [ScreenRow] = []
   /// The number of log lines ever received.
   private var logCount = 0
   /// The enabled events of each node or composite.
-  package var enabled: [String: Finding<EnabledEvents>] = [:]
+  package var enabled: [String: QueryResult<EnabledEvents>] = [:]
   /// The state chart of each node.
-  package var charts: [String: Finding<StateChart>] = [:]
+  package var charts: [String: QueryResult<StateChart>] = [:]
 
   /// The nodes to show, with their pipes and logs; all nodes if the list is empty.
   private let names: [String]
@@ -46,25 +46,25 @@ package struct ScreenData: Sendable {
 
   package mutating func take(_ directory: TopologyDirectory) {
     self.directory = directory
-    silence = nil
+    noAnswerReason = nil
     for node in directory.nodes { take(node) }
-    for reading in directory.pipeReadings {
-      let name = reading.pipe.name
-      guard let before = readings[name] else {
-        readings[name] = reading
+    for snapshot in directory.pipeSnapshots {
+      let name = snapshot.pipe.name
+      guard let before = snapshots[name] else {
+        snapshots[name] = snapshot
         continue
       }
-      guard Self.time(of: reading) >= Self.time(of: before) + Self.rateInterval else { continue }
-      readings[name] = reading
-      rates[name] = PipeRate(from: before, to: reading)
+      guard Self.time(of: snapshot) >= Self.time(of: before) + Self.rateInterval else { continue }
+      snapshots[name] = snapshot
+      rates[name] = PipeRate(from: before, to: snapshot)
     }
   }
 
   package mutating func take(_ change: StateChange) {
-    latest.take(change)
+    latestStates.take(change)
     histories[change.node, default: NodeHistory()].take(change)
     if let status = change.summary?.status {
-      takeTrend(of: change.node, status, change.incarnation)
+      updateTrend(of: change.node, status, change.incarnation)
     }
   }
 
@@ -81,47 +81,47 @@ package struct ScreenData: Sendable {
   }
 
   private mutating func take(_ node: NodeInformation) {
-    if let status = node.status { takeTrend(of: node.name, status, node.incarnation) }
+    if let status = node.status { updateTrend(of: node.name, status, node.incarnation) }
   }
 
-  private mutating func takeTrend(of node: String, _ status: NodeStatus, _ incarnation: UInt64) {
+  private mutating func updateTrend(of node: String, _ status: NodeStatus, _ incarnation: UInt64) {
     guard let time = status.time else { return }
     trends[node, default: NodeTrend()].take(
-      NodeTrend.Reading(events: status.events, time: time, incarnation: incarnation))
+      NodeTrend.Sample(events: status.events, time: time, incarnation: incarnation))
   }
 
   /// The time of the older of the two ends' reports.
-  private static func time(of reading: PipeReading) -> Int64 {
-    min(reading.sender?.status?.time ?? 0, reading.receiver?.status?.time ?? 0)
+  private static func time(of snapshot: PipeSnapshot) -> Int64 {
+    min(snapshot.sender?.status?.time ?? 0, snapshot.receiver?.status?.time ?? 0)
   }
 
   // MARK: Lookup
 
   /// The nodes and composites, with their latest reports.
   package var nodes: [NodeInformation] {
-    latest.merged(into: (try? directory?.nodes(named: names)) ?? [])
+    latestStates.merged(into: (try? directory?.nodes(named: names)) ?? [])
   }
 
   package func node(_ name: String) -> NodeInformation? {
-    directory?[node: name].flatMap { latest.merged(into: [$0]).first }
+    directory?[node: name].flatMap { latestStates.merged(into: [$0]).first }
   }
 
   /// The latest state that a node has reported.
-  package func change(of node: NodeInformation) -> StateChange? { latest.change(of: node) }
+  package func change(of node: NodeInformation) -> StateChange? { latestStates.change(of: node) }
 
-  package var pipes: [PipeReading] {
-    directory?.pipeReadings.filter { isShown($0.pipe.from) || isShown($0.pipe.to) } ?? []
+  package var pipes: [PipeSnapshot] {
+    directory?.pipeSnapshots.filter { isShown($0.pipe.from) || isShown($0.pipe.to) } ?? []
   }
 
   private func isShown(_ node: String) -> Bool { names.isEmpty || names.contains(node) }
 
-  package func pipe(_ name: String) -> PipeReading? { pipes.first { $0.pipe.name == name } }
+  package func pipe(_ name: String) -> PipeSnapshot? { pipes.first { $0.pipe.name == name } }
 
   /// Formats the time since `time` for a person.
   package func age(of time: Int64) -> String { Duration.nanoseconds(max(0, now - time)).shortText }
 
   /// Formats a time as the time of day.
-  package static func clock(_ time: Timestamp) -> String {
+  package static func timeOfDay(_ time: Timestamp) -> String {
     String(time.localText.split(separator: " ").last ?? "")
   }
 }
@@ -158,12 +158,14 @@ package struct LatestStates: Sendable {
 
 extension StateChange {
   /// The status with this state, and with the newer of the two sets of counters.
-  fileprivate func status(after known: NodeStatus?) -> NodeStatus {
-    var status = known ?? NodeStatus()
-    if var told = summary?.status, told.events >= status.events {
+  fileprivate func status(after previous: NodeStatus?) -> NodeStatus {
+    var status = previous ?? NodeStatus()
+    if var reportedStatus = summary?.status, reportedStatus.events >= status.events {
       // A summary contains only the number of dead letters, and no composites.
-      (told.recentDeadLetters, told.composites) = (status.recentDeadLetters, status.composites)
-      status = told
+      (reportedStatus.recentDeadLetters, reportedStatus.composites) = (
+        status.recentDeadLetters, status.composites
+      )
+      status = reportedStatus
     }
     (status.state, status.version) = (state, version)
     status.doubt = doubts.first { $0.participant == node }

@@ -22,22 +22,22 @@ package struct ScreenList: Hashable, Sendable {
   package var heading: String
   package var rows: [ScreenRow]
   /// The text to show in an empty list.
-  package var emptiness: String
+  package var emptyListText: String
 
-  package init(_ heading: String, _ rows: [ScreenRow] = [], emptiness: String) {
+  package init(_ heading: String, _ rows: [ScreenRow] = [], emptyListText: String) {
     self.heading = heading
     self.rows = rows
-    self.emptiness = emptiness
+    self.emptyListText = emptyListText
   }
 
   /// Creates a list from a table, with one row per name.
   init(
-    _ table: Table, names: [String], columns: Int, emptiness: String,
+    _ table: Table, names: [String], columns: Int, emptyListText: String,
     styles: (Int) -> [TextStyle] = { _ in [] }
   ) {
     let lines = table.lines(width: columns)
     heading = lines[0]
-    self.emptiness = emptiness
+    self.emptyListText = emptyListText
     rows = names.enumerated().map { index, name in
       var line = StyledLine(lines[index + 1])
       for style in styles(index) { line = line.adding(style) }
@@ -71,10 +71,11 @@ extension ScreenData {
   private func nodeList(_ columns: Int) -> ScreenList {
     let nodes = nodes.filter { $0.kind != .composite }
     var table = Table(
-      .init("NODE", least: 10), .init("STATUS", least: 7), .init("STATE", least: 18),
-      .init("EV/S", .right, rank: 5), .init("QUEUE", .right, rank: 3),
-      .init("LETTERS", .right, rank: 2), .init("RESTARTS", .right, rank: 4),
-      .init("TREND", rank: 1))
+      .init("NODE", minimumWidth: 10), .init("STATUS", minimumWidth: 7),
+      .init("STATE", minimumWidth: 18),
+      .init("EV/S", .right, dropOrder: 5), .init("QUEUE", .right, dropOrder: 3),
+      .init("LETTERS", .right, dropOrder: 2), .init("RESTARTS", .right, dropOrder: 4),
+      .init("TREND", dropOrder: 1))
     for node in nodes {
       let state = node.stateText
       let waiting = node.status?.ins.reduce(0) { $0 + $1.waiting }
@@ -85,7 +86,7 @@ extension ScreenData {
         String(node.restarts), trend?.bars ?? "")
     }
     return ScreenList(
-      table, names: nodes.map(\.name), columns: columns, emptiness: "no nodes"
+      table, names: nodes.map(\.name), columns: columns, emptyListText: "no nodes"
     ) { Self.styles(of: nodes[$0]) }
   }
 
@@ -103,23 +104,23 @@ extension ScreenData {
   private func pipeList(_ columns: Int) -> ScreenList {
     let pipes = pipes
     var table = Table(
-      .init("PIPE", least: 20, keepsEnd: true), .init("FILL"), .init("UNDER WAY", .right),
-      .init("CAPACITY", .right, rank: 1), .init("SENT/S", .right, rank: 3),
-      .init("APPLIED/S", .right, rank: 2), .init("TROUBLE", least: 8))
+      .init("PIPE", minimumWidth: 20, keepsEnd: true), .init("FILL"), .init("UNDER WAY", .right),
+      .init("CAPACITY", .right, dropOrder: 1), .init("SENT/S", .right, dropOrder: 3),
+      .init("APPLIED/S", .right, dropOrder: 2), .init("TROUBLE", minimumWidth: 8))
     for pipe in pipes {
       let rate = rates[pipe.pipe.name]
       table.add(
         pipe.pipe.name, Self.fill(pipe), pipe.underWay.map { String($0) } ?? "-",
         String(pipe.pipe.capacity), NodeTrend.text(rate?.sent), NodeTrend.text(rate?.applied),
-        pipe.trouble)
+        pipe.stallReason)
     }
     return ScreenList(
-      table, names: pipes.map(\.pipe.name), columns: columns, emptiness: "no pipes"
-    ) { pipes[$0].trouble.isEmpty ? [] : [.color(.yellow)] }
+      table, names: pipes.map(\.pipe.name), columns: columns, emptyListText: "no pipes"
+    ) { pipes[$0].stallReason.isEmpty ? [] : [.color(.yellow)] }
   }
 
   /// `■■■□□□□□`: the part of the capacity that is in use by events under way.
-  static func fill(_ pipe: PipeReading) -> String {
+  static func fill(_ pipe: PipeSnapshot) -> String {
     let width = 8
     guard let underWay = pipe.underWay else { return String(repeating: "?", count: width) }
     let part = Double(underWay) / Double(max(pipe.pipe.capacity, 1))
@@ -131,15 +132,17 @@ extension ScreenData {
   private func compositeList(_ columns: Int) -> ScreenList {
     let composites = nodes.filter { $0.kind == .composite }
     var table = Table(
-      .init("COMPOSITE", least: 10), .init("STATUS", rank: 1, least: 7), .init("STATE", least: 12),
-      .init("WITHHELD", least: 20))
+      .init("COMPOSITE", minimumWidth: 10), .init("STATUS", dropOrder: 1, minimumWidth: 7),
+      .init("STATE", minimumWidth: 12),
+      .init("WITHHELD", minimumWidth: 20))
     for composite in composites {
       let state = composite.stateText
       table.add(
-        composite.name, composite.phase, state.isEmpty ? "-" : state, blockedEvents(by: composite.name))
+        composite.name, composite.phase, state.isEmpty ? "-" : state,
+        blockedEvents(by: composite.name))
     }
     return ScreenList(
-      table, names: composites.map(\.name), columns: columns, emptiness: "no composites"
+      table, names: composites.map(\.name), columns: columns, emptyListText: "no composites"
     ) { Self.styles(of: composites[$0]) }
   }
 
@@ -147,17 +150,17 @@ extension ScreenData {
   private func blockedEvents(by composite: String) -> String {
     switch enabled[composite] {
     case .found(let found):
-      let held = found.events.filter { $0.verdict == .blocked }.map { event in
+      let blockedEvents = found.events.filter { $0.verdict == .blocked }.map { event in
         event.event.name + " by " + event.blockingAnswers.map(\.participant).joined(separator: ", ")
       }
-      return held.isEmpty ? "nothing" : held.joined(separator: "; ")
+      return blockedEvents.isEmpty ? "nothing" : blockedEvents.joined(separator: "; ")
     case .failed(let reason): return reason
     case nil: return "…"
     }
   }
 
   private var logList: ScreenList {
-    ScreenList("LOGS", logs, emptiness: "no log lines yet")
+    ScreenList("LOGS", logs, emptyListText: "no log lines yet")
   }
 }
 
@@ -171,7 +174,8 @@ extension ScreenRow {
     let text = StyledLine(entry.text)
     self.init(
       name,
-      StyledLine(ScreenData.clock(entry.time) + " ", .dim) + StyledLine(node + " ", .color(.cyan))
+      StyledLine(ScreenData.timeOfDay(entry.time) + " ", .dim)
+        + StyledLine(node + " ", .color(.cyan))
         + (entry.stream == .note ? text.adding(.dim) : text),
       text: "\(entry.time) \(entry.node) \(entry.text)")
   }
@@ -191,21 +195,21 @@ extension ScreenData {
     let found: EnabledEvents
     switch enabled[name] {
     case .found(let events): found = events
-    case .failed(let reason): return ScreenList("EVENTS", emptiness: reason)
-    case nil: return ScreenList("EVENTS", emptiness: "requesting…")
+    case .failed(let reason): return ScreenList("EVENTS", emptyListText: reason)
+    case nil: return ScreenList("EVENTS", emptyListText: "requesting…")
     }
     var table = Table(
-      .init(" "), .init("EVENT", least: 14), .init("LEADS TO, OR WHY NOT", least: 20))
+      .init(" "), .init("EVENT", minimumWidth: 14), .init("LEADS TO, OR WHY NOT", minimumWidth: 20))
     for event in found.events {
-      table.add(Self.mark(event.verdict), event.event.signature, outcome(of: event, name))
+      table.add(Self.symbol(event.verdict), event.event.signature, outcome(of: event, name))
     }
     return ScreenList(
       table, names: found.events.map(\.rowName),
-      columns: columns, emptiness: "accepts no events"
+      columns: columns, emptyListText: "accepts no events"
     ) { found.events[$0].verdict == .blocked ? [.dim] : [] }
   }
 
-  private static func mark(_ verdict: EventEnabledness.Verdict) -> String {
+  private static func symbol(_ verdict: EventEnabledness.Verdict) -> String {
     switch verdict {
     case .enabled: "✓"
     case .blocked: "✗"
@@ -216,9 +220,9 @@ extension ScreenData {
   private func outcome(of event: EventEnabledness, _ name: String) -> String {
     guard event.verdict != .blocked else {
       return event.blockingAnswers.map { answer in
-        let because = answer.because { Self.clock(Timestamp(nanoseconds: $0)) }
+        let explanation = answer.explanation { Self.timeOfDay(Timestamp(nanoseconds: $0)) }
         return event.participants == [answer.participant]
-          ? because : "\(answer.participant): \(because)"
+          ? explanation : "\(answer.participant): \(explanation)"
       }.joined(separator: "; ")
     }
     var words = [targets(of: event.event.name, name)].compactMap(\.self)
@@ -256,7 +260,7 @@ extension ScreenData {
   func historyList(of name: String, _ columns: Int) -> ScreenList {
     let fields = directory?[node: name]?.stateFields
     let rows = (histories[name]?.entries ?? []).reversed().map { entry in
-      let time = entry.time.map { Self.clock(Timestamp(nanoseconds: $0)) } ?? ""
+      let time = entry.time.map { Self.timeOfDay(Timestamp(nanoseconds: $0)) } ?? ""
       let state = entry.state.map { $0.stateText(fields: fields) } ?? "?"
       let event = entry.event.map { "--\($0.caseText)--> " } ?? ""
       let missed = entry.missed > 0 ? "; \(entry.missed) earlier states not shown" : ""
@@ -266,11 +270,11 @@ extension ScreenData {
         StyledLine(time + "  ", .dim) + StyledLine(event + state)
           + StyledLine("  (\(entry.cause)\(missed))\(sends)", .dim))
     }
-    return ScreenList("HISTORY", rows, emptiness: "no state reported yet")
+    return ScreenList("HISTORY", rows, emptyListText: "no state reported yet")
   }
 
   /// The first lines of a page about a node.
-  package func head(ofNode name: String) -> [StyledLine] {
+  package func header(ofNode name: String) -> [StyledLine] {
     guard let node = node(name) else {
       return [StyledLine(name, .bold) + "  not in the topology any more"]
     }
@@ -279,31 +283,32 @@ extension ScreenData {
       + StyledLine(node.shownPhase).adding(Self.emphasis(of: node))
     let state = node.stateText
     if !state.isEmpty { first = first + "  " + StyledLine(state, .bold) }
-    var second = "version \(node.status?.version ?? 0)"
+    var versionLine = "version \(node.status?.version ?? 0)"
     if let change = change(of: node) {
-      second += "  for \(age(of: change.time)), by \(change.cause)"
+      versionLine += "  for \(age(of: change.time)), by \(change.cause)"
     }
-    if let pid = node.pid { second += "  pid \(pid)" }
-    if let uptime = node.uptime(now: now) { second += "  up \(uptime.shortText)" }
-    var third = [node.hosts ?? "", node.durability.rawValue].filter { !$0.isEmpty }
+    if let pid = node.pid { versionLine += "  pid \(pid)" }
+    if let uptime = node.uptime(now: now) { versionLine += "  up \(uptime.shortText)" }
+    var detailText = [node.hosts ?? "", node.durability.rawValue].filter { !$0.isEmpty }
       .joined(separator: "  ")
-    third += "  restarts \(node.restarts)"
-    var counts = StyledLine(third, .dim)
+    detailText += "  restarts \(node.restarts)"
+    var countLine = StyledLine(detailText, .dim)
     if let status = node.status {
-      counts = counts + StyledLine("  events \(status.events)  refused \(status.refused)", .dim)
-      counts =
-        counts
+      countLine =
+        countLine + StyledLine("  events \(status.events)  refused \(status.refused)", .dim)
+      countLine =
+        countLine
         + StyledLine(
           "  dead letters \(status.deadLetters)", status.deadLetters > 0 ? .color(.yellow) : .dim)
     }
-    var lines = [first, StyledLine(second), counts]
+    var lines = [first, StyledLine(versionLine), countLine]
     for pipe in node.fullPipes {
       lines.append(StyledLine("blocked: pipe '\(pipe)' is full", .color(.yellow)))
     }
     for doubt in node.doubts {
       lines.append(
         StyledLine(
-          "IN DOUBT: " + doubt.wording { Self.clock(Timestamp(nanoseconds: $0)) }, .color(.red),
+          "IN DOUBT: " + doubt.wording { Self.timeOfDay(Timestamp(nanoseconds: $0)) }, .color(.red),
           .bold))
     }
     if let reason = node.reason, !reason.isEmpty {
@@ -321,7 +326,7 @@ extension ScreenData {
   }
 
   /// The lines of a page about a pipe.
-  package func head(ofPipe name: String) -> [StyledLine] {
+  package func header(ofPipe name: String) -> [StyledLine] {
     guard let pipe = pipe(name) else {
       return [StyledLine(name, .bold) + "  not in the topology any more"]
     }

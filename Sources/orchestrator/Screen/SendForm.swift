@@ -5,7 +5,7 @@ package struct SendForm: Sendable {
   /// The outcome of a key.
   package enum Outcome: Hashable, Sendable {
     case open
-    case left
+    case cancelled
     case send(JSONValue)
   }
 
@@ -43,9 +43,9 @@ package struct SendForm: Sendable {
     let names = events.map(\.name)
     if selection.press(key, in: names, height: height) { return .open }
     switch key {
-    case .escape, .character("q"): return .left
+    case .escape, .character("q"): return .cancelled
     case .enter:
-      guard let row = selection.row(in: names) else { return .left }
+      guard let row = selection.row(in: names) else { return .cancelled }
       choose(events[row])
       if events[row].fields.isEmpty { return finish() }
     default: break
@@ -56,7 +56,7 @@ package struct SendForm: Sendable {
   private mutating func pressInFields(_ key: Key) -> Outcome {
     switch key {
     case .escape:
-      guard events.count > 1 else { return .left }
+      guard events.count > 1 else { return .cancelled }
       event = nil
     case .up, .backTab: line = max(0, line - 1)
     case .down, .tab: line = min(max(0, fields.count - 1), line + 1)
@@ -76,11 +76,11 @@ package struct SendForm: Sendable {
     guard let event else { return .open }
     guard !event.fields.isEmpty else { return .send(.string(event.name)) }
     var members: [String: JSONValue] = [:]
-    for (place, field) in event.fields.enumerated() {
-      do throws(FieldProblem) {
-        members[field.name] = try Self.value(of: fields[place].text, field)
+    for (index, field) in event.fields.enumerated() {
+      do throws(FieldError) {
+        members[field.name] = try Self.value(of: fields[index].text, field)
       } catch {
-        line = place
+        line = index
         problem = error.text
         return .open
       }
@@ -93,12 +93,12 @@ package struct SendForm: Sendable {
     return .send(json)
   }
 
-  private struct FieldProblem: Error { let text: String }
+  private struct FieldError: Error { let text: String }
 
   /// Parses typed text as a value of a type: unchanged for a string, else as JSON.
   private static func value(
     of text: String, _ field: CaseDescription.Field
-  ) throws(FieldProblem) -> JSONValue? {
+  ) throws(FieldError) -> JSONValue? {
     var type = SwiftType(field.type)
     if case .optional(let inner) = type {
       if text.isEmpty { return nil }
@@ -108,7 +108,7 @@ package struct SendForm: Sendable {
     if let value = try? JSONValue(parsing: text.utf8) { return value }
     // An enum case without values may be typed as its bare name.
     if case .unknown = type, !text.isEmpty { return .string(text) }
-    throw FieldProblem(
+    throw FieldError(
       text: "'\(field.name)' must be \(field.type): "
         + (text.isEmpty ? "type a value" : "'\(text.cut(to: 40))' is not valid"))
   }

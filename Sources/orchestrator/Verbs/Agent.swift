@@ -65,8 +65,8 @@ struct Probe: Verb {
     examples: [("orchestrator probe --ready", "Exits 0 if the node of this pod runs")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let limit = arguments.duration("timeout") ?? .seconds(3)
-    let isForReadiness = arguments.flag("ready")
+    let timeout = arguments.duration("timeout") ?? .seconds(3)
+    let checksReadiness = arguments.flag("ready")
     let agents = AgentProbe.nodes()
     guard agents.count < 2 || !arguments.positionals.isEmpty else {
       throw CommandError(
@@ -74,22 +74,22 @@ struct Probe: Verb {
         code: .usage)
     }
     if let node = arguments.positionals.first ?? agents.first {
-      guard let probe = try AgentProbe.ask(node, within: limit) else {
+      guard let probe = try AgentProbe.ask(node, within: timeout) else {
         throw CommandError(
-          "timed out: the agent of node '\(node)' did not answer within \(limit.shortText)")
+          "timed out: the agent of node '\(node)' did not answer within \(timeout.shortText)")
       }
       let state = probe.note?.state ?? "not started"
       try console.print(
         "\(probe.node): \(state)\(probe.isHeard ? "" : "; the orchestrator does not respond")")
-      return !isForReadiness || probe.note?.isRunning == true ? .success : .failure
+      return !checksReadiness || probe.note?.isRunning == true ? .success : .failure
     }
-    let answer = try await withTimeout(limit) {
+    let answer = try await withTimeout(timeout) {
       try await arguments.onTopology { try await $0.directory() }
     }
     guard let directory = answer else {
-      throw CommandError("timed out: the orchestrator did not answer within \(limit.shortText)")
+      throw CommandError("timed out: the orchestrator did not answer within \(timeout.shortText)")
     }
     try console.print("\(directory.topology): \(directory.isRunning ? "running" : directory.phase)")
-    return !isForReadiness || directory.isRunning ? .success : .failure
+    return !checksReadiness || directory.isRunning ? .success : .failure
   }
 }

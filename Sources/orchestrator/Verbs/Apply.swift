@@ -34,60 +34,63 @@ struct Apply: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let given = arguments.positionals.first ?? "topology.yaml"
+    let givenPath = arguments.positionals.first ?? "topology.yaml"
     let timeout = arguments.duration("timeout") ?? .seconds(60)
     let deadline = ContinuousClock.now + timeout
     let isDryRun = arguments.flag("dry-run")
     let request = ChangeRequest(
-      file: FileSystem.absolute(given), variables: ProcessEnvironment.current,
+      file: FileSystem.absolute(givenPath), variables: ProcessEnvironment.current,
       keepsName: arguments.topology != nil, isDryRun: isDryRun,
       deployment: arguments.value("deployment").map(FileSystem.absolute))
     let client = try TopologyClient.attach(
-      to: arguments.target.named(defaultingTo: try Self.name(in: given)))
+      to: arguments.target.named(defaultingTo: try Self.name(in: givenPath)))
     defer { client.close() }
     let planned: PlannedChange
     do {
       planned = try await client.plan(request, within: timeout)
     } catch let errors as TopologyErrors {
-      throw TopologyErrors(errors.diagnostics.map { $0.naming(given, for: request.file) })
+      throw TopologyErrors(errors.diagnostics.map { $0.withPath(givenPath, for: request.file) })
     }
     let report = ChangeReport(
       topology: client.topology, change: planned.change,
-      warnings: planned.warnings.map { $0.naming(given, for: request.file) },
+      warnings: planned.warnings.map { $0.withPath(givenPath, for: request.file) },
       isDryRun: isDryRun, format: arguments.format, console: console)
-    try report.tellPlan()
+    try report.printPlan()
     guard !isDryRun else {
       guard let obstacle = planned.obstacle else {
-        try report.tell(.planned)
+        try report.printOutcome(.planned)
         return .success
       }
       let error = TopologyClientError.failed(obstacle)
-      try report.tell(.failed, error)
+      try report.printOutcome(.failed, error)
       throw error
     }
     do {
       try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
     } catch let error as TopologyClientError {
-      try report.tell(error.exitCode == ExitCode.timedOut.rawValue ? .timedOut : .failed, error)
+      try report.printOutcome(
+        error.exitCode == ExitCode.timedOut.rawValue ? .timedOut : .failed, error)
       throw error
     }
-    try report.tell(.applied)
+    try report.printOutcome(.applied)
     return .success
   }
 
   /// Returns the name of the topology in a file. Throws all errors of an invalid file.
   private static func name(in file: String) throws -> String {
-    let examined = try TopologyReader.examine(.file(file))
-    if examined.diagnostics.hasErrors { return try LoadedTopology.load(.file(file)).topology.name }
-    return examined.topology.name
+    let examination = try TopologyReader.examine(.file(file))
+    if examination.diagnostics.hasErrors {
+      return try LoadedTopology.load(.file(file)).topology.name
+    }
+    return examination.topology.name
   }
 }
 
 extension Diagnostic {
   /// Returns the diagnostic with the file's path as given, in place of its absolute path.
-  fileprivate func naming(_ given: String, for absolute: String) -> Diagnostic {
+  fileprivate func withPath(_ givenPath: String, for absolute: String) -> Diagnostic {
     var named = self
-    if named.file == absolute { named.file = given }
+    if named.file == absolute { named.file = givenPath }
     return named
   }
 }
@@ -113,7 +116,7 @@ struct ChangeReport {
   let console: Console
 
   /// Prints the plan before it is applied. With `-o json` the plan is part of the final object.
-  func tellPlan() throws {
+  func printPlan() throws {
     for warning in warnings { console.diagnostic(warning) }
     switch format {
     case .text:
@@ -126,7 +129,7 @@ struct ChangeReport {
   }
 
   /// Prints the outcome, except as text. People see it by the exit code and the error message.
-  func tell(_ outcome: Outcome, _ error: TopologyClientError? = nil) throws {
+  func printOutcome(_ outcome: Outcome, _ error: TopologyClientError? = nil) throws {
     let record: [String: JSONValue] = [
       "outcome": .string(outcome.rawValue), "error": error.map { .string("\($0)") } ?? .null,
     ]

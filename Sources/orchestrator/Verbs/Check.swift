@@ -75,18 +75,18 @@ struct Check: Verb {
           + "where nodes run", code: .usage)
     }
     if arguments.flag("explore") { return try await explore(arguments, console: console) }
-    let exploring = [
+    let exploreOptions = [
       "time", "memory", "threads", "property", "all", "no-reduction", "node-states", "hash", "out",
       "graph",
     ]
-    if let option = exploring.first(where: arguments.flag) {
+    if let option = exploreOptions.first(where: arguments.flag) {
       throw CommandError("--\(option) requires --explore", code: .usage)
     }
     var deployment = try deployment(of: arguments)
     let reports = arguments.positionals.map {
       CheckReport(
         TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"),
-        in: deployment?.examined)
+        in: deployment?.examination)
     }
     try deployment?.check(for: reports)
     let diagnostics = reports.flatMap(\.diagnostics) + (deployment?.diagnostics ?? [])
@@ -112,11 +112,13 @@ struct Check: Verb {
     var lines: [String] = []
     for report in reports where report.isValid {
       lines.append(report.line)
-      if let line = report.silenced.silenceLine(of: report.path) { lines.append(line) }
+      if let line = report.silenced.silencedWarningsLine(of: report.path) { lines.append(line) }
     }
     if let deployment, deployment.isValid {
       lines.append(deployment.line)
-      if let line = deployment.silenced.silenceLine(of: deployment.path) { lines.append(line) }
+      if let line = deployment.silenced.silencedWarningsLine(of: deployment.path) {
+        lines.append(line)
+      }
     }
     return lines
   }
@@ -141,15 +143,15 @@ struct Check: Verb {
   ) async throws -> ExitCode {
     let request = try ExploreRequest(arguments)
     // The signals must be blocked before any thread starts.
-    let interruption = try Interruption()
+    let interruptSignal = try InterruptSignal()
     var log = SARIFLog(version: ShowVersion.current)
     var records: [JSONValue] = []
     var code = ExitCode.success
-    for path in arguments.positionals where !interruption.hasCome() {
+    for path in arguments.positionals where !interruptSignal.hasArrived() {
       let explored: ExploredFile
       do {
         explored = try await request.explore(
-          TopologyInput(argument: path), console: console, isStopped: interruption.hasCome)
+          TopologyInput(argument: path), console: console, isStopped: interruptSignal.hasArrived)
       } catch let errors as TopologyErrors {
         // Go on with the other files.
         for diagnostic in errors.diagnostics { console.diagnostic(diagnostic) }
@@ -157,7 +159,7 @@ struct Check: Verb {
         code = .usage
         continue
       }
-      if code != .usage { code = code.worse(explored.exitCode) }
+      if code != .usage { code = code.combined(explored.exitCode) }
       log.add(explored)
       switch arguments.format {
       case _ where arguments.value("output") == Self.sarif: break
@@ -181,7 +183,7 @@ struct Check: Verb {
 
 extension ExitCode {
   /// Combines the codes of two files. A finding takes precedence over an incomplete search.
-  fileprivate func worse(_ other: ExitCode) -> ExitCode {
+  fileprivate func combined(_ other: ExitCode) -> ExitCode {
     if self == .failure || other == .failure { return .failure }
     return self == .incomplete ? self : other
   }

@@ -70,10 +70,11 @@ struct DeadLetterCommand: Verb {
   ) async throws -> [DeadLetter] {
     var target = try arguments.target
     if case .local = target {
-      let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+      let directories = try StoredTopology.findDirectories(arguments, requiredContent: "journals")
       guard RunningTopology.find(directories) != nil else {
         do {
-          let (deadLetters, lost) = try await TopologyRecords.files(directories).deadLetters(of: node)
+          let (deadLetters, lost) = try await TopologyRecords.files(directories).deadLetters(
+            of: node)
           Self.note(lost: lost, console)
           return deadLetters
         } catch JournalError.missing(let path, let node) {
@@ -88,7 +89,8 @@ struct DeadLetterCommand: Verb {
     let information = try await client.directory()[node: node]
     let deadLetters = try await client.deadLetters(of: node)
     Self.note(lost: information?.status?.deadLettersLost ?? 0, console)
-    if information?.journal == nil, let count = information?.status?.deadLetters, count > deadLetters.count
+    if information?.journal == nil, let count = information?.status?.deadLetters,
+      count > deadLetters.count
     {
       console.note(
         "showing the last \(deadLetters.count) of \(count) dead letters; a node without a "
@@ -106,8 +108,9 @@ struct DeadLetterCommand: Verb {
 
   private static func table(_ deadLetters: [DeadLetter], _ style: Style) -> Table {
     var table = Table(
-      .init("ID", .right), .init("TIME", rank: 2), .init("PIPE", least: 12),
-      .init("NUMBER", .right, rank: 1), .init("EVENT", least: 20), .init("REASON", least: 20))
+      .init("ID", .right), .init("TIME", dropOrder: 2), .init("PIPE", minimumWidth: 12),
+      .init("NUMBER", .right, dropOrder: 1), .init("EVENT", minimumWidth: 20),
+      .init("REASON", minimumWidth: 20))
     for deadLetter in deadLetters {
       table.add(
         String(deadLetter.id), style.time(deadLetter.time), deadLetter.pipe,
@@ -125,14 +128,14 @@ struct DeadLetterCommand: Verb {
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let client = try attach(arguments)
     defer { client.close() }
-    let chosen = if let ids { ids } else { try await client.deadLetters(of: node).map(\.id) }
+    let selectedIDs = if let ids { ids } else { try await client.deadLetters(of: node).map(\.id) }
     let fields = try await client.directory(fresh: false)[node: node]?.stateFields
     func text(_ state: JSONValue) -> String {
       state.stateText(fields: fields).cut(to: 200).printable
     }
-    if chosen.isEmpty { console.note("node '\(node)' has no dead letters") }
+    if selectedIDs.isEmpty { console.note("node '\(node)' has no dead letters") }
     var code = ExitCode.success
-    for id in chosen {
+    for id in selectedIDs {
       let outcome: RequestOutcome
       do {
         if action == .resend {
@@ -154,8 +157,8 @@ struct DeadLetterCommand: Verb {
           "\(node): dead letter \(id) accepted: \(text(state))  (version \(version))")
       case .done:
         guard arguments.format == .text else { break }
-        let became = action == .resend ? "accepted: its effect runs again" : "dropped"
-        try console.print("\(node): dead letter \(id) \(became)")
+        let outcomeText = action == .resend ? "accepted: its effect runs again" : "dropped"
+        try console.print("\(node): dead letter \(id) \(outcomeText)")
       case .refused(let refusal, let state):
         code = .failure
         console.error(
@@ -187,14 +190,14 @@ enum DeadLetterAction: String, CaseIterable {
     let words = arguments.positionals
     self = words.count > 1 ? DeadLetterAction(rawValue: words[1]) ?? .list : .list
     let hasIDs = words.count > 2
-    let isAll = arguments.flag("all")
+    let hasAllFlag = arguments.flag("all")
     switch self {
     case .list where hasIDs: throw Self.usage("'list' takes no ID; 'show ID' shows one dead letter")
     case .list, .show:
-      if isAll { throw Self.usage("--all is only for 'resend' and 'drop'") }
+      if hasAllFlag { throw Self.usage("--all is only for 'resend' and 'drop'") }
       if self == .show, !hasIDs { throw Self.usage("'show' requires the ID of a dead letter") }
     case .resend, .drop:
-      guard hasIDs != isAll else {
+      guard hasIDs != hasAllFlag else {
         throw Self.usage("'\(rawValue)' requires the IDs of dead letters, or --all")
       }
     }

@@ -37,42 +37,42 @@ struct Describe: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let pages =
+    let reports =
       if let file = arguments.value("file") {
-        try filed(file, arguments.positionals)
+        try reportsFromFile(file, arguments.positionals)
       } else {
-        try await running(arguments)
+        try await reportsFromTopology(arguments)
       }
     if arguments.flag("quiet") || arguments.flag("events") {
-      for line in Self.names(pages, events: arguments.flag("events")) { try console.print(line) }
+      for line in Self.names(reports, events: arguments.flag("events")) { try console.print(line) }
       return .success
     }
-    let charts = arguments.flag("graph") ? try await charts(pages, arguments) : [:]
+    let charts = arguments.flag("graph") ? try await charts(reports, arguments) : [:]
     try console.print(
-      pages.map { $0.record(charts[$0.name]) }, as: arguments.format,
+      reports.map { $0.record(charts[$0.name]) }, as: arguments.format,
       lines: Array(
-        pages.map { $0.lines(console.style) + Self.lines(of: charts[$0.name], console.style) }
+        reports.map { $0.lines(console.style) + Self.lines(of: charts[$0.name], console.style) }
           .joined(separator: [""])))
     return .success
   }
 
   /// Returns the state charts of the nodes that have a machine.
   private func charts(
-    _ pages: [any Page], _ arguments: ParsedArguments
+    _ reports: [any DescribeReport], _ arguments: ParsedArguments
   ) async throws -> [String: StateChart] {
     let loaded: LoadedTopology
     if let file = arguments.value("file") {
       loaded = try LoadedTopology.load(.file(file))
     } else {
-      try arguments.expectHere("--graph reads the topology file and asks the programs")
+      try arguments.requireLocalTopology("--graph reads the topology file and asks the programs")
       loaded =
         try LoadedTopology.load(
           fileOf: try await arguments.onTopology { try await $0.directory(fresh: false) })
     }
     var charts: [String: StateChart] = [:]
     let machines = loaded.topology.nodes.filter { $0.constant == nil }.map(\.name)
-    for page in pages where machines.contains(page.name) {
-      charts[page.name] = try loaded.chart(of: page.name)
+    for report in reports where machines.contains(report.name) {
+      charts[report.name] = try loaded.chart(of: report.name)
     }
     return charts
   }
@@ -85,13 +85,15 @@ struct Describe: Verb {
     }
   }
 
-  private static func names(_ pages: [any Page], events: Bool) -> [String] {
-    guard events else { return pages.map(\.name) }
+  private static func names(_ reports: [any DescribeReport], events: Bool) -> [String] {
+    guard events else { return reports.map(\.name) }
     var seen: Set<String> = []
-    return pages.flatMap(\.events).filter { seen.insert($0).inserted }
+    return reports.flatMap(\.events).filter { seen.insert($0).inserted }
   }
 
-  private func running(_ arguments: ParsedArguments) async throws -> [any Page] {
+  private func reportsFromTopology(_ arguments: ParsedArguments) async throws
+    -> [any DescribeReport]
+  {
     let nodes = arguments.positionals
     let (found, machines, classes, pipes) = try await arguments.onTopology { topology in
       let directory = try await topology.directory()
@@ -108,31 +110,34 @@ struct Describe: Verb {
       }
       return (found, machines, classes, directory.pipes)
     }
-    return found.map { node -> any Page in
-      if let group = classes.first(where: { $0[node.name] != nil }), let plan = group[node.name] {
-        return CompositeDescribeReport(composite: plan, group: group, node: node, pipes: pipes)
+    return found.map { node -> any DescribeReport in
+      if let conflictClass = classes.first(where: { $0[node.name] != nil }),
+        let plan = conflictClass[node.name]
+      {
+        return CompositeDescribeReport(
+          composite: plan, conflictClass: conflictClass, node: node, pipes: pipes)
       }
       return NodeDescribeReport(node: node, machine: machines[node.name], pipes: pipes)
     }
   }
 
-  private func filed(_ path: String, _ names: [String]) throws -> [any Page] {
+  private func reportsFromFile(_ path: String, _ names: [String]) throws -> [any DescribeReport] {
     let loaded = try LoadedTopology.load(.file(path))
-    let pages: [any Page] =
+    let reports: [any DescribeReport] =
       loaded.topology.nodes.map { NodeDescribeReport(of: $0, in: loaded) }
       + CompositeDescribeReport.all(of: loaded.conflictClasses)
-    if names.isEmpty { return pages }
+    if names.isEmpty { return reports }
     return try names.map { name in
-      guard let page = pages.first(where: { $0.name == name }) else {
-        throw TopologyClientError.unknownNode(name, known: pages.map(\.name))
+      guard let report = reports.first(where: { $0.name == name }) else {
+        throw TopologyClientError.unknownNode(name, known: reports.map(\.name))
       }
-      return page
+      return report
     }
   }
 }
 
 /// The description of one node or composite.
-private protocol Page {
+private protocol DescribeReport {
   var name: String { get }
   /// The names of the events that it accepts.
   var events: [String] { get }
@@ -140,7 +145,7 @@ private protocol Page {
   func lines(_ style: Style) -> [String]
 }
 
-extension Page {
+extension DescribeReport {
   /// The JSON form with the state chart, if there is one.
   fileprivate func record(_ chart: StateChart?) -> JSONValue {
     guard let chart, case .object(var members) = record else { return record }
@@ -149,11 +154,11 @@ extension Page {
   }
 }
 
-extension CompositeDescribeReport: Page {
+extension CompositeDescribeReport: DescribeReport {
   fileprivate var events: [String] { composite.events.map(\.name) + composite.own.keys.sorted() }
 }
 
-extension NodeDescribeReport: Page {
+extension NodeDescribeReport: DescribeReport {
   fileprivate var name: String { node.name }
 
   fileprivate var events: [String] {
@@ -197,7 +202,7 @@ struct NodeDescribeReport {
     return [heading(style)] + style.lines(of: parts + traffic, labelWidth: 11)
   }
 
-  /// `door  running  closed  (version 3)`
+  /// `door  reportsFromTopology  closed  (version 3)`
   func heading(_ style: Style) -> String {
     let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
     let version = node.versionText.map { "  (\($0))" } ?? ""
@@ -207,8 +212,9 @@ struct NodeDescribeReport {
   /// The pipes in and out, and the dead letters.
   var traffic: [(String, [String])] {
     [
-      ("pipes in", pipes.filter { $0.to == node.name }.map(inText)),
-      ("pipes out", pipes.filter { $0.from == node.name }.map(outText)), ("dead letters", deadLetters),
+      ("pipes in", pipes.filter { $0.to == node.name }.map(inPipeText)),
+      ("pipes out", pipes.filter { $0.from == node.name }.map(outPipeText)),
+      ("dead letters", deadLetters),
     ]
   }
 
@@ -222,21 +228,21 @@ struct NodeDescribeReport {
   }
 
   private static func parts(of machine: MachineDescription) -> [(String, [String])] {
-    let untaken = machine.events.filter { !machine.alphabet.contains($0.name) }
+    let unacceptedEvents = machine.events.filter { !machine.alphabet.contains($0.name) }
     return [
       ("error", [machine.error].compactMap(\.self)),
       ("initial", machine.initial == .null ? [] : [machine.stateText(machine.initial)]),
       ("states", machine.states.map(\.signature)),
       ("state", machine.stateFields.map { $0.map { "\($0.name): \($0.type)" } } ?? []),
       ("events", machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)),
-      ("never takes", untaken.map(\.signature)),
+      ("never takes", unacceptedEvents.map(\.signature)),
       ("outputs", machine.outputs.map(\.signature)),
       ("in-ports", machine.inPorts.map { "\($0.name): \($0.eventType)" }),
       ("out-ports", machine.outPorts.map { "\($0.name): \($0.eventType)" }),
     ]
   }
 
-  private func inText(_ pipe: PipeInformation) -> String {
+  private func inPipeText(_ pipe: PipeInformation) -> String {
     guard let end = node.status?.ins.first(where: { $0.name == pipe.name }) else {
       return pipe.name
     }
@@ -244,15 +250,15 @@ struct NodeDescribeReport {
       + "capacity \(end.capacity)"
   }
 
-  private func outText(_ pipe: PipeInformation) -> String {
+  private func outPipeText(_ pipe: PipeInformation) -> String {
     guard let end = node.status?.outs.first(where: { $0.name == pipe.name }) else {
       return pipe.name
     }
     let isFull = node.status?.blocked.contains(pipe.name) == true
     return "\(pipe.name)  \(end.events) sent, \(end.applied) applied, \(end.waiting) waiting, "
       + "capacity \(end.capacity)" + (isFull ? ", full" : "")
-      + [(end.lost, "lost"), (end.unsendable, "not sendable")].compactMap { count, what in
-        count.flatMap { $0 > 0 ? ", \($0) \(what)" : nil }
+      + [(end.lost, "lost"), (end.unsendable, "not sendable")].compactMap { count, label in
+        count.flatMap { $0 > 0 ? ", \($0) \(label)" : nil }
       }.joined()
   }
 
@@ -275,7 +281,7 @@ extension NodeInformation {
     return "version \(status.version)"
   }
 
-  /// `door: running, pid 12`
+  /// `door: reportsFromTopology, pid 12`
   var line: String {
     "\(name): \(phase)" + (pid.map { ", pid \($0)" } ?? "")
   }
@@ -284,7 +290,7 @@ extension NodeInformation {
 /// The output of `describe` for one composite.
 struct CompositeDescribeReport {
   let composite: CompositePlan
-  let group: ConflictClassPlan
+  let conflictClass: ConflictClassPlan
   /// The state of the composite at run time; `nil` if the topology need not run.
   var node: NodeInformation?
   /// The topology's pipes.
@@ -292,8 +298,10 @@ struct CompositeDescribeReport {
 
   /// Returns the pages of all composites in the conflict classes.
   static func all(of classes: [ConflictClassPlan]) -> [CompositeDescribeReport] {
-    classes.flatMap { group in
-      group.composites.map { CompositeDescribeReport(composite: $0, group: group) }
+    classes.flatMap { conflictClass in
+      conflictClass.composites.map {
+        CompositeDescribeReport(composite: $0, conflictClass: conflictClass)
+      }
     }
   }
 
@@ -301,9 +309,9 @@ struct CompositeDescribeReport {
 
   /// A heading, then one or more lines for each known property.
   func lines(_ style: Style) -> [String] {
-    let others = group.composites.map(\.name).filter { $0 != name }
+    let others = conflictClass.composites.map(\.name).filter { $0 != name }
     var parts = [
-      ("composite", ["program \(group.program)"]),
+      ("composite", ["program \(conflictClass.program)"]),
       ("components", [composite.components.joined(separator: ", ")]),
       (
         "nodes",
@@ -316,7 +324,7 @@ struct CompositeDescribeReport {
         "coordinator",
         [
           (others.isEmpty ? "its own" : "shared with \(others.joined(separator: ", "))")
-            + (group.host.map { ", within \($0)" } ?? "")
+            + (conflictClass.host.map { ", within \($0)" } ?? "")
         ]
       ),
     ]
@@ -356,10 +364,10 @@ struct CompositeDescribeReport {
   var record: JSONValue {
     let plan = (try? JSONValue(encoding: composite)) ?? .null
     return [
-      "composite": .string(name), "description": plan, "coordinator": .string(group.name),
-      "within": .optional(group.host), "program": .string(group.program),
+      "composite": .string(name), "description": plan, "coordinator": .string(conflictClass.name),
+      "within": .optional(conflictClass.host), "program": .string(conflictClass.program),
       "modes": ["rendezvous", "broadcast"],
-      "conflictClass": .array(group.composites.map { .string($0.name) }),
+      "conflictClass": .array(conflictClass.composites.map { .string($0.name) }),
       "status": node?.record(now: WallClock.nanoseconds) ?? .null,
     ]
   }

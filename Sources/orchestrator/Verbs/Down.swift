@@ -31,36 +31,37 @@ struct Down: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     if !arguments.positionals.isEmpty { return try await stopNodes(arguments, console) }
-    let ending = Ending(
+    let shutdown = TopologyShutdown(
       isForced: arguments.flag("force"), timeout: arguments.duration("timeout") ?? .seconds(30))
     if case .remote(let remote) = try arguments.target {
       let client = try TopologyClient.attach(to: .remote(remote))
       defer { client.close() }
-      let outcome = try await ending.stop(client)
-      return try tell(ending.isOrderly(outcome) ? nil : outcome, of: remote.name, console)
+      let outcome = try await shutdown.stop(client)
+      return try printOutcome(shutdown.isOrderly(outcome) ? nil : outcome, of: remote.name, console)
     }
     let directories: RuntimeDirectories
     do {
       directories = try RunningTopology.choose(arguments.topology)
     } catch TopologyClientError.orphaned(let name, _, _, _) {
-      return try ending.endSurvivors(RuntimeDirectories(topology: name), console)
+      return try shutdown.endSurvivors(RuntimeDirectories(topology: name), console)
     }
     let outcome: TopologyLifecycle.Outcome?
-    switch try await ending.stop(directories) {
-    case .ended(let told): outcome = told
+    switch try await shutdown.stop(directories) {
+    case .ended(let reportedOutcome): outcome = reportedOutcome
     case .killed:
-      return try ending.endSurvivors(
+      return try shutdown.endSurvivors(
         directories, console, because: "the orchestrator did not respond and was killed")
     }
     if OrphanedTopology.find(directories) != nil {
       // The orchestrator was killed instead of ending.
-      return try ending.endSurvivors(directories, console)
+      return try shutdown.endSurvivors(directories, console)
     }
-    return try tell(ending.isOrderly(outcome) ? nil : outcome, of: directories.topology, console)
+    return try printOutcome(
+      shutdown.isOrderly(outcome) ? nil : outcome, of: directories.topology, console)
   }
 
   /// - Parameter outcome: The outcome, if the topology did not stop in order.
-  private func tell(
+  private func printOutcome(
     _ outcome: TopologyLifecycle.Outcome?, of topology: String, _ console: Console
   ) throws -> ExitCode {
     guard let outcome else {
@@ -81,9 +82,9 @@ struct Down: Verb {
         "--force kills a whole topology; to kill only these nodes, use '\(verb)'", code: .usage)
     }
     let timeout = arguments.duration("timeout") ?? .seconds(30)
-    let isAlone = arguments.flag("no-deps")
+    let excludesDependents = arguments.flag("no-deps")
     let ended = try await arguments.onTopology { topology in
-      guard isAlone else {
+      guard excludesDependents else {
         let names = try await topology.bringDown(nodes, within: timeout)
         return try await topology.directory().nodes(of: names)
       }
@@ -96,9 +97,9 @@ struct Down: Verb {
 }
 
 /// The options of a `down`, and its steps.
-private struct Ending {
+private struct TopologyShutdown {
   /// The end of the orchestrator.
-  enum End {
+  enum OrchestratorEnd {
     /// It ended by itself. The outcome is `nil` if it did not report one.
     case ended(TopologyLifecycle.Outcome?)
     /// It hung, and was killed.
@@ -127,13 +128,13 @@ private struct Ending {
   }
 
   /// Requests the orchestrator to end its nodes, and returns when the orchestrator has ended, too.
-  func stop(_ directories: RuntimeDirectories) async throws -> End {
+  func stop(_ directories: RuntimeDirectories) async throws -> OrchestratorEnd {
     let topology = directories.topology
     // Looked up before the request, because another process may have the same pid afterwards.
     let orchestrator = RunningTopology.find(directories)?.process
     let client = try TopologyClient(
       topology: topology, control: directories.endpoint(.control))
-    var end = End.ended(nil)
+    var end = OrchestratorEnd.ended(nil)
     do {
       defer { client.close() }
       end = .ended(
@@ -178,9 +179,9 @@ private struct Ending {
       _ = LogWriter(node: survivor.node, in: directories).write(
         ["ended by 'orchestrator down'; \(reason)"], from: .note)
     }
-    let left = Survivor.end(survivors, isForced: isForced, limit: timeout, in: directories)
-    guard left.isEmpty else {
-      let processes = left.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
+    let remaining = Survivor.end(survivors, isForced: isForced, limit: timeout, in: directories)
+    guard remaining.isEmpty else {
+      let processes = remaining.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
       throw CommandError("still running after SIGKILL: \(processes)")
     }
     try console.print(

@@ -5,7 +5,7 @@ import PipeSupervision
 /// `orchestrator export`
 struct Export: Verb {
   /// The format of the export.
-  private enum Form: String, CaseIterable {
+  private enum ExportFormat: String, CaseIterable {
     case promela, kubernetes
   }
 
@@ -33,7 +33,7 @@ struct Export: Verb {
     ],
     positionals: [
       Positional(
-        "FORMAT", .choice("FORMAT", Form.allCases.map(\.rawValue)), .one,
+        "FORMAT", .choice("FORMAT", ExportFormat.allCases.map(\.rawValue)), .one,
         "The format: promela or kubernetes"),
       Positional("FILE", .file, .one, "The topology file. For promela, '-' means standard input"),
       Positional("NODE", .node, .any, "With --key: the nodes and coordinators that get keys"),
@@ -53,7 +53,7 @@ struct Export: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let file = arguments.positionals[1]
     switch arguments.positionals[0] {
-    case Form.kubernetes.rawValue:
+    case ExportFormat.kubernetes.rawValue:
       if arguments.value("time") != nil {
         throw CommandError("--time is only for 'export promela'", code: .usage)
       }

@@ -43,7 +43,7 @@ struct ShowGraph: Verb {
     guard chosen.nodes.count < 2 else {
       throw UsageError.extraPositional(chosen.nodes[1], of: description.command)
     }
-    let form = arguments.value("output").flatMap(GraphFormat.init) ?? .ascii
+    let format = arguments.value("output").flatMap(GraphFormat.init) ?? .ascii
     let file = chosen.isFileGiven ? chosen.file : nil
     let source = try await source(file, arguments)
     let graph =
@@ -52,11 +52,11 @@ struct ShowGraph: Verb {
       } else {
         wiring(source)
       }
-    switch form {
+    switch format {
     case .svg: try console.write(Graphviz.svg(graph, note: console.note))
     case .ascii where console.isTerminal:
       try console.write(AsciiDrawing(graph, columns: console.size.columns).text)
-    case .ascii, .dot, .mermaid, .plantuml, .json: try console.write(form.text(graph))
+    case .ascii, .dot, .mermaid, .plantuml, .json: try console.write(format.text(graph))
     }
     return .success
   }
@@ -69,7 +69,7 @@ struct ShowGraph: Verb {
 
   private func source(_ file: String?, _ arguments: ParsedArguments) async throws -> Source {
     guard let file else {
-      try arguments.expectHere(
+      try arguments.requireLocalTopology(
         "'orchestrator graph' without FILE reads the topology file and asks the programs")
       let directory = try await arguments.onTopology { try await $0.directory() }
       return Source(
@@ -93,19 +93,19 @@ struct ShowGraph: Verb {
   private func chart(of node: String, _ source: Source) throws -> Graph {
     let chart = try source.loaded.chart(of: node)
     guard let directory = source.directory else { return chart.graph() }
-    guard let now = directory[node: node] else {
+    guard let currentNode = directory[node: node] else {
       throw CommandError(
         "running topology '\(directory.topology)' has no node '\(node)'; 'orchestrator "
           + "apply' applies its current file")
     }
-    guard now.isRunning, let state = now.status?.state else {
+    guard currentNode.isRunning, let state = currentNode.status?.state else {
       var graph = chart.graph()
-      graph.notes.append("now: \(now.reason ?? now.phase)")
+      graph.notes.append("now: \(currentNode.reason ?? currentNode.phase)")
       return graph
     }
     return chart.graph(
       current: StateChart.name(of: state, source.loaded.descriptions[node]),
-      text: "= " + state.stateText(fields: now.stateFields))
+      text: "= " + state.stateText(fields: currentNode.stateFields))
   }
 }
 

@@ -41,7 +41,7 @@ extension HelpText {
 
     \(section("Verbs:", definitionList(verbs.map { ($0.name, $0.summary) })))
 
-    \(section("Options of most verbs:", definitionList(options(Option.valuedBeforeVerb + Option.universal))))
+    \(section("Options of most verbs:", definitionList(options(Option.withValueBeforeVerb + Option.universal))))
 
     \(section("Exit codes:", definitionList(Self.exitCodes)))
 

@@ -32,23 +32,23 @@ struct Init: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     do {
       let written = try write(arguments)
-      for file in written.files { try console.print(written.shown + "/" + file.path) }
+      for file in written.files { try console.print(written.displayPath + "/" + file.path) }
       try console.flush()
-      for line in written.next.lines { console.note(line) }
+      for line in written.nextSteps.lines { console.note(line) }
     } catch let error as InitError {
       throw CommandError(error.description, code: error.code)
     }
     return .success
   }
 
-  private struct Written {
+  private struct WrittenPackage {
     var files: [PackageFile]
     /// The package's folder, spelled as a person would type it.
-    var shown: String
-    var next: NextSteps
+    var displayPath: String
+    var nextSteps: NextSteps
   }
 
-  private func write(_ arguments: ParsedArguments) throws(InitError) -> Written {
+  private func write(_ arguments: ParsedArguments) throws(InitError) -> WrittenPackage {
     let name = try PackageName(arguments.positionals[0])
     let executable = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
     let checkout: Checkout
@@ -58,30 +58,31 @@ struct Init: Verb {
       checkout = try .above(executable)
     }
     try name.check(against: checkout)
-    let place = arguments.value("directory")
-    guard let parent = FileSystem.resolved(place ?? "."), FileSystem.isDirectory(parent) else {
-      throw .noDirectory(place ?? ".")
+    let directoryOption = arguments.value("directory")
+    guard let parent = FileSystem.resolved(directoryOption ?? "."), FileSystem.isDirectory(parent)
+    else {
+      throw .noDirectory(directoryOption ?? ".")
     }
     let folder = (parent == "/" ? "" : parent) + "/" + name.text
     let template = PackageTemplate(
-      name: name, dependency: NearPath.path(to: checkout.path, from: folder))
+      name: name, dependency: RelativePath.path(to: checkout.path, from: folder))
     try PackageFolder(path: folder).write(template.files)
-    let shown = place.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? ""
-    return Written(
-      files: template.files, shown: shown + name.text,
-      next: NextSteps(
-        folder: shown + name.text, topology: template.topologyPath,
-        orchestrator: call(executable).spelled(from: folder, search: search())))
+    let displayPath = directoryOption.map { $0.hasSuffix("/") ? $0 : $0 + "/" } ?? ""
+    return WrittenPackage(
+      files: template.files, displayPath: displayPath + name.text,
+      nextSteps: NextSteps(
+        folder: displayPath + name.text, topology: template.topologyPath,
+        orchestrator: invocation(executable).commandText(from: folder, searchPath: searchPath())))
   }
 
-  private func call(_ executable: String) -> OrchestratorCall {
-    OrchestratorCall(
+  private func invocation(_ executable: String) -> OrchestratorInvocation {
+    OrchestratorInvocation(
       word: CommandLine.arguments[0], executable: executable,
       workingDirectory: FileSystem.resolved(".") ?? "/")
   }
 
   /// Returns the folders of `PATH` in which a shell finds the orchestrator.
-  private func search() -> [String] {
+  private func searchPath() -> [String] {
     let folders = ProcessEnvironment.current["PATH"]?.split(separator: ":").map(String.init) ?? []
     return folders.filter { access($0 + "/" + CommandLine.arguments[0], X_OK) == 0 }
   }
@@ -123,7 +124,7 @@ package struct NextSteps: Hashable, Sendable {
 
 /// The way in which this orchestrator was started, from which a command for other folders is
 /// derived.
-package struct OrchestratorCall: Hashable, Sendable {
+package struct OrchestratorInvocation: Hashable, Sendable {
   /// The first word of its command line.
   package var word: String
   /// The path of its executable, with symbolic links resolved.
@@ -140,10 +141,10 @@ package struct OrchestratorCall: Hashable, Sendable {
   /// - Parameters:
   ///   - folder: The folder from which the command will run.
   ///   - search: The folders of `PATH` that contain an executable of this name.
-  package func spelled(from folder: String, search: [String]) -> String {
+  package func commandText(from folder: String, searchPath: [String]) -> String {
     // A relative folder in PATH depends on the working directory.
-    if !word.contains("/"), search.first?.hasPrefix("/") == true { return word }
-    return NearPath.path(to: path, from: folder)
+    if !word.contains("/"), searchPath.first?.hasPrefix("/") == true { return word }
+    return RelativePath.path(to: path, from: folder)
   }
 
   /// The absolute path. It keeps symbolic links as typed, unless the typed path has to be resolved.

@@ -25,8 +25,8 @@ struct ShowJournal: Verb {
     let node = arguments.positionals[0]
     let limit = arguments.count("lines") ?? 10
     let snapshot = try await snapshot(of: node, limit: limit, arguments)
-    let page = JournalReport(snapshot: snapshot, limit: limit)
-    try console.print(page.record, as: arguments.format, lines: page.lines(console.style))
+    let report = JournalReport(snapshot: snapshot, limit: limit)
+    try console.print(report.record, as: arguments.format, lines: report.lines(console.style))
     return .success
   }
 
@@ -38,7 +38,7 @@ struct ShowJournal: Verb {
       defer { client.close() }
       return try await client.records.journal(of: node, limit: limit)
     }
-    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
+    let directories = try StoredTopology.findDirectories(arguments, requiredContent: "journals")
     do {
       return try await TopologyRecords.files(directories).journal(of: node, limit: limit)
     } catch JournalError.missing(let path, let node) {
@@ -145,9 +145,9 @@ struct JournalReport {
   }
 
   private func events(_ events: [JournalSnapshot.Event], of count: Int) -> [String] {
-    let more = count - events.count
+    let omittedCount = count - events.count
     return events.map { "  \($0.sequence): \($0.event.caseText.cut(to: 200))" }
-      + (more > 0 && limit > 0 ? ["  and \(more) more"] : [])
+      + (omittedCount > 0 && limit > 0 ? ["  and \(omittedCount) more"] : [])
   }
 
   private func line(of effect: JournalSnapshot.Effect, _ style: Style) -> String {

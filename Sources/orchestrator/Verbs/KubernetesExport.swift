@@ -40,28 +40,32 @@ struct KubernetesExport {
           + "deployment file",
         code: .usage)
     }
-    var placement = DeploymentReport(.file(deployment))
+    var deploymentReport = DeploymentReport(.file(deployment))
     let loaded: LoadedTopology
     do {
-      loaded = try LoadedTopology.load(.file(file), in: placement.examined)
-      try placement.check(for: loaded.topology)
+      loaded = try LoadedTopology.load(.file(file), in: deploymentReport.examination)
+      try deploymentReport.check(for: loaded.topology)
     } catch let errors as TopologyErrors {
-      for diagnostic in errors.diagnostics + placement.diagnostics { console.note("\(diagnostic)") }
+      for diagnostic in errors.diagnostics + deploymentReport.diagnostics {
+        console.note("\(diagnostic)")
+      }
       return .usage
     }
-    for diagnostic in loaded.warnings + placement.diagnostics { console.note("\(diagnostic)") }
-    guard placement.isValid, let deployment = loaded.deployment else { return .usage }
+    for diagnostic in loaded.warnings + deploymentReport.diagnostics {
+      console.note("\(diagnostic)")
+    }
+    guard deploymentReport.isValid, let deployment = loaded.deployment else { return .usage }
     let set: ManifestSet
     do {
       set = try manifests(of: loaded, by: deployment)
     } catch let error as ManifestError {
       throw CommandError("\(error)", code: .usage)
     }
-    try console.write(ManifestSet.yaml(try written(of: set, console)))
+    try console.write(ManifestSet.yaml(try selectedManifests(of: set, console)))
     return .success
   }
 
-  private func written(of set: ManifestSet, _ console: Console) throws -> [ManifestTree] {
+  private func selectedManifests(of set: ManifestSet, _ console: Console) throws -> [ManifestTree] {
     switch part {
     case .manifests:
       for (program, path) in set.programsWithRelativePaths {

@@ -30,22 +30,22 @@ struct Logs: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals
-    let chosen = nodes.isEmpty ? nil : nodes
+    let selectedNodes = nodes.isEmpty ? nil : nodes
     let follows = arguments.flag("follow")
     if case .remote = try arguments.target {
       let client = try TopologyClient.attach(to: arguments.target)
       defer { client.close() }
       let known = try await client.directory(fresh: false).nodes.map(\.name) + ["orchestrator"]
-      let logs = client.records.logs(of: chosen, follows: follows)
-      return try await show(logs, of: chosen ?? known, arguments, console, client: client) {
+      let logs = client.records.logs(of: selectedNodes, follows: follows)
+      return try await show(logs, of: selectedNodes ?? known, arguments, console, client: client) {
         false
       }
     }
-    let directories = try TopologyChoice.withState(arguments, wanted: "logs")
+    let directories = try StoredTopology.findDirectories(arguments, requiredContent: "logs")
     try check(nodes, in: directories)
     let known = LogReader.nodes(in: directories.logs)
-    let logs = TopologyRecords.files(directories).logs(of: chosen, follows: follows)
-    return try await show(logs, of: chosen ?? known, arguments, console) {
+    let logs = TopologyRecords.files(directories).logs(of: selectedNodes, follows: follows)
+    return try await show(logs, of: selectedNodes ?? known, arguments, console) {
       RunningTopology.find(directories) == nil
     }
   }
@@ -59,15 +59,15 @@ struct Logs: Verb {
   ) async throws -> ExitCode {
     var logs = logs
     var printer = LogPrinter(
-      format: arguments.format, hasTime: arguments.flag("timestamps"),
-      hasNode: !arguments.flag("no-prefix"), nodes: nodes)
+      format: arguments.format, showsTime: arguments.flag("timestamps"),
+      showsNode: !arguments.flag("no-prefix"), nodes: nodes)
     let follows = arguments.flag("follow")
-    let pause = client == nil ? Self.pause : Self.remotePause
+    let readInterval = client == nil ? Self.readInterval : Self.remoteReadInterval
     var entries: [LogEntry] = []
     reading: while true {
       // Checked before reading, so that lines written before the end are still read.
-      let isLast = !follows || hasEnded()
-      if isLast { logs.end() }
+      let isLastRead = !follows || hasEnded()
+      if isLastRead { logs.end() }
       do {
         let (new, hasMore) = try await logs.next(
           lines: arguments.count("lines") ?? arguments.count("tail"),
@@ -85,16 +85,16 @@ struct Logs: Verb {
         if let loss = client?.connectionLossError { throw loss }
         break reading
       }
-      if isLast || console.waitUntilClosed(timeout: pause) { break }
+      if isLastRead || console.waitUntilClosed(timeout: readInterval) { break }
     }
     if arguments.format == .json { try console.print(.array(entries.map(\.record))) }
     return .success
   }
 
   /// The pause between two reads of the files.
-  private static let pause: Duration = .milliseconds(100)
+  private static let readInterval: Duration = .milliseconds(100)
   /// The pause between two requests to the orchestrator of another host.
-  private static let remotePause: Duration = .milliseconds(250)
+  private static let remoteReadInterval: Duration = .milliseconds(250)
 
   private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
     let known = LogReader.nodes(in: directories.logs)
@@ -108,15 +108,15 @@ struct Logs: Verb {
 /// Formats log entries for a person or a program.
 package struct LogPrinter {
   let format: OutputFormat
-  let hasTime: Bool
-  let hasNode: Bool
+  let showsTime: Bool
+  let showsNode: Bool
   private var colors: [String: Int]
   private let width: Int
 
-  package init(format: OutputFormat, hasTime: Bool, hasNode: Bool, nodes: [String]) {
+  package init(format: OutputFormat, showsTime: Bool, showsNode: Bool, nodes: [String]) {
     self.format = format
-    self.hasTime = hasTime
-    self.hasNode = hasNode
+    self.showsTime = showsTime
+    self.showsNode = showsNode
     width = nodes.map(\.displayWidth).max() ?? 0
     colors = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
   }
@@ -124,12 +124,12 @@ package struct LogPrinter {
   package mutating func line(_ entry: LogEntry, style: Style) -> String {
     guard format == .text else { return entry.record.text }
     var line = ""
-    if hasNode {
+    if showsNode {
       let color = colors[entry.node] ?? colors.count
       colors[entry.node] = color
       line += style.number(color, entry.node.padded(to: width) + " |") + " "
     }
-    if hasTime { line += style.dim(style.text(of: entry.time)) + " " }
+    if showsTime { line += style.dim(style.text(of: entry.time)) + " " }
     return line + (entry.stream == .note ? style.dim(entry.text) : entry.text)
   }
 }

@@ -54,8 +54,8 @@ struct List: Verb {
       .sorted { $0.name < $1.name }
     try console.print(entries.map(record), as: arguments.format) {
       var table = Table(
-        .init("NAME"), .init("STATUS"), .init("PID", .right, rank: 1),
-        .init("UPTIME", .right, rank: 2), .init("FILE", least: 20, keepsEnd: true))
+        .init("NAME"), .init("STATUS"), .init("PID", .right, dropOrder: 1),
+        .init("UPTIME", .right, dropOrder: 2), .init("FILE", minimumWidth: 20, keepsEnd: true))
       for entry in entries {
         table.add(
           entry.name, entry.status, entry.pid.map(String.init) ?? "-",
@@ -67,7 +67,7 @@ struct List: Verb {
   }
 
   /// The longest time for an orchestrator to answer.
-  private static let patience: Duration = .seconds(2)
+  private static let answerTimeout: Duration = .seconds(2)
 
   /// Returns the topologies whose orchestrators do not answer.
   private static func silent(among names: [String]) async -> Set<String> {
@@ -83,7 +83,7 @@ struct List: Verb {
     do {
       let directories = try RuntimeDirectories(topology: name)
       let client = try TopologyClient(
-        topology: name, control: directories.endpoint(.control), answerTimeout: patience)
+        topology: name, control: directories.endpoint(.control), answerTimeout: answerTimeout)
       defer { client.close() }
       _ = try await client.command(.composites)
       return false

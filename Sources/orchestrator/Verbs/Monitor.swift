@@ -1,7 +1,7 @@
 import PipeRuntime
 
 /// `orchestrator monitor`
-struct Watch: Verb {
+struct MonitorNodes: Verb {
   let description = VerbDescription(
     "monitor", "Shows the states of nodes as they change",
     discussion:
@@ -52,10 +52,10 @@ struct Watch: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let subject = try subject(arguments)
-    let hasScreen =
-      console.canRedraw && console.canAsk && arguments.format == .text
+    let showsScreen =
+      console.canRedraw && console.canPrompt && arguments.format == .text
       && arguments.count("count") == nil && !arguments.flag("plain")
-    if hasScreen, case .states(.latest) = subject {
+    if showsScreen, case .states(.latest) = subject {
       return try ShowScreen.show(
         arguments.target, nodes: arguments.positionals, within: arguments.duration("timeout"),
         console)
@@ -63,7 +63,7 @@ struct Watch: Verb {
     let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let nodes = try await nodes(arguments, client)
-    let lines = StreamLines(arguments, nodes, console)
+    let lines = StreamPrinter(arguments, nodes, console)
     let code: ExitCode
     switch subject {
     case .states(let states):
@@ -71,9 +71,9 @@ struct Watch: Verb {
         of: nodes.map(\.name), states, tellingInDoubt: true)
       code = try lines.write(stream)
     case .steps:
-      let silence = StepSilence(of: nodes, client)
+      let detector = MissingStepsDetector(of: nodes, client)
       let watch = Task {
-        try await silence.watch { node in
+        try await detector.watch { node in
           StandardError.write(
             "warning: node '\(node)' reports no steps: its program sends no 'step' frames; "
               + "run 'orchestrator monitor' without --steps\n")
@@ -88,10 +88,10 @@ struct Watch: Verb {
   }
 
   private func subject(_ arguments: ParsedArguments) throws(CommandError) -> Subject {
-    let chosen = ["every", "steps", "tap"].filter(arguments.flag)
-    guard chosen.count < 2 else {
+    let chosenOptions = ["every", "steps", "tap"].filter(arguments.flag)
+    guard chosenOptions.count < 2 else {
       throw CommandError(
-        "--\(chosen[0]) and --\(chosen[1]) cannot be used together", code: .usage)
+        "--\(chosenOptions[0]) and --\(chosenOptions[1]) cannot be used together", code: .usage)
     }
     if let pipe = arguments.value("tap") {
       guard arguments.positionals.isEmpty else {
@@ -101,7 +101,7 @@ struct Watch: Verb {
       }
       return .tap(pipe)
     }
-    return chosen == ["steps"] ? .steps : .states(chosen.isEmpty ? .latest : .every)
+    return chosenOptions == ["steps"] ? .steps : .states(chosenOptions.isEmpty ? .latest : .every)
   }
 
   private func nodes(
@@ -117,13 +117,13 @@ struct Watch: Verb {
 
 /// Finds nodes that take steps and report none. A program that joins over the protocol need not
 /// report steps.
-final class StepSilence: Sendable {
+final class MissingStepsDetector: Sendable {
   private let client: TopologyClient
   private let nodes: Set<String>
-  private let telling = Locked<Set<String>>([])
+  private let reportingNodes = Locked<Set<String>>([])
 
   /// The pause between two reads of the nodes' counters.
-  private static let pause: Duration = .seconds(1)
+  private static let checkInterval: Duration = .seconds(1)
 
   init(of nodes: [NodeInformation], _ client: TopologyClient) {
     self.client = client
@@ -133,28 +133,30 @@ final class StepSilence: Sendable {
   /// Reports each such node once, until the task is cancelled.
   func watch(_ report: @Sendable (_ node: String) -> Void) async throws {
     let stream = try await client.steps(of: nodes.sorted())
-    let reading = Task {
+    let readTask = Task {
       for await message in stream {
-        if case .step(let step) = message { self.telling.withLock { _ = $0.insert(step.node) } }
+        if case .step(let step) = message {
+          self.reportingNodes.withLock { _ = $0.insert(step.node) }
+        }
       }
     }
-    defer { reading.cancel() }
-    var counts: [String: UInt64] = [:]
+    defer { readTask.cancel() }
+    var lastVersions: [String: UInt64] = [:]
     // How many times each node had new steps. The first time does not count: those steps may
     // precede the subscription.
-    var looks: [String: Int] = [:]
+    var progressCounts: [String: Int] = [:]
     while true {
       for node in try await client.directory().nodes where nodes.contains(node.name) {
         guard let version = node.status?.version else { continue }
-        if looks[node.name] == 2, !telling.withLock({ $0.contains(node.name) }) {
-          looks[node.name] = 3
+        if progressCounts[node.name] == 2, !reportingNodes.withLock({ $0.contains(node.name) }) {
+          progressCounts[node.name] = 3
           report(node.name)
         }
-        if let count = counts.updateValue(version, forKey: node.name), version > count {
-          looks[node.name, default: 0] += 1
+        if let count = lastVersions.updateValue(version, forKey: node.name), version > count {
+          progressCounts[node.name, default: 0] += 1
         }
       }
-      try await Task.sleep(for: Self.pause)
+      try await Task.sleep(for: Self.checkInterval)
     }
   }
 }

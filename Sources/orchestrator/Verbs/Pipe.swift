@@ -58,7 +58,7 @@ struct Pipe: Verb {
     switch (action, pipe) {
     case (.ls, _): return try await list(arguments, console)
     case (.hz, _): return try await rates(of: pipe, arguments, console)
-    case (.info, let pipe?): return try await tell(pipe, arguments, console)
+    case (.info, let pipe?): return try await showDetails(pipe, arguments, console)
     case (.echo, let pipe?): return try await follow(pipe, arguments, console)
     case (.send, let pipe?): return try await send(into: pipe, arguments, console)
     case (_, nil):
@@ -69,15 +69,15 @@ struct Pipe: Verb {
 
   private func check(_ action: Action, _ arguments: ParsedArguments) throws(CommandError) {
     let words = arguments.positionals
-    let most = [.ls: 1, .send: 3][action] ?? 2
-    if words.count > most {
-      throw Self.usage("'\(action.rawValue)': unexpected argument '\(words[most])'")
+    let maximumCount = [.ls: 1, .send: 3][action] ?? 2
+    if words.count > maximumCount {
+      throw Self.usage("'\(action.rawValue)': unexpected argument '\(words[maximumCount])'")
     }
     if action == .send, words.count < 3 { throw Self.usage("'send' requires a PIPE and an EVENT") }
-    let fitting: [String: [Action]] = [
+    let allowedActions: [String: [Action]] = [
       "quiet": [.ls], "every": [.hz], "count": [.hz, .echo], "timeout": [.hz, .echo, .send],
     ]
-    for (option, actions) in fitting.sorted(by: { $0.key < $1.key })
+    for (option, actions) in allowedActions.sorted(by: { $0.key < $1.key })
     where arguments.flag(option) && !actions.contains(action) {
       let names = actions.map { "'\($0.rawValue)'" }.joined(separator: ", ")
       throw Self.usage("--\(option) is only for \(names)")
@@ -91,30 +91,32 @@ struct Pipe: Verb {
   // MARK: Lists and details
 
   private func list(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
-    let readings = try await arguments.onTopology { try await $0.directory() }.pipeReadings
+    let snapshots = try await arguments.onTopology { try await $0.directory() }.pipeSnapshots
     if arguments.flag("quiet") {
-      for reading in readings { try console.print(reading.pipe.name) }
+      for snapshot in snapshots { try console.print(snapshot.pipe.name) }
       return .success
     }
-    try console.print(readings.map(\.record), as: arguments.format) { PipeReading.table(readings) }
+    try console.print(snapshots.map(\.record), as: arguments.format) {
+      PipeSnapshot.table(snapshots)
+    }
     return .success
   }
 
-  private func tell(
+  private func showDetails(
     _ pipe: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> ExitCode {
-    let (reading, machine) = try await arguments.onTopology { topology in
-      let reading = try await topology.directory().pipeReading(pipe)
-      let isNode = reading.receiver.map { $0.kind != .composite } ?? false
+    let (snapshot, machine) = try await arguments.onTopology { topology in
+      let snapshot = try await topology.directory().pipeSnapshot(pipe)
+      let isNode = snapshot.receiver.map { $0.kind != .composite } ?? false
       // A receiver that has not described itself yet is shown without its events.
-      return (reading, isNode ? try? await topology.describe(reading.pipe.to) : nil)
+      return (snapshot, isNode ? try? await topology.describe(snapshot.pipe.to) : nil)
     }
     let events = machine.map { machine in
       machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)
     }
     try console.print(
-      reading.record, as: arguments.format,
-      lines: reading.lines(events: events ?? [], console.style))
+      snapshot.record, as: arguments.format,
+      lines: snapshot.lines(events: events ?? [], console.style))
     return .success
   }
 
@@ -123,29 +125,29 @@ struct Pipe: Verb {
   private func rates(
     of pipe: String?, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> ExitCode {
-    let pause = max(arguments.duration("every") ?? .seconds(1), .milliseconds(50))
+    let interval = max(arguments.duration("every") ?? .seconds(1), .milliseconds(50))
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
-    var left = arguments.count("count") ?? .max
+    var remaining = arguments.count("count") ?? .max
     let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
-    func read() async throws -> [PipeReading] {
+    func read() async throws -> [PipeSnapshot] {
       let directory = try await client.directory()
-      return try pipe.map { [try directory.pipeReading($0)] } ?? directory.pipeReadings
+      return try pipe.map { [try directory.pipeSnapshot($0)] } ?? directory.pipeSnapshots
     }
     var before = try await read()
-    var next = ContinuousClock.now
+    var nextTime = ContinuousClock.now
     var records: [JSONValue] = []
-    while left > 0 {
-      next = max(next + pause, .now)
-      if let deadline, deadline < next { break }
-      guard case .timedOut = console.wait(for: [], until: next) else { return .success }
+    while remaining > 0 {
+      nextTime = max(nextTime + interval, .now)
+      if let deadline, deadline < nextTime { break }
+      guard case .timedOut = console.wait(for: [], until: nextTime) else { return .success }
       let now = try await read()
       let rates = now.compactMap { now in
         before.first { $0.pipe.name == now.pipe.name }.map { PipeRate(from: $0, to: now) }
       }
       before = now
-      let width = rates.map(\.reading.pipe.name.displayWidth).max() ?? 0
-      left -= 1
+      let width = rates.map(\.snapshot.pipe.name.displayWidth).max() ?? 0
+      remaining -= 1
       for rate in rates {
         switch arguments.format {
         case .text: try console.print(rate.line(nameWidth: width, console.style))
@@ -166,9 +168,9 @@ struct Pipe: Verb {
     let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     let directory = try await client.directory(fresh: false)
-    let reading = try directory.pipeReading(pipe)
-    let lines = StreamLines(arguments, [reading.sender].compactMap(\.self), console)
-    let code = try lines.write(try await client.tap(reading.pipe.name))
+    let snapshot = try directory.pipeSnapshot(pipe)
+    let lines = StreamPrinter(arguments, [snapshot.sender].compactMap(\.self), console)
+    let code = try lines.write(try await client.tap(snapshot.pipe.name))
     if let loss = client.connectionLossError { throw loss }
     return code
   }
@@ -177,10 +179,10 @@ struct Pipe: Verb {
     into pipe: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> ExitCode {
     let receiver = try await arguments.onTopology {
-      try await $0.directory(fresh: false).pipeReading(pipe).pipe.to
+      try await $0.directory(fresh: false).pipeSnapshot(pipe).pipe.to
     }
-    var sending = arguments
-    sending.positionals = [receiver, arguments.positionals[2]]
-    return try await Send().run(sending, console: console)
+    var sendArguments = arguments
+    sendArguments.positionals = [receiver, arguments.positionals[2]]
+    return try await Send().run(sendArguments, console: console)
   }
 }

@@ -29,7 +29,7 @@ struct Processes: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let (directory, isHere) = try await arguments.onTopology {
+    let (directory, isLocal) = try await arguments.onTopology {
       (try await $0.directory(), $0.remote == nil)
     }
     let nodes = try directory.nodes(named: arguments.positionals)
@@ -39,7 +39,7 @@ struct Processes: Verb {
     }
     let now = WallClock.nanoseconds
     // Process ids of another host mean other processes on this one.
-    let pids = Set(isHere ? nodes.compactMap(\.pid) : [])
+    let pids = Set(isLocal ? nodes.compactMap(\.pid) : [])
     let usage = Dictionary(uniqueKeysWithValues: pids.map { ($0, ProcessUsage(pid: $0)) })
       .compactMapValues(\.self)
     let records = nodes.map { node in
@@ -132,17 +132,17 @@ package struct NodeRow: Hashable, Sendable {
     var column: Table.Column {
       switch self {
       case .node: .init("NODE")
-      case .place: .init("PLACE", rank: 5)
+      case .place: .init("PLACE", dropOrder: 5)
       case .status: .init("STATUS")
-      case .pid: .init("PID", .right, rank: 3)
-      case .uptime: .init("UPTIME", .right, rank: 6)
-      case .events: .init("EVENTS", .right, rank: 8)
-      case .restarts: .init("RESTARTS", .right, rank: 4)
-      case .cpu: .init("CPU", .right, rank: 1)
-      case .memory: .init("MEMORY", .right, rank: 2)
-      case .durability: .init("DURABILITY", rank: 5)
-      case .version: .init("VERSION", .right, rank: 7)
-      case .state: .init("STATE", least: 30)
+      case .pid: .init("PID", .right, dropOrder: 3)
+      case .uptime: .init("UPTIME", .right, dropOrder: 6)
+      case .events: .init("EVENTS", .right, dropOrder: 8)
+      case .restarts: .init("RESTARTS", .right, dropOrder: 4)
+      case .cpu: .init("CPU", .right, dropOrder: 1)
+      case .memory: .init("MEMORY", .right, dropOrder: 2)
+      case .durability: .init("DURABILITY", dropOrder: 5)
+      case .version: .init("VERSION", .right, dropOrder: 7)
+      case .state: .init("STATE", minimumWidth: 30)
       }
     }
   }
@@ -176,8 +176,8 @@ package struct NodeRow: Hashable, Sendable {
   /// Returns the table of `ps` with all columns. The column of host placements is left out if it is
   /// empty.
   package static func table(_ rows: [NodeRow]) -> Table {
-    let hasPlaces = rows.contains { $0.place != nil }
-    return table(rows, Field.allCases.filter { $0 != .place || hasPlaces })
+    let hasPlacements = rows.contains { $0.place != nil }
+    return table(rows, Field.allCases.filter { $0 != .place || hasPlacements })
   }
 }
 
@@ -272,7 +272,8 @@ extension NodeStatus {
       "refused": .count(refused), "deadLetters": .count(deadLetters),
       "deadLettersLost": .count(deadLettersLost ?? 0),
       "recentDeadLetters": (try? JSONValue(encoding: recentDeadLetters)) ?? [],
-      "unconnected": .count(unconnected), "gaps": .count(gaps), "invalidFrames": .count(invalidFrames),
+      "unconnected": .count(unconnected), "gaps": .count(gaps),
+      "invalidFrames": .count(invalidFrames),
       "effects": .integer(Int64(effects)), "blocked": .texts(blocked),
       "outs": .array(outs.map(\.record)), "ins": .array(ins.map(\.record)),
     ]

@@ -21,17 +21,17 @@ struct Reset: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    try arguments.expectHere("'orchestrator reset' deletes journals")
-    let directories = try TopologyChoice.withState(arguments, wanted: "journals")
-    let nodes = try chosen(arguments, directories)
-    try await checkNoneRuns(nodes, directories)
+    try arguments.requireLocalTopology("'orchestrator reset' deletes journals")
+    let directories = try StoredTopology.findDirectories(arguments, requiredContent: "journals")
+    let nodes = try selectNodes(arguments, directories)
+    try await checkNoneIsRunning(nodes, directories)
     // The locks are held until the end, so that no node can start in between.
-    let journals = try nodes.map { try hold($0, directories) }
-    try checkPrepared(to: nodes, directories)
-    let losses = journals.map(Loss.init)
-    let serious = zip(nodes, losses).filter { !$0.1.isNothing }
-    if !serious.isEmpty, console.canAsk, !arguments.flag("yes") {
-      for (node, loss) in serious { console.note("\(node): \(loss)") }
+    let journals = try nodes.map { try lockJournal($0, directories) }
+    try checkNoDecisionIsLost(to: nodes, directories)
+    let losses = journals.map(DataLoss.init)
+    let nodesWithLosses = zip(nodes, losses).filter { !$0.1.isHarmless }
+    if !nodesWithLosses.isEmpty, console.canPrompt, !arguments.flag("yes") {
+      for (node, loss) in nodesWithLosses { console.note("\(node): \(loss)") }
       guard try console.confirm("Delete these journals permanently?") else {
         throw CommandError("cancelled: nothing was deleted")
       }
@@ -43,22 +43,24 @@ struct Reset: Verb {
     return .success
   }
 
-  private func chosen(
+  private func selectNodes(
     _ arguments: ParsedArguments, _ directories: RuntimeDirectories
   ) throws -> [String] {
-    let named = arguments.positionals
-    guard named.isEmpty == arguments.flag("all") else {
+    let namedNodes = arguments.positionals
+    guard namedNodes.isEmpty == arguments.flag("all") else {
       throw CommandError(
         "name the nodes, or use --all\nTry 'orchestrator reset --help'.", code: .usage)
     }
-    if named.isEmpty { return directories.nodesWithJournals }
-    for node in named { try directories.checkIsKnown(node) }
-    return named.enumerated().filter { !named[..<$0.offset].contains($0.element) }.map(\.element)
+    if namedNodes.isEmpty { return directories.nodesWithJournals }
+    for node in namedNodes { try directories.checkIsKnown(node) }
+    return namedNodes.enumerated().filter { !namedNodes[..<$0.offset].contains($0.element) }.map(
+      \.element)
   }
 
   /// Throws if a node is active. A node between two processes has no lock, and would start in a
   /// moment.
-  private func checkNoneRuns(_ nodes: [String], _ directories: RuntimeDirectories) async throws {
+  private func checkNoneIsRunning(_ nodes: [String], _ directories: RuntimeDirectories) async throws
+  {
     guard RunningTopology.find(directories) != nil else { return }
     let client = try TopologyClient.attach(to: directories.topology)
     defer { client.close() }
@@ -75,10 +77,10 @@ struct Reset: Verb {
   /// Throws if a participant that is prepared for an event would lose its composite's decision. The
   /// participant asks the composite for the outcome. A composite without its journal would answer
   /// that the event was aborted, even if other participants have applied it.
-  private func checkPrepared(to nodes: [String], _ directories: RuntimeDirectories) throws {
-    let places = JournalPaths(in: directories)
+  private func checkNoDecisionIsLost(to nodes: [String], _ directories: RuntimeDirectories) throws {
+    let journalPaths = JournalPaths(in: directories)
     func snapshot(_ node: String) -> JournalSnapshot? {
-      try? JournalReader(places[node], node: node).snapshot(limit: 0)
+      try? JournalReader(journalPaths[node], node: node).snapshot(limit: 0)
     }
     let composites = nodes.filter { snapshot($0)?.machine == JournalSnapshot.compositeMachine }
     guard let composite = composites.first else { return }
@@ -93,7 +95,8 @@ struct Reset: Verb {
     }
   }
 
-  private func hold(_ node: String, _ directories: RuntimeDirectories) throws -> JournalFiles {
+  private func lockJournal(_ node: String, _ directories: RuntimeDirectories) throws -> JournalFiles
+  {
     do {
       return try JournalFiles(JournalPaths(in: directories)[node], node: node)
     } catch {
@@ -107,7 +110,7 @@ struct Reset: Verb {
 }
 
 /// The content that is lost with a journal.
-private enum Loss: CustomStringConvertible {
+private enum DataLoss: CustomStringConvertible {
   case absent
   case known(JournalSnapshot)
   case unreadable(JournalError)
@@ -123,7 +126,7 @@ private enum Loss: CustomStringConvertible {
   var isAbsent: Bool { if case .absent = self { true } else { false } }
 
   /// Whether no accepted but unfinished work is lost.
-  var isNothing: Bool {
+  var isHarmless: Bool {
     switch self {
     case .absent: true
     case .known(let snapshot): snapshot.pending.isEmpty

@@ -63,23 +63,24 @@ struct Run: Verb {
 
   /// Returns the arguments for the web page; `nil` if there is no page.
   private func page(_ arguments: ParsedArguments) throws(CommandError) -> [String]? {
-    let words = InspectorProgram.words(arguments, of: Option.page)
-    if arguments.flag("web") { return words }
-    guard let first = words.first else { return nil }
+    let inspectorArguments = InspectorProgram.inspectorArguments(arguments, of: Option.page)
+    if arguments.flag("web") { return inspectorArguments }
+    guard let first = inspectorArguments.first else { return nil }
     throw CommandError("\(first) requires --web", code: .usage)
   }
 
   private func display(
     _ arguments: ParsedArguments, _ console: Console
   ) throws -> TopologyRun.Display {
-    let others = ["background", "plain", "logs", "lifeline"].filter(arguments.flag)
+    let conflictingOptions = ["background", "plain", "logs", "lifeline"].filter(arguments.flag)
     if arguments.flag("ui") {
-      guard others.isEmpty else {
-        throw CommandError("--ui and --\(others[0]) cannot be used together", code: .usage)
+      guard conflictingOptions.isEmpty else {
+        throw CommandError(
+          "--ui and --\(conflictingOptions[0]) cannot be used together", code: .usage)
       }
       return .screen(try SignalDescriptor(ScreenRun.signals))
     }
     if arguments.flag("background") { return .background }
-    return others.isEmpty ? try .onTerminal(console) : .plain
+    return conflictingOptions.isEmpty ? try .onTerminal(console) : .plain
   }
 }

@@ -42,7 +42,7 @@ struct Send: Verb {
     ])
 
   /// The sent event with its outcome.
-  private enum Sent: Sendable {
+  private enum SentEvent: Sendable {
     case event(RequestOutcome, by: String, of: MachineDescription?)
     case synchronized(TransactionReply, stateFields: [String: [String]])
   }
@@ -54,24 +54,25 @@ struct Send: Verb {
     let event = try arguments.positionals.dropFirst().first.map {
       try CaseArgument.parse($0 == "-" ? Self.standardInput() : $0, noun: "event")
     }
-    let sent: Sent = try await arguments.onTopology { topology in
+    let sent: SentEvent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
       let target = try topology.node(node, in: directory)
-      let own =
+      let owningNode =
         if target.kind == .composite, let event {
           try await topology.owner(of: event, in: node)
         } else { String?.none }
-      guard target.kind != .composite || own != nil && !synchronization.hasOptions else {
+      guard target.kind != .composite || owningNode != nil && !synchronization.hasCompositeOptions
+      else {
         return .synchronized(
           try await synchronization.send(event, on: topology), stateFields: directory.stateFields)
       }
-      guard !synchronization.hasOptions else {
+      guard !synchronization.hasCompositeOptions else {
         throw CommandError(
           "--await, --broadcast and --ask are only for composites; '\(node)' is a node",
           code: .usage)
       }
       guard let event else { throw SynchronizedSend.missingEvent }
-      let node = own ?? node
+      let node = owningNode ?? node
       let machine = try await Self.describe(node, of: topology)
       if let machine, !machine.events.isEmpty,
         let problem = machine.events.problem(
@@ -121,10 +122,10 @@ struct Send: Verb {
       return .success
     case .refused(let refusal, _):
       // An error describes the problem. Without one, the event itself may be wrong.
-      let takes =
+      let alphabetHint =
         refusal.error == nil
         ? machine.map { "; \($0.machine) accepts " + $0.alphabetText } ?? "" : ""
-      throw CommandError(text + takes)
+      throw CommandError(text + alphabetHint)
     case .done: return .success
     }
   }
@@ -164,14 +165,14 @@ extension MachineDescription {
 
   /// The events that the machine accepts in some state, with their fields.
   package var alphabetText: String {
-    let taken = events.filter { alphabet.contains($0.name) }.map(\.signature)
-    return taken.isEmpty ? "no events" : taken.joined(separator: ", ")
+    let accepted = events.filter { alphabet.contains($0.name) }.map(\.signature)
+    return accepted.isEmpty ? "no events" : accepted.joined(separator: ", ")
   }
 }
 
 /// The part of `orchestrator send` for composites.
 struct SynchronizedSend {
-  private enum Way {
+  private enum Operation {
     case all(SynchronizedMode)
     case each
     case ask(TransactionID)
@@ -181,10 +182,10 @@ struct SynchronizedSend {
     "EVENT is missing; see 'orchestrator help send'", code: .usage)
 
   /// Whether an option for composites was given.
-  let hasOptions: Bool
+  let hasCompositeOptions: Bool
   private let composite: String
   private let timeout: Duration
-  private let way: Way
+  private let operation: Operation
 
   init(_ arguments: ParsedArguments) throws(CommandError) {
     let options = ["await", "broadcast", "ask"].filter(arguments.flag)
@@ -192,7 +193,7 @@ struct SynchronizedSend {
       throw CommandError(
         "--\(options[0]) and --\(options[1]) cannot be used together", code: .usage)
     }
-    hasOptions = !options.isEmpty
+    hasCompositeOptions = !options.isEmpty
     composite = arguments.positionals[0]
     timeout = arguments.duration("timeout") ?? .seconds(5)
     if let text = arguments.value("ask") {
@@ -200,16 +201,16 @@ struct SynchronizedSend {
         throw CommandError(
           "'\(text)' is not a transaction ID; write an ID such as 3.17", code: .usage)
       }
-      way = .ask(transaction)
+      operation = .ask(transaction)
     } else if let limit = arguments.duration("await") {
-      way = .all(.await(limit == .zero ? nil : limit))
+      operation = .all(.await(limit == .zero ? nil : limit))
     } else {
-      way = arguments.flag("broadcast") ? .each : .all(.try)
+      operation = arguments.flag("broadcast") ? .each : .all(.try)
     }
   }
 
   func send(_ event: JSONValue?, on topology: TopologyClient) async throws -> TransactionReply {
-    switch (way, event) {
+    switch (operation, event) {
     case (.ask(let transaction), _):
       return .atomic(try await topology.ask(composite, about: transaction, timeout: timeout))
     case (.all(let mode), let event?):
@@ -246,8 +247,10 @@ struct SynchronizedSend {
       where arguments.format == .text {
         try console.print("\(participant): \(result.wording(fields))")
       }
-      let hasAll = results.values.allSatisfy { if case .accepted = $0 { true } else { false } }
-      return hasAll ? .success : .failure
+      let areAllAccepted = results.values.allSatisfy {
+        if case .accepted = $0 { true } else { false }
+      }
+      return areAllAccepted ? .success : .failure
     }
   }
 }

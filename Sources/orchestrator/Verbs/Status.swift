@@ -21,7 +21,7 @@ struct Status: Verb {
       guard let orphan = OrphanedTopology.find(directories) else {
         throw CommandError("topology '\(name)' changed during the request; try again")
       }
-      return try tell(orphan, arguments, console)
+      return try printOrphan(orphan, arguments, console)
     }
     let nodes = try directory.nodes(named: arguments.positionals)
     let record: JSONValue = [
@@ -40,17 +40,17 @@ struct Status: Verb {
 
   private static func lines(of nodes: [NodeInformation], _ style: Style) -> [String] {
     let width = nodes.map(\.name.displayWidth).max() ?? 0
-    let phases = nodes.map(\.phase.displayWidth).max() ?? 0
+    let phaseWidth = nodes.map(\.phase.displayWidth).max() ?? 0
     return nodes.map { node in
       let phase = style.status(
-        node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phases))
+        node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phaseWidth))
       let version = node.versionText.map { "  (\($0))" } ?? ""
       let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable + version
       return "  \(node.name.padded(to: width))  \(phase)\(state)"
     }
   }
 
-  private func tell(
+  private func printOrphan(
     _ orphan: OrphanedTopology, _ arguments: ParsedArguments, _ console: Console
   ) throws -> ExitCode {
     let record: JSONValue = [

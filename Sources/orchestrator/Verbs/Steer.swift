@@ -7,7 +7,7 @@ struct Steer: Verb {
 
   private init(
     _ name: String, _ summary: String, discussion: String = "", wait: String,
-    takesAll: Bool = false, example: (String, String),
+    defaultsToAll: Bool = false, example: (String, String),
     _ change: @escaping @Sendable (TopologyClient, [String], Duration) async throws -> Void
   ) {
     description = VerbDescription(
@@ -18,8 +18,8 @@ struct Steer: Verb {
       ],
       positionals: [
         Positional(
-          "NODE", .node, takesAll ? .any : .some,
-          takesAll ? "The nodes. Default: all except stopped nodes" : "The nodes")
+          "NODE", .node, defaultsToAll ? .any : .some,
+          defaultsToAll ? "The nodes. Default: all except stopped nodes" : "The nodes")
       ], examples: [example])
     self.change = change
   }
@@ -37,7 +37,7 @@ struct Steer: Verb {
   static let restart = Steer(
     "restart", "Stops nodes in order and starts them again",
     discussion: "A manual restart does not count against the limit of the restart policy.",
-    wait: "until the nodes run", takesAll: true,
+    wait: "until the nodes run", defaultsToAll: true,
     example: ("orchestrator restart door", "Restarts the door in a new process")
   ) { try await $0.restart($1, within: $2) }
 
@@ -78,9 +78,10 @@ struct Kill: Verb {
     let signal = arguments.signal("signal") ?? .kill
     let signalled = try await arguments.onTopology { topology in
       let found = try await topology.directory().nodes(named: nodes)
-      if let dead = found.first(where: { $0.pid == nil }) {
+      if let nodeWithoutProcess = found.first(where: { $0.pid == nil }) {
         throw TopologyClientError.failed(
-          "node '\(dead.name)' has no process: the node is \(dead.phase)")
+          "node '\(nodeWithoutProcess.name)' has no process: the node is \(nodeWithoutProcess.phase)"
+        )
       }
       for node in found { try await topology.kill(node.name, signal: signal.number) }
       return found

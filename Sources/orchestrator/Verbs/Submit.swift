@@ -35,18 +35,22 @@ struct Submit: Verb {
         code: .usage)
     }
     let file = arguments.positionals[0]
-    var placement = DeploymentReport(.file(path))
+    var deploymentReport = DeploymentReport(.file(path))
     let loaded: LoadedTopology
     do {
       loaded = try LoadedTopology.load(
-        .file(file), name: arguments.value("name"), in: placement.examined)
-      try placement.check(for: loaded.topology)
+        .file(file), name: arguments.value("name"), in: deploymentReport.examination)
+      try deploymentReport.check(for: loaded.topology)
     } catch let errors as TopologyErrors {
-      for diagnostic in errors.diagnostics + placement.diagnostics { console.note("\(diagnostic)") }
+      for diagnostic in errors.diagnostics + deploymentReport.diagnostics {
+        console.note("\(diagnostic)")
+      }
       return .usage
     }
-    for diagnostic in loaded.warnings + placement.diagnostics { console.note("\(diagnostic)") }
-    guard placement.isValid, let deployment = loaded.deployment else { return .usage }
+    for diagnostic in loaded.warnings + deploymentReport.diagnostics {
+      console.note("\(diagnostic)")
+    }
+    guard deploymentReport.isValid, let deployment = loaded.deployment else { return .usage }
     guard deployment.engine == .slurm else {
       throw CommandError(
         "'submit' requires engine 'slurm', but '\(path)' has engine "

@@ -30,7 +30,7 @@ struct TraceRun: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let form: TraceFormat = arguments.value("output") ?? .text
+    let format: TraceFormat = arguments.value("output") ?? .text
     let time = arguments.duration("for") ?? .seconds(10)
     // The signals must be blocked before the client's thread starts.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp])
@@ -39,13 +39,13 @@ struct TraceRun: Verb {
     let nodes = try await nodes(arguments, client)
     var recorder = TraceRecorder(
       topology: client.topology, nodes: nodes, classes: try await client.conflictClasses())
-    let reader = try ChangeReader(try await client.steps(of: nodes))
+    let reader = try BlockingStreamReader(try await client.steps(of: nodes))
     let deadline = ContinuousClock.now + time
-    var numbers = FollowedNumbers()
+    var lossDetector = LostMessageDetector()
     following: while true {
       switch reader.next(console: console, until: deadline, or: signals.descriptor) {
       case .change(let message):
-        let followed = numbers.take(message)
+        let followed = lossDetector.take(message)
         if case .step(let step) = followed.content { recorder.take(step, lost: followed.lost) }
       case .ended, .timedOut, .interrupted: break following
       case .readerGone: return .success
@@ -55,10 +55,10 @@ struct TraceRun: Verb {
     if trace.steps.isEmpty {
       console.note("no node took a step within \(time.shortText)")
     }
-    for (node, count) in trace.untold.sorted(by: { $0.key < $1.key }) where form != .text {
+    for (node, count) in trace.untold.sorted(by: { $0.key < $1.key }) where format != .text {
       console.note("node '\(node)': \(count) steps were skipped")
     }
-    try form.write(trace) { try console.write($0) }
+    try format.write(trace) { try console.write($0) }
     try console.flush()
     return .success
   }

@@ -40,7 +40,7 @@ struct ShowScreen: Verb {
           + "'orchestrator ps' write lines", code: .usage)
     }
     switch shell.run() {
-    case .left:
+    case .dismissed:
       console.note(
         "topology '\(client.topology)' keeps running; 'orchestrator down \(client.targetOptions)' "
           + "stops it")

@@ -43,25 +43,28 @@ struct Up: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let chosen = try FileAndNodes(arguments.positionals)
-    let wait = arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
+    let waitTimeout =
+      arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
     let startsDependencies = !arguments.flag("no-deps")
-    if !chosen.nodes.isEmpty, let running = try running(chosen.file, arguments.value("name")) {
+    if !chosen.nodes.isEmpty,
+      let runningTopology = try runningTopology(chosen.file, arguments.value("name"))
+    {
       if arguments.flag("deployment") {
         throw CommandError(
-          "topology '\(running)' is already running and keeps its deployment; omit --deployment "
-            + "to start nodes in it, or stop it first with 'orchestrator down -p \(running)'",
+          "topology '\(runningTopology)' is already running and keeps its deployment; omit --deployment "
+            + "to start nodes in it, or stop it first with 'orchestrator down -p \(runningTopology)'",
           code: .usage)
       }
       let nodes = chosen.nodes
-      let client = try TopologyClient.attach(to: running)
+      let client = try TopologyClient.attach(to: runningTopology)
       defer { client.close() }
       let names = try await client.bringUp(
-        nodes, withDependencies: startsDependencies, within: wait)
+        nodes, withDependencies: startsDependencies, within: waitTimeout)
       for node in try await client.directory().nodes(of: names) { try console.print(node.line) }
       return .success
     }
-    if chosen.nodes.isEmpty, let name = try? running(chosen.file, arguments.value("name")) {
-      return try await bringUp(name, by: chosen.file, arguments, within: wait, console)
+    if chosen.nodes.isEmpty, let name = try? runningTopology(chosen.file, arguments.value("name")) {
+      return try await bringUp(name, by: chosen.file, arguments, within: waitTimeout, console)
     }
     guard arguments.flag("detach") || arguments.flag("wait") else {
       return try TopologyRun(
@@ -74,13 +77,13 @@ struct Up: Verb {
     return try BackgroundRun(
       file: chosen.file, name: arguments.value("name"),
       deployment: arguments.value("deployment"), nodes: chosen.nodes,
-      startsDependencies: startsDependencies, waitsFor: wait
+      startsDependencies: startsDependencies, waitTimeout: waitTimeout
     ).start(console: console)
   }
 
   /// Starts the stopped nodes of a topology that runs by an unchanged file.
   private func bringUp(
-    _ name: String, by file: String, _ arguments: ParsedArguments, within wait: Duration?,
+    _ name: String, by file: String, _ arguments: ParsedArguments, within waitTimeout: Duration?,
     _ console: Console
   ) async throws -> ExitCode {
     let client = try TopologyClient.attach(to: name)
@@ -92,7 +95,7 @@ struct Up: Verb {
         file: FileSystem.absolute(file), variables: ProcessEnvironment.current,
         keepsName: arguments.value("name") != nil, isDryRun: true,
         deployment: arguments.value("deployment").map(FileSystem.absolute)),
-      within: wait ?? .seconds(60))
+      within: waitTimeout ?? .seconds(60))
     guard planned.change.isEmpty else {
       throw CommandError(
         "topology '\(name)' is already running, and '\(file)' has changed since; "
@@ -100,14 +103,14 @@ struct Up: Verb {
     }
     // Nodes that have completed are not started again.
     let nodes = directory.nodes.filter { $0.phase != "completed" }.map(\.name)
-    _ = try await client.bringUp(nodes, withDependencies: true, within: wait)
+    _ = try await client.bringUp(nodes, withDependencies: true, within: waitTimeout)
     try console.print(
       "\(name): already running with the same file, orchestrator pid \(directory.pid)")
     return .success
   }
 
   /// Returns the name of the topology in the file, or the given name, if that topology runs.
-  private func running(_ file: String, _ name: String?) throws -> String? {
+  private func runningTopology(_ file: String, _ name: String?) throws -> String? {
     let name = try name ?? TopologyReader.read(.file(file)).topology.name
     let directories = try RuntimeDirectories(topology: name)
     return RunningTopology.find(directories) == nil ? nil : name

@@ -65,7 +65,7 @@ private struct StateWait {
     case nil:
       let nodes = (try? await topology.directory())?.nodes ?? []
       let missing = progress.withLock {
-        $0.missing(absences: Self.absences(nodes), states: Self.states(nodes))
+        $0.missing(downReasons: Self.downReasons(nodes), states: Self.states(nodes))
       }
       throw TopologyClientError.timedOut("after \(timeout?.shortText ?? ""): \(missing)")
     }
@@ -106,7 +106,7 @@ private struct StateWait {
   }
 
   /// Returns the reasons why nodes do not run, by node.
-  private static func absences(_ nodes: [NodeInformation]) -> [String: String] {
+  private static func downReasons(_ nodes: [NodeInformation]) -> [String: String] {
     Dictionary(
       nodes.filter { !$0.isRunning }.map { node in
         (node.name, "is \(node.phase)" + (node.reason.map { " (\($0))" } ?? ""))
@@ -158,45 +158,45 @@ package struct NodeCondition: Hashable, Sendable {
 /// Conditions that must each hold at least once.
 package struct NodeConditions: Sendable {
   package let all: [NodeCondition]
-  private var met: [StateChange?]
+  private var firstMatches: [StateChange?]
   private var latest: [String: JSONValue] = [:]
 
   package init(_ conditions: [NodeCondition]) {
     all = conditions
-    met = conditions.map { _ in nil }
+    firstMatches = conditions.map { _ in nil }
   }
 
   /// Adds a change, and returns whether all conditions have been met.
   package mutating func take(_ change: StateChange) -> Bool {
     latest[change.node] = change.state
     for (index, condition) in all.enumerated()
-    where met[index] == nil && condition.node == change.node
+    where firstMatches[index] == nil && condition.node == change.node
       && condition.state.matches(change.state)
     {
-      met[index] = change
+      firstMatches[index] = change
     }
     return isMet
   }
 
-  package var isMet: Bool { !met.contains(nil) }
+  package var isMet: Bool { !firstMatches.contains(nil) }
 
   /// The changes that met the conditions, in the conditions' order.
-  package var changes: [StateChange] { met.compactMap(\.self) }
+  package var changes: [StateChange] { firstMatches.compactMap(\.self) }
 
   /// Describes the conditions that have not been met, with the current state of each node.
   /// - Parameters:
   ///   - absences: The reasons why nodes do not run, by node.
   ///   - states: The states of nodes that have not reported one during the wait.
   package func missing(
-    absences: [String: String] = [:], states: [String: JSONValue] = [:]
+    downReasons: [String: String] = [:], states: [String: JSONValue] = [:]
   ) -> String {
-    zip(all, met).filter { $0.1 == nil }.map { condition, _ in
+    zip(all, firstMatches).filter { $0.1 == nil }.map { condition, _ in
       let node = condition.node
-      let present =
-        absences[node]
+      let currentText =
+        downReasons[node]
         ?? (latest[node] ?? states[node]).map { "is in \(condition.state.text(of: $0))" }
         ?? "has not reported a state yet"
-      return "'\(node)' \(present), not in \(condition.state)"
+      return "'\(node)' \(currentText), not in \(condition.state)"
     }.joined(separator: "; ")
   }
 }

@@ -22,10 +22,11 @@ struct Web: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let inspector = try InspectorProgram.path()
     try console.flush()
-    let words =
-      [inspector, "web"] + InspectorProgram.words(arguments, of: Option.target + Option.page)
+    let inspectorArguments =
+      [inspector, "web"]
+      + InspectorProgram.inspectorArguments(arguments, of: Option.target + Option.page)
     // It replaces this process and keeps its terminal.
-    var vector: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    var vector: [UnsafeMutablePointer<CChar>?] = inspectorArguments.map { strdup($0) } + [nil]
     execv(inspector, &vector)
     let error = SystemError("execv", on: inspector, code: errno)
     for word in vector { free(word) }
@@ -37,8 +38,8 @@ struct Web: Verb {
 enum InspectorProgram {
   /// Returns the path of the program.
   static func path() throws(CommandError) -> String {
-    let own = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
-    let path = FileSystem.directory(of: own) + "/inspector"
+    let executable = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
+    let path = FileSystem.directory(of: executable) + "/inspector"
     guard FileSystem.exists(path) else {
       throw CommandError(
         "no such file '\(path)': build the inspector with 'make build', or with 'swift "
@@ -48,7 +49,7 @@ enum InspectorProgram {
   }
 
   /// Returns the given options that the program accepts, as arguments for it.
-  static func words(_ arguments: ParsedArguments, of options: [Option]) -> [String] {
+  static func inspectorArguments(_ arguments: ParsedArguments, of options: [Option]) -> [String] {
     arguments.options.filter { given in options.contains { $0.long == given.name } }
       .flatMap { $0.value.isEmpty ? ["--\($0.name)"] : ["--\($0.name)", $0.value] }
   }
@@ -59,25 +60,28 @@ final class RunWebPage {
   private var child: ChildProcess
 
   /// The longest time until the server listens.
-  private static let patience: Duration = .seconds(30)
+  private static let startTimeout: Duration = .seconds(30)
 
   /// The longest time for the server to end in order, which removes its socket.
-  private static let grace: Duration = .seconds(2)
+  private static let gracePeriod: Duration = .seconds(2)
 
   /// Starts the server.
   /// - Parameters:
   ///   - words: The options of `inspector web`.
   ///   - tell: Receives the line with the address.
-  init(of topology: String, _ words: [String], tell: (String) -> Void) throws {
+  init(of topology: String, _ inspectorArguments: [String], reportAddress: (String) -> Void) throws
+  {
     child = try ChildProcess.spawn(
       ChildCommand(
-        path: try InspectorProgram.path(), arguments: ["web", "-p", topology] + words,
+        path: try InspectorProgram.path(), arguments: ["web", "-p", topology] + inspectorArguments,
         environment: ProcessEnvironment.current, leadsSession: true))
-    let deadline = ContinuousClock.now + Self.patience
+    let deadline = ContinuousClock.now + Self.startTimeout
     var (output, errors): ([UInt8], [UInt8]) = ([], [])
-    var open: Set<Int32> = [child.output, child.error]
-    while !output.contains(UInt8(ascii: "\n")), !open.isEmpty, ContinuousClock.now < deadline {
-      for (descriptor, bytes) in PipeReader.read(&open, until: deadline) {
+    var openDescriptors: Set<Int32> = [child.output, child.error]
+    while !output.contains(UInt8(ascii: "\n")), !openDescriptors.isEmpty,
+      ContinuousClock.now < deadline
+    {
+      for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
         if descriptor == child.output { output += bytes } else { errors += bytes }
       }
     }
@@ -88,16 +92,16 @@ final class RunWebPage {
         "cannot serve the page: "
           + (reason.isEmpty ? "'inspector web' printed no address" : reason))
     }
-    tell(String(decoding: line, as: UTF8.self))
+    reportAddress(String(decoding: line, as: UTF8.self))
   }
 
   /// Ends the server.
   func end() {
     child.signal(.terminate)
-    let deadline = ContinuousClock.now + Self.grace
-    var open: Set<Int32> = [child.output, child.error]
-    while !open.isEmpty, ContinuousClock.now < deadline {
-      _ = PipeReader.read(&open, until: deadline)
+    let deadline = ContinuousClock.now + Self.gracePeriod
+    var openDescriptors: Set<Int32> = [child.output, child.error]
+    while !openDescriptors.isEmpty, ContinuousClock.now < deadline {
+      _ = PipeReader.read(&openDescriptors, until: deadline)
     }
     child.signal(.kill, group: true)
     child.wait()

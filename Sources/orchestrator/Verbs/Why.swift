@@ -39,13 +39,13 @@ struct Why: Verb {
       if let event { return try await topology.why(name, json: event, timeout: timeout) }
       return try await topology.enabledEvents(of: name, timeout: timeout)
     }
-    let page = EnabledReport(found: found)
+    let report = EnabledReport(found: found)
     switch arguments.format {
     case .text:
-      let lines = event == nil ? page.lines(console.style) : page.details(console.style)
+      let lines = event == nil ? report.lines(console.style) : report.details(console.style)
       for line in lines { try console.print(line) }
-    case .json: try console.print(page.record)
-    case .jsonl: for record in page.records { try console.print(record) }
+    case .json: try console.print(report.record)
+    case .jsonl: for record in report.records { try console.print(record) }
     }
     return event == nil ? .success : Self.code(of: found.verdict)
   }
@@ -70,7 +70,8 @@ struct EnabledReport {
       .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
     for event in found.events {
       table.add(
-        event.event.signature, event.verdict.wording, takers(of: event), because(event, style))
+        event.event.signature, event.verdict.wording, participantsText(of: event),
+        explanation(event, style))
     }
     return [heading(style)] + table.lines(style: style).map { "  " + $0 }
   }
@@ -88,7 +89,7 @@ struct EnabledReport {
       for answer in event.answers {
         table.add(
           answer.participant, answer.verdict.wording, state(of: answer) ?? "-",
-          answer.version.map(String.init) ?? "-", answer.because(style.time))
+          answer.version.map(String.init) ?? "-", answer.explanation(style.time))
       }
       lines += table.lines(style: style).map { "  " + $0 }
     }
@@ -103,7 +104,7 @@ struct EnabledReport {
   }
 
   /// `lift: door, motor`
-  private func takers(of event: EventEnabledness) -> String {
+  private func participantsText(of event: EventEnabledness) -> String {
     let list = event.participants.joined(separator: ", ")
     guard let composite = event.composite, composite != found.name else { return list }
     return "\(composite): \(list)"
@@ -114,12 +115,12 @@ struct EnabledReport {
   }
 
   /// Returns the participants that block the event, with their states and reasons.
-  private func because(_ event: EventEnabledness, _ style: Style) -> String {
+  private func explanation(_ event: EventEnabledness, _ style: Style) -> String {
     event.answers.filter { $0.verdict != .enabled }.map { answer in
       let state = state(of: answer).map { " is in \($0)" } ?? ""
-      let because = answer.because(style.time)
+      let explanation = answer.explanation(style.time)
       return event.participants == [answer.participant]
-        ? because : "'\(answer.participant)'\(state): \(because)"
+        ? explanation : "'\(answer.participant)'\(state): \(explanation)"
     }.joined(separator: "; ")
   }
 
@@ -157,7 +158,7 @@ extension EventEnabledness {
 }
 
 extension EventEnabledness.Answer {
-  func because(_ time: (Int64) -> String) -> String {
+  func explanation(_ time: (Int64) -> String) -> String {
     if let blocker { return blocker.wording(of: time) }
     return switch verdict {
     case .dependsOnValue: "depends on the event's values"
@@ -171,7 +172,7 @@ extension EventEnabledness.Answer {
       "participant": .string(participant), "verdict": .string(verdict.rawValue),
       "state": state ?? .null, "version": version.map { .count($0) } ?? .null,
       "reason": blocker.map { .string($0.code) } ?? .null,
-      "because": .string(because { Timestamp(nanoseconds: $0).description }),
+      "because": .string(explanation { Timestamp(nanoseconds: $0).description }),
     ]
     switch blocker {
     case .inTransaction(let transaction): record["transaction"] = .string("\(transaction)")

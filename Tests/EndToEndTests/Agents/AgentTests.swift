@@ -37,11 +37,11 @@ struct AgentTests {
 
   @Test("Every event arrives exactly once, whichever process, agent or orchestrator is killed")
   func kills() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await ward.startNumbers()
       // A process is killed on its host: its agent reports how it ended.
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       let sink = try #require(try await ward.pids()["sink"])
       #expect(kill(sink, SIGKILL) == 0)
       try await untilStarted("sink", again: 2, ward)
@@ -51,7 +51,7 @@ struct AgentTests {
       try await untilStarted("pair", again: 2, ward)
       // An agent is killed: its node ends with it, and the next agent starts the node again.
       for node in ["sink", "left"] {
-        try await ward.untilNumbersArrive(200)
+        try await ward.waitUntilNumbersArrive(200)
         let process = try #require(try await ward.pids()[node])
         let former = try #require(agents.agents[node])
         former.signal(.kill)
@@ -66,7 +66,7 @@ struct AgentTests {
       // The orchestrator is killed or terminated: the nodes continue, and the next orchestrator
       // adopts them.
       for signal in [Signal.kill, .terminate, .kill] {
-        try await ward.untilNumbersArrive(200)
+        try await ward.waitUntilNumbersArrive(200)
         let before = try await ward.pids()
         agents.orchestrator.signal(signal)
         let end = try await agents.orchestrator.waitForExit(within: .seconds(10))
@@ -77,12 +77,12 @@ struct AgentTests {
         #expect(try await ward.pids() == before)
       }
       let count = try await ward.endNumbers()
-      try await ward.untilAllMet(count)
+      try await ward.waitUntilAllMet(count)
       // The last orchestrator supervises the nodes.
       try await ward.run("restart", "source")
       try await untilStarted("source", again: 2, ward)
       try await ward.sendNumbers(10)
-      try await ward.untilAllMet(count + 10)
+      try await ward.waitUntilAllMet(count + 10)
     }
   }
 
@@ -90,12 +90,12 @@ struct AgentTests {
     "An orchestrator that lost its state numbers incarnations above all that agents have run"
   )
   func lostState() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await ward.run("restart", "sink")
       try await untilStarted("sink", again: 2, ward)
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       agents.orchestrator.signal(.kill)
       #expect(try await agents.orchestrator.waitForExit(within: .seconds(10)) != nil)
       let state = try ward.directories.state
@@ -106,7 +106,7 @@ struct AgentTests {
       try await untilStarted("sink", again: 3, ward)
       try await untilStarted("source", again: 2, ward)
       try await ward.await("all run", \.isRunning)
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -115,10 +115,10 @@ struct AgentTests {
     let hall = Self.hall.replacing(
       "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
     let nodes = Self.nodes.filter { $0 != "pair" }
-    try await AgentWard.with(hall, nodes: nodes) { agents in
+    try await AgentTopology.with(hall, nodes: nodes) { agents in
       let ward = agents.topology
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       let before = try await ward.pids()
       #expect(before["pair"] == before["left"])
       agents.orchestrator.signal(.kill)
@@ -127,17 +127,17 @@ struct AgentTests {
       let adopted = try await ward.await("all are adopted", \.isRunning)
       #expect(try await ward.pids() == before)
       #expect(adopted.nodes.allSatisfy { $0.incarnation == 1 })
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       #expect(kill(try #require(before["left"]), SIGKILL) == 0)
       try await untilStarted("left", again: 2, ward)
       try await untilStarted("pair", again: 2, ward)
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 
   @Test("A terminated agent stops its node in order, and the next agent starts the node again")
   func leaves() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await ward.startNumbers()
       for (count, node) in ["sink", "pair"].enumerated() {
@@ -154,7 +154,7 @@ struct AgentTests {
         try agents.startAgent(of: node)
         try await untilStarted(node, again: 2, ward)
       }
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
       // A node that was stopped by a verb stays stopped.
       try await ward.run("stop", "sink")
       agents.agents["sink"]?.signal(.terminate)
@@ -168,10 +168,10 @@ struct AgentTests {
 
   @Test("A node's journal is read on the node's host, without any other file of the topology")
   func journal() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await ward.sendNumbers(5)
-      try await ward.untilAllMet(5)
+      try await ward.waitUntilAllMet(5)
       try await ward.run("stop", "sink")
       let file = try #require(FileSystem.contents(of: try ward.directories.journal(of: "sink")))
       let pod = try CommandLineTool()
@@ -190,27 +190,27 @@ struct AgentTests {
     _ ward: DetachedTopology, _ arguments: String..., code: Int32, says text: String
   ) async throws {
     var last: CommandLineTool.Result?
-    let isSo: Bool? = try await poll(every: .milliseconds(50), within: .seconds(20)) {
+    let hasStarted: Bool? = try await poll(every: .milliseconds(50), within: .seconds(20)) {
       let started = try ward.tool.start(["probe"] + arguments)
       let result = try await ward.tool.result(of: started)
       last = result
       return result.code == code && result.output == text + "\n" ? true : nil
     }
-    try #require(isSo == true, "\(String(describing: last))")
+    try #require(hasStarted == true, "\(String(describing: last))")
   }
 
   @Test(
     "A node's second agent displaces the first, whose process ends before the next one starts")
   func displaced() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       let former = try #require(try agents.startAgent(of: "sink"))
       #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(former.errorText.contains("another agent of node 'sink' has replaced this agent"))
       try await untilStarted("sink", again: 2, ward)
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -219,19 +219,21 @@ struct AgentTests {
     .needsNetworkNamespace)
   func partition() async throws {
     try await NetworkPair.with { tool, pair in
-      let near = AgentWard.Place(prefix: pair.nearPrefix, address: NetworkPair.address)
-      var places = Dictionary(uniqueKeysWithValues: Self.nodes.map { ($0, near) })
-      places["orchestrator"] = near
+      let near = AgentTopology.ProcessLocation(
+        prefix: pair.nearPrefix, address: NetworkPair.address)
+      var locations = Dictionary(uniqueKeysWithValues: Self.nodes.map { ($0, near) })
+      locations["orchestrator"] = near
       for node in ["sink", "right"] {
-        places[node] = .init(prefix: pair.farPrefix, address: NetworkPair.otherAddress)
+        locations[node] = .init(prefix: pair.farPrefix, address: NetworkPair.otherAddress)
       }
       var inside = tool
       inside.prefix = pair.nearPrefix
-      try await AgentWard.with(Self.hall, nodes: Self.nodes, places: places, tool: inside) {
+      try await AgentTopology.with(Self.hall, nodes: Self.nodes, locations: locations, tool: inside)
+      {
         agents in
         let ward = agents.topology
         try await ward.startNumbers()
-        try await ward.untilNumbersArrive(200)
+        try await ward.waitUntilNumbersArrive(200)
         let before = try await ward.pids()
         try await pair.connect(false)
         try await ward.await("they are lost") {
@@ -245,7 +247,7 @@ struct AgentTests {
         let after = try await ward.pids()
         #expect(after["sink"] == before["sink"])
         #expect(try ward.log("right").contains { $0.contains("ended: killed by SIGKILL") })
-        try await ward.untilAllMet(try await ward.endNumbers())
+        try await ward.waitUntilAllMet(try await ward.endNumbers())
       }
     }
   }
@@ -253,7 +255,7 @@ struct AgentTests {
   @Test("Probes report whether an agent's node runs and whether the topology runs")
   func probes() async throws {
     try await CommandLineTool.launching { tool in
-      let agents = try AgentWard(Self.hall, nodes: Self.nodes, tool: tool)
+      let agents = try AgentTopology(Self.hall, nodes: Self.nodes, tool: tool)
       let ward = agents.topology
       try await probe(ward, code: 0, says: "ward: starting")
       try await probe(ward, "--ready", code: 1, says: "ward: starting")
@@ -283,7 +285,7 @@ struct AgentTests {
 
   @Test("An agent without a key, or with the key of another node, is refused")
   func strangers() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
       let tool = ward.tool
       let keys = tool.directory.path + "/keys/"
@@ -293,8 +295,8 @@ struct AgentTests {
       for key in ["stranger", "left-by-right"] {
         let agent = try tool.start(["agent", "left", "--key", keys + key + ".key"])
         let isTold: Bool? = try await poll(within: .seconds(20)) {
-          let told = agents.orchestrator.errorText + agents.orchestrator.outputText
-          return told.contains(
+          let orchestratorOutput = agents.orchestrator.errorText + agents.orchestrator.outputText
+          return orchestratorOutput.contains(
             key == "stranger"
               ? "is unknown; a peer of this topology" : "does not belong to 'agent/left'")
             ? true : nil
@@ -311,7 +313,7 @@ struct AgentTests {
 
   @Test("A port that another program uses is an error that says what to do")
   func portInUse() async throws {
-    try await AgentWard.with(Self.hall, nodes: Self.nodes) { agents in
+    try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let tool = agents.tool
       try tool.directory.write(
         Self.hall.replacing("topology: ward", with: "topology: other"), to: "other.yaml")
@@ -332,7 +334,7 @@ struct AgentTests {
   func badInput() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.hall, to: "ward.yaml")
-      try tool.directory.write(AgentWard.deployment(port: 20_000), to: "d.yaml")
+      try tool.directory.write(AgentTopology.deployment(port: 20_000), to: "d.yaml")
       try AgentKeys.make(
         of: ["source"], for: "ward", at: "tcp://localhost:20000", in: tool.directory.path + "/keys")
       let run = ["run", "ward.yaml", "--deployment", "d.yaml", "--plain"]

@@ -7,17 +7,17 @@ import Testing
 
 /// A topology whose nodes are started by agents. The orchestrator and the agents are processes of
 /// the test; in Kubernetes they would run in pods.
-final class AgentWard {
+final class AgentTopology {
   let topology: DetachedTopology
   private let nodes: [String]
   private let port: Int
   private(set) var orchestrator: LaunchedProgram
   private(set) var agents: [String: LaunchedProgram] = [:]
   /// The placements of the programs that run on networks of their own.
-  private let places: [String: Place]
+  private let locations: [String: ProcessLocation]
 
   /// A network of its own.
-  struct Place {
+  struct ProcessLocation {
     /// The command that runs a program on this network.
     var prefix: [String]
     var address: String
@@ -28,7 +28,7 @@ final class AgentWard {
 
   /// Runs a topology with these nodes as processes, and ends it after the body.
   static func with(
-    _ yaml: String, nodes: [String], _ body: (AgentWard) async throws -> Void
+    _ yaml: String, nodes: [String], _ body: (AgentTopology) async throws -> Void
   ) async throws {
     try await CommandLineTool.launching { tool in
       try await with(yaml, nodes: nodes, tool: tool, body)
@@ -39,10 +39,11 @@ final class AgentWard {
   /// - Parameter places: The networks of the nodes' agents, by node, and the network of the
   ///   orchestrator, under 'orchestrator'. The default is this network.
   static func with(
-    _ yaml: String, nodes: [String], places: [String: Place] = [:], tool: CommandLineTool,
-    _ body: (AgentWard) async throws -> Void
+    _ yaml: String, nodes: [String], locations: [String: ProcessLocation] = [:],
+    tool: CommandLineTool,
+    _ body: (AgentTopology) async throws -> Void
   ) async throws {
-    let ward = try AgentWard(yaml, nodes: nodes, places: places, tool: tool)
+    let ward = try AgentTopology(yaml, nodes: nodes, locations: locations, tool: tool)
     for node in nodes { try ward.startAgent(of: node) }
     try await ward.topology.await("all run", \.isRunning)
     try await body(ward)
@@ -57,19 +58,20 @@ final class AgentWard {
   }
 
   init(
-    _ yaml: String, nodes: [String], places: [String: Place] = [:], tool: CommandLineTool
+    _ yaml: String, nodes: [String], locations: [String: ProcessLocation] = [:],
+    tool: CommandLineTool
   ) throws {
     self.nodes = nodes
-    self.places = places
+    self.locations = locations
     port = try Self.freePort()
     var topology = try DetachedTopology(tool: tool, name: "ward", yaml: yaml)
     try topology.deploy(by: Self.deployment(port: port))
     self.topology = topology
-    let host = places["orchestrator"]?.address ?? "localhost"
+    let host = locations["orchestrator"]?.address ?? "localhost"
     try AgentKeys.make(
       of: nodes, for: "ward", at: "tcp://\(host):\(port)", in: tool.directory.path + "/" + Self.keys
     )
-    orchestrator = try Self.startOrchestrator(tool, places["orchestrator"])
+    orchestrator = try Self.startOrchestrator(tool, locations["orchestrator"])
   }
 
   static func deployment(port: Int) -> String { "engine: kubernetes\nimage: none\nport: \(port)\n" }
@@ -92,17 +94,17 @@ final class AgentWard {
   }
 
   private static func startOrchestrator(
-    _ tool: CommandLineTool, _ place: Place?
+    _ tool: CommandLineTool, _ location: ProcessLocation?
   ) throws -> LaunchedProgram {
     var tool = tool
-    tool.prefix = place?.prefix ?? []
+    tool.prefix = location?.prefix ?? []
     return try tool.start([
       "run", "ward.yaml", "--deployment", "ward-deployment.yaml", "--keys", keys, "--plain",
     ])
   }
 
   func startOrchestrator() throws {
-    orchestrator = try Self.startOrchestrator(tool, places["orchestrator"])
+    orchestrator = try Self.startOrchestrator(tool, locations["orchestrator"])
   }
 
   /// Starts an agent for a node and registers it in place of the former agent.
@@ -114,11 +116,11 @@ final class AgentWard {
 
   private func agent(of node: String) throws -> LaunchedProgram {
     var tool = tool
-    tool.prefix = places[node]?.prefix ?? []
+    tool.prefix = locations[node]?.prefix ?? []
     return try tool.start([
       "agent", node, "--key", "\(Self.keys)/\(AgentKeys.keyPairFile(of: node))", "--host",
       "host-of-\(node)",
-      "--address", places[node]?.address ?? "127.0.0.1",
+      "--address", locations[node]?.address ?? "127.0.0.1",
     ])
   }
 }

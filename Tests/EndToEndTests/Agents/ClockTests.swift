@@ -61,15 +61,15 @@ struct ClockTests {
       let prefix = [
         "/usr/bin/env", "LD_PRELOAD=\(tool.directory.path)/clock.so", "SHIFT=\(seconds)",
       ]
-      try await Self.look(at: prefix, seconds, tool)
-      let elsewhere = AgentWard.Place(prefix: prefix, address: "127.0.0.1")
-      let places = ["sink": elsewhere, "left": elsewhere]
-      try await AgentWard.with(
-        AgentTests.hall, nodes: AgentTests.nodes, places: places, tool: tool
+      try await Self.checkClock(at: prefix, seconds, tool)
+      let elsewhere = AgentTopology.ProcessLocation(prefix: prefix, address: "127.0.0.1")
+      let locations = ["sink": elsewhere, "left": elsewhere]
+      try await AgentTopology.with(
+        AgentTests.hall, nodes: AgentTests.nodes, locations: locations, tool: tool
       ) { agents in
         let ward = agents.topology
         try await ward.startNumbers()
-        try await ward.untilNumbersArrive(200)
+        try await ward.waitUntilNumbersArrive(200)
         let pids = try await ward.pids()
         let maps = FileSystem.text(of: "/proc/\(try #require(pids["sink"]))/maps") ?? ""
         #expect(maps.contains("/clock.so"))
@@ -81,20 +81,20 @@ struct ClockTests {
             $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == incarnation
           }
         }
-        try await ward.untilAllMet(try await ward.endNumbers())
+        try await ward.waitUntilAllMet(try await ward.endNumbers())
         #expect(try await ward.pids()["left"] == pids["left"])
       }
     }
   }
 
   /// Checks that a program with this prefix sees the shifted wall clock.
-  private static func look(at prefix: [String], _ seconds: Int, _ tool: CommandLineTool)
+  private static func checkClock(at prefix: [String], _ seconds: Int, _ tool: CommandLineTool)
     async throws
   {
     let before = time(nil)
     let date = try await tool.end(
       of: tool.start(program: prefix[0], Array(prefix.dropFirst()) + ["/bin/date", "+%s"]))
-    let told = try #require(Int(date.output.prefix { $0.isNumber }))
-    #expect(before...time(nil) ~= told - seconds)
+    let reportedTime = try #require(Int(date.output.prefix { $0.isNumber }))
+    #expect(before...time(nil) ~= reportedTime - seconds)
   }
 }

@@ -37,7 +37,7 @@ struct ConsoleTests {
 
   @Test("Without a terminal, each change is a line, with the state alone for a running node")
   func changes() {
-    var changes = NodeChanges()
+    var changes = NodeChangeTracker()
     #expect(
       changes.take(rows) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
     #expect(changes.take(rows) == [])
@@ -58,7 +58,7 @@ struct ConsoleTests {
     let plain = Style(isColored: false)
     func line(_ format: OutputFormat, time: Bool, node: Bool) -> String {
       var printer = LogPrinter(
-        format: format, hasTime: time, hasNode: node, nodes: ["door", "motor"])
+        format: format, showsTime: time, showsNode: node, nodes: ["door", "motor"])
       return printer.line(entry, style: plain)
     }
     #expect(line(.text, time: false, node: true) == "door  | a \"b\"")

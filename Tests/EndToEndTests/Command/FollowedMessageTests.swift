@@ -22,7 +22,7 @@ struct FollowedMessageTests {
   }
 
   private func lines(_ message: FeedMessage) -> [String] {
-    var numbers = FollowedNumbers()
+    var numbers = LostMessageDetector()
     return numbers.take(message).lines(nodeWidth: 5, style: plain)
   }
 
@@ -79,7 +79,7 @@ struct FollowedMessageTests {
 
   @Test("Reports lost between the feed and the monitor are counted per process and stream")
   func lost() throws {
-    var numbers = FollowedNumbers()
+    var numbers = LostMessageDetector()
     func lost(_ message: FeedMessage) -> UInt64 { numbers.take(message).lost }
     #expect(lost(try Self.step(["index": 10])) == 0)
     #expect(lost(try Self.step(["index": 11])) == 0)
@@ -92,7 +92,7 @@ struct FollowedMessageTests {
     #expect(lost(try Self.event(["number": 5])) == 0)
     #expect(lost(try Self.event(["number": 8])) == 2)
     #expect(lost(try Self.event(["number": 1, "stream": 8])) == 0)
-    var late = FollowedNumbers()
+    var late = LostMessageDetector()
     _ = late.take(try Self.event(["number": 5]))
     #expect(
       late.take(try Self.event(["number": 8, "event": "go"]))
@@ -101,7 +101,7 @@ struct FollowedMessageTests {
 
   @Test("JSON records hold the feed's fields, the number of lost reports, and the time as text")
   func records() throws {
-    var numbers = FollowedNumbers()
+    var numbers = LostMessageDetector()
     let record = numbers.take(
       try Self.event(["time": 1_700_000_000_000_000_000, "event": "opened"])
     ).record

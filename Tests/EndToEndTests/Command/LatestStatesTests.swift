@@ -20,7 +20,7 @@ struct LatestStatesTests {
     return node
   }
 
-  private func told(_ version: UInt64, incarnation: UInt64 = 2) -> LatestStates {
+  private func latestStates(_ version: UInt64, incarnation: UInt64 = 2) -> LatestStates {
     var latest = LatestStates()
     latest.take(
       StateChange(
@@ -34,11 +34,11 @@ struct LatestStatesTests {
   }
 
   @Test("A state reported by a node is merged with the counters that the orchestrator knows")
-  func told() {
-    #expect(state(told(4), node("known")) == "told")
-    #expect(told(4).merged(into: [node("known")])[0].status?.version == 4)
-    #expect(told(4).merged(into: [node("known")])[0].status?.events == 7)
-    #expect(state(told(0), node(nil)) == "told")
+  func latestStates() {
+    #expect(state(latestStates(4), node("known")) == "told")
+    #expect(latestStates(4).merged(into: [node("known")])[0].status?.version == 4)
+    #expect(latestStates(4).merged(into: [node("known")])[0].status?.events == 7)
+    #expect(state(latestStates(0), node(nil)) == "told")
     #expect(state(LatestStates(), node("known")) == "known")
   }
 
@@ -64,18 +64,20 @@ struct LatestStatesTests {
       return latest.merged(into: [node])[0]
     }
     let newer = shown(events: 8, [doubt])
-    #expect(newer.status?.events == 8 && newer.status?.refused == 4 && newer.status?.deadLetters == 0)
+    #expect(
+      newer.status?.events == 8 && newer.status?.refused == 4 && newer.status?.deadLetters == 0)
     #expect(newer.doubts == [doubt] && newer.status?.doubt == doubt)
     #expect(newer.status?.state == "told")
     let older = shown(events: 6, [])
-    #expect(older.status?.events == 7 && older.status?.refused == 0 && older.status?.deadLetters == 5)
+    #expect(
+      older.status?.events == 7 && older.status?.refused == 0 && older.status?.deadLetters == 5)
     #expect(older.doubts == [] && older.status?.doubt == nil)
   }
 
   @Test("An older report, or one from an ended process, does not replace the orchestrator's state")
   func old() {
-    #expect(state(told(2), node("known")) == "known")
-    #expect(state(told(9, incarnation: 1), node("known")) == "known")
-    #expect(state(told(9), node(nil, isRunning: false)) == nil)
+    #expect(state(latestStates(2), node("known")) == "known")
+    #expect(state(latestStates(9, incarnation: 1), node("known")) == "known")
+    #expect(state(latestStates(9), node(nil, isRunning: false)) == nil)
   }
 }

@@ -217,8 +217,10 @@ struct RunningTopologyTests {
     defer { child.closePipes() }
     #expect(Command.text(of: child.output) { $0.hasSuffix("\n") }.contains(#""state":"idle""#))
     _ = try relay.run("orchestrator send n1 '{\"token\":{\"n\":5}}'")
-    let told = Command.text(of: child.output) { $0.contains("passing") && $0.hasSuffix("\n") }
-    let record = try JSONValue(parsing: try #require(told.split(separator: "\n").last).utf8)
+    let firstOutput = Command.text(of: child.output) {
+      $0.contains("passing") && $0.hasSuffix("\n")
+    }
+    let record = try JSONValue(parsing: try #require(firstOutput.split(separator: "\n").last).utf8)
     #expect(record["cause"] == "n1.out->n2.in" && record["version"] == 1)
     #expect(record["state"]?.caseText == "passing(count: 1, n: 5)")
     // The current states are in the order of the file.

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Completion in zsh and fish", .timed, .blocking)
 struct ShellCompletionTests {
-  private typealias Offer = (line: String, words: [String])
+  private typealias ExpectedCompletion = (line: String, words: [String])
 
   private static let doors = """
     topology: doors
@@ -16,7 +16,7 @@ struct ShellCompletionTests {
   ]
 
   /// Offers that need only the file in the directory.
-  private static let ofFile: [Offer] = [
+  private static let ofFile: [ExpectedCompletion] = [
     ("sta", ["start", "status"]),
     (
       "-",
@@ -52,7 +52,7 @@ struct ShellCompletionTests {
   ]
 
   /// Offers that need a running topology.
-  private static let ofRun: [Offer] = [
+  private static let ofRun: [ExpectedCompletion] = [
     ("-p ", ["relay"]),
     ("down --topology=re", ["relay"]),
     ("send ", ["n1", "n2", "still"]),
@@ -64,9 +64,10 @@ struct ShellCompletionTests {
     ("up n1 n", ["n1", "n2"]),
   ]
 
-  private static func check(_ shell: CompletingShell, _ offers: [Offer], in command: Command) throws
-  {
-    for (line, words) in offers {
+  private static func check(
+    _ shell: CompletingShell, _ expectedCompletions: [ExpectedCompletion], in command: Command
+  ) throws {
+    for (line, words) in expectedCompletions {
       let word = line.split(separator: " ", omittingEmptySubsequences: false).last ?? ""
       let offered = try shell.complete("orchestrator \(line)", in: command)
         // Some shells offer options when nothing else matches.
@@ -97,21 +98,21 @@ struct ShellCompletionTests {
 
   @Test(
     "Completion in zsh (if installed) offers verbs, options, files, nodes and events of a file",
-    .enabled(if: CompletingShell.zsh.isThere, "there is no /usr/bin/zsh"))
+    .enabled(if: CompletingShell.zsh.isInstalled, "there is no /usr/bin/zsh"))
   func zshFile() throws { try Self.checkFile(.zsh) }
 
   @Test(
     "Completion in zsh (if installed) offers running topologies with their nodes and events",
-    .enabled(if: CompletingShell.zsh.isThere, "there is no /usr/bin/zsh"))
+    .enabled(if: CompletingShell.zsh.isInstalled, "there is no /usr/bin/zsh"))
   func zshRun() throws { try Self.checkRun(.zsh) }
 
   @Test(
     "Completion in fish (if installed) offers verbs, options, files, nodes and events of a file",
-    .enabled(if: CompletingShell.fish.isThere, "there is no /usr/bin/fish"))
+    .enabled(if: CompletingShell.fish.isInstalled, "there is no /usr/bin/fish"))
   func fishFile() throws { try Self.checkFile(.fish) }
 
   @Test(
     "Completion in fish (if installed) offers running topologies with their nodes and events",
-    .enabled(if: CompletingShell.fish.isThere, "there is no /usr/bin/fish"))
+    .enabled(if: CompletingShell.fish.isInstalled, "there is no /usr/bin/fish"))
   func fishRun() throws { try Self.checkRun(.fish) }
 }

@@ -113,7 +113,7 @@ struct StateArgumentTests {
         == "'motor' has not reported a state yet, not in moving; 'door' is in "
         + "closing(persons: 1), not in open")
     #expect(
-      conditions.missing(absences: ["motor": "is failed"])
+      conditions.missing(downReasons: ["motor": "is failed"])
         .hasPrefix("'motor' is failed, not in moving"))
     // The orchestrator's states are used for nodes without a reported change. A reported change is
     // newer.

@@ -17,21 +17,23 @@ struct TableTests {
     ] as [(Int, [Int?])])
   func layout(width: Int, widths: [Int?]) {
     let columns = [
-      ColumnLayout.Column(wanted: 10, rank: 2), ColumnLayout.Column(wanted: 20, least: 12),
-      ColumnLayout.Column(wanted: 5, rank: 1), ColumnLayout.Column(wanted: 30, least: 20),
+      ColumnLayout.Column(preferredWidth: 10, dropOrder: 2),
+      ColumnLayout.Column(preferredWidth: 20, minimumWidth: 12),
+      ColumnLayout.Column(preferredWidth: 5, dropOrder: 1),
+      ColumnLayout.Column(preferredWidth: 30, minimumWidth: 20),
     ]
     #expect(ColumnLayout(columns, in: width).widths == widths)
   }
 
   @Test("Without a width limit, every column has its full width")
   func unlimited() {
-    let column = ColumnLayout.Column(wanted: 300, least: 5, rank: 1)
+    let column = ColumnLayout.Column(preferredWidth: 300, minimumWidth: 5, dropOrder: 1)
     #expect(ColumnLayout([column, column]).widths == [300, 300])
   }
 
   @Test("A path is cut at its start")
   func path() {
-    var table = Table(.init("NAME"), .init("FILE", least: 8, keepsEnd: true))
+    var table = Table(.init("NAME"), .init("FILE", minimumWidth: 8, keepsEnd: true))
     table.add("lift", "/home/me/topologies/lift.yaml")
     #expect(table.lines(width: 16) == ["NAME  FILE", "lift  …lift.yaml"])
     #expect(table.lines()[1] == "lift  /home/me/topologies/lift.yaml")
@@ -166,7 +168,7 @@ struct FirstStatesTests {
 
   @Test("The first states are shown in the order of the nodes, and later changes follow them")
   func order() {
-    var first = FirstStates(of: ["a", "b", "c"], awaited: ["a", "b", "c"])
+    var first = InitialStateCollector(of: ["a", "b", "c"], reportingNodes: ["a", "b", "c"])
     #expect(first.take(change("c")) == [])
     #expect(first.take(change("b")) == [])
     #expect(first.take(change("c", 1)) == [])
@@ -174,22 +176,22 @@ struct FirstStatesTests {
     #expect(shown(first.take(change("a"))) == ["a0", "b0", "c0", "c1"])
     #expect(!first.isCollecting)
     #expect(shown(first.take(change("b", 1))) == ["b1"])
-    #expect(first.giveUp() == [])
+    #expect(first.stopCollecting() == [])
   }
 
   @Test("The first states are shown without a silent node once the wait is given up")
   func silent() {
-    var first = FirstStates(of: ["a", "b", "c"], awaited: ["a", "b", "c"])
+    var first = InitialStateCollector(of: ["a", "b", "c"], reportingNodes: ["a", "b", "c"])
     #expect(first.take(change("c")) == [])
     #expect(first.take(change("a")) == [])
-    #expect(shown(first.giveUp()) == ["a0", "c0"])
+    #expect(shown(first.stopCollecting()) == ["a0", "c0"])
     #expect(!first.isCollecting)
     #expect(shown(first.take(change("b"))) == ["b0"])
   }
 
   @Test("The first states are not awaited when no node runs")
   func none() {
-    var first = FirstStates(of: ["a", "b"], awaited: [])
+    var first = InitialStateCollector(of: ["a", "b"], reportingNodes: [])
     #expect(!first.isCollecting)
     #expect(shown(first.take(change("b"))) == ["b0"])
   }

@@ -47,7 +47,8 @@ struct ActingCompositeTests {
         let reply = try await topology.meet(mode: .await(.seconds(300)))
         #expect(reply.isCommitted)
       }
-      try await topology.expect("sink", Sink.State.counting(last: count, count: count, wrong: 0))
+      try await topology.expect(
+        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0))
       let status = try await topology.expectStatus(of: "pair", "its pipes") {
         $0.isRunning && $0.status?.outs.first?.applied == UInt64(count)
       }

@@ -52,7 +52,7 @@ struct AmbiguousEffectTests {
       let isGuest: Bool? = try await poll(within: .seconds(20), of: topology.directory) {
         // The coordinator may not have connected to the other participants yet.
         let why = try await topology.client.why("seat2", json: "take")
-        return why.events[0].withheld.map(\.participant) == ["guest"] ? true : nil
+        return why.events[0].blockingAnswers.map(\.participant) == ["guest"] ? true : nil
       }
       #expect(isGuest == true)
     }

@@ -34,7 +34,7 @@ struct InDoubtTests {
       }
       return nil
     }
-    guard let found, let found else { throw Unexpected("it did not come") }
+    guard let found, let found else { throw UnexpectedResult("it did not come") }
     return found
   }
 
@@ -71,11 +71,11 @@ struct InDoubtTests {
       #expect(directory[node: "pair"]?.doubts == doubts)
       let why = try await topology.client.why("pair", json: "meet", timeout: .seconds(3))
       #expect(
-        why.events[0].withheld.map(\.blocker) == [
+        why.events[0].blockingAnswers.map(\.blocker) == [
           .silent(.seconds(3)), .inDoubt(doubts[0]), .inDoubt(doubts[1]),
         ])
       let step = try await topology.client.why("left", json: "step")
-      #expect(step.events[0].withheld.map(\.blocker) == [.inDoubt(doubts[0])])
+      #expect(step.events[0].blockingAnswers.map(\.blocker) == [.inDoubt(doubts[0])])
 
       try await topology.resume("pair")
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
@@ -102,8 +102,8 @@ struct InDoubtTests {
       #expect(marked.last?.state == before)
       try await topology.expectStatus(of: "pair", "a pause") { $0.phase == "backing off" }
       let why = try await topology.client.why("pair", json: "meet")
-      guard case .down? = why.events[0].withheld.first?.blocker else {
-        throw Unexpected("its coordinator is down, not \(why)")
+      guard case .down? = why.events[0].blockingAnswers.first?.blocker else {
+        throw UnexpectedResult("its coordinator is down, not \(why)")
       }
       try await topology.start("pair")
       let rest = try await Self.changes(told) { $0.doubts.isEmpty }
@@ -165,7 +165,7 @@ struct InDoubtTests {
       let lines = try record.output.split(separator: "\n").map { try JSONValue(parsing: $0.utf8) }
       for line in lines {
         guard case .array(let doubts)? = line["doubts"] else {
-          throw Unexpected("doubts, not \(line.text)")
+          throw UnexpectedResult("doubts, not \(line.text)")
         }
         #expect(doubts.count == (line["node"] == "pair" ? 2 : 1))
         #expect(doubts.allSatisfy { $0["event"] == "meet" })

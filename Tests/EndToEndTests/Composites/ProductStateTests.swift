@@ -26,7 +26,7 @@ struct ProductStateTests {
       }
       return recorded
     }
-    guard let recorded else { throw Unexpected("not all states were seen in time") }
+    guard let recorded else { throw UnexpectedResult("not all states were seen in time") }
     return recorded
   }
 

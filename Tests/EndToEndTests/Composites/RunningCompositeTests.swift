@@ -43,7 +43,7 @@ struct RunningCompositeTests {
       try await topology.stop("seat1")
       let result = try await tool.run("describe", "seat5", "fork1", "-o", "json", code: 0)
       guard case .array(let pages) = try JSONValue(parsing: result.output.utf8), pages.count == 2
-      else { throw Unexpected("two pages, not \(result)") }
+      else { throw UnexpectedResult("two pages, not \(result)") }
       #expect(pages[0]["composite"] == "seat5")
       #expect(pages[0]["coordinator"] == "seat1")
       #expect(pages[0]["conflictClass"] == ["seat1", "seat2", "seat3", "seat4", "seat5"])
@@ -52,7 +52,7 @@ struct RunningCompositeTests {
       let plan = pages[0]["description"]
       #expect(plan?["nodes"] == ["philosopher5", "fork5", "fork1"])
       guard case .array(let vectors)? = plan?["vectors"] else {
-        throw Unexpected("vectors, not \(result)")
+        throw UnexpectedResult("vectors, not \(result)")
       }
       #expect(vectors.map { $0["event"] } == ["release", "take"])
       #expect(vectors.allSatisfy { $0["participants"] == ["fork1", "fork5", "philosopher5"] })

@@ -77,13 +77,13 @@ struct WhyTests {
       // A question to a node about a synchronized event goes to its composite.
       let here = try await client.why("door", json: ["go": ["floor": 0]])
       #expect(here.verdict == .blocked)
-      #expect(here.events[0].withheld.map(\.participant) == ["motor"])
-      #expect(here.events[0].withheld.map(\.blocker) == [.refused(.guard)])
+      #expect(here.events[0].blockingAnswers.map(\.participant) == ["motor"])
+      #expect(here.events[0].blockingAnswers.map(\.blocker) == [.refused(.guard)])
       #expect(try await client.synchronize("lift", LiftMotor.Event.open).isCommitted)
       try await topology.expect("door", LiftDoor.State.open(persons: 0))
       let full = try await client.why("door", LiftDoor.Event.enter(persons: 9))
       #expect(full.events[0].composite == nil)
-      #expect(full.events[0].withheld.map(\.blocker) == [.refused(.guard)])
+      #expect(full.events[0].blockingAnswers.map(\.blocker) == [.refused(.guard)])
       #expect(
         try await client.why("lift", LiftDoor.Event.enter(persons: 8)).verdict == .enabled)
     }
@@ -103,7 +103,7 @@ struct WhyTests {
       let fork = try await client.why("fork2", json: "take")
       #expect(fork.events.map(\.composite) == ["seat1", "seat2"])
       #expect(
-        fork.events.map { $0.withheld.map(\.participant) } == [
+        fork.events.map { $0.blockingAnswers.map(\.participant) } == [
           ["fork1", "fork2", "philosopher1"], ["fork2"],
         ])
       let release = try await client.why("fork2", json: "release")
@@ -131,7 +131,7 @@ struct WhyTests {
       try await topology.stop("right")
       let stopped = try await obstacles("pair")
       guard case .down(let reason) = stopped["right"] else {
-        throw Unexpected("the right one is down, not \(stopped)")
+        throw UnexpectedResult("the right one is down, not \(stopped)")
       }
       #expect(reason.hasPrefix("stopped"))
       try await topology.stop("pair")
@@ -158,7 +158,7 @@ struct WhyTests {
       try await topology.pause("gate")
       try await topology.send("button", Button.Event.press)
       let found = try await topology.client.why("button", json: "press")
-      #expect(found.events[0].withheld.map(\.blocker) == [.pipesFull(["passes"])])
+      #expect(found.events[0].blockingAnswers.map(\.blocker) == [.pipesFull(["passes"])])
       try await topology.resume("gate")
       let again = try await poll(within: .seconds(10)) {
         try await topology.client.why("button", json: "press").verdict == .enabled ? true : nil

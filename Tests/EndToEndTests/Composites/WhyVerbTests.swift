@@ -102,7 +102,7 @@ struct WhyVerbTests {
       #expect(record["name"] == "door" && record["kind"] == "machine")
       #expect(record["state"] == "closed" && record["version"] == 0)
       guard case .array(let events)? = record["events"] else {
-        throw Unexpected("events, not \(result)")
+        throw UnexpectedResult("events, not \(result)")
       }
       let verdicts = events.map { "\($0["event"]?.string ?? "") \($0["verdict"]?.string ?? "")" }
       #expect(

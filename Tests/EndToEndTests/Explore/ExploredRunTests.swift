@@ -43,15 +43,15 @@ struct ExploredRunTests {
   func path() async throws {
     let (explored, pipes) = try await Self.search()
     var path = ExploredPath(explored, pipes)
-    try path.take([
+    try path.replay([
       Self.item("a", "x", "north", sends: 1...2), Self.item("b", "x", "north"),
       Self.item("b", "z", "home", from: .pipe("p", number: 1)), Self.item("b", "x", "north"),
       Self.item("b", "z", "home", from: .pipe("p", number: 2)), Self.item("a", "y", "home"),
     ])
     #expect(path.count(of: "p") == 0)
-    #expect(path.sights.steps == 6)
-    #expect(path.sights.overshooting == 1)
-    #expect(path.sights.missing.count == 3)
+    #expect(path.eventCounts.steps == 6)
+    #expect(path.eventCounts.overshooting == 1)
+    #expect(path.eventCounts.missing.count == 3)
   }
 
   @Test(
@@ -77,7 +77,7 @@ struct ExploredRunTests {
   func otherwise(line: [RunTrace.Item], told: String) async throws {
     let (explored, pipes) = try await Self.search()
     var path = ExploredPath(explored, pipes)
-    let failure = #expect(throws: ExploredPath.Failure.self) { try path.take(line) }
+    let failure = #expect(throws: ExploredPath.Failure.self) { try path.replay(line) }
     #expect(failure?.description.contains(told) == true, "\(String(describing: failure))")
   }
 

@@ -24,7 +24,7 @@ struct RunOrderTests {
     var lines: Set<[Item]> = []
     for seed in UInt64(0)..<40 {
       var generator = SplitMix64(seed: seed)
-      lines.insert(try order.line(using: &generator))
+      lines.insert(try order.order(using: &generator))
     }
     return lines
   }
@@ -50,9 +50,9 @@ struct RunOrderTests {
   }
 
   @Test("An event that a pipe holds at the start has no send step and uses capacity")
-  func held() throws {
+  func initialCount() throws {
     var pipe = Self.pipe
-    pipe.held = 1
+    pipe.initialCount = 1
     let (step, takes) = (Self.item("a", 1, sends: [("p", 2)]), Self.item("b", 1, takes: 1))
     #expect(try Self.lines(RunOrder([[step], [takes]], [pipe])) == [[takes, step]])
   }
@@ -72,7 +72,7 @@ struct RunOrderTests {
       [Self.item("a", 1, takes: 1, of: "q", sends: [("p", 1)])],
       [Self.item("b", 1, takes: 1, sends: [("q", 1)])],
     ]
-    #expect(throws: RunOrder.Circle.self) {
+    #expect(throws: RunOrder.Cycle.self) {
       _ = try Self.lines(RunOrder(items, [Self.pipe, back]))
     }
   }
@@ -93,13 +93,13 @@ struct RunOrderTests {
   func gap() throws {
     var trace = RunTrace()
     #expect(!trace.hasBegun("a"))
-    trace.take(try Self.step(3, 3, ["request": ["client": 1, "number": 3]]))
+    trace.add(try Self.step(3, 3, ["request": ["client": 1, "number": 3]]))
     #expect(trace.hasBegun("a"))
-    trace.take(
+    trace.add(
       try Self.step(4, 4, ["source": ["pipe": "p", "stream": 1, "number": 7], "event": "x"]))
-    trace.take(try Self.step(5, 5, ["event": "soon"]))
-    trace.take(try Self.step(9, 9, ["skipped": 4]))
-    trace.take(try Self.step(10, 10))
+    trace.add(try Self.step(5, 5, ["event": "soon"]))
+    trace.add(try Self.step(9, 9, ["skipped": 4]))
+    trace.add(try Self.step(10, 10))
     #expect(trace.items(of: "a").map(\.version) == [3, 4, 5])
     #expect(trace.items(of: "a").map(\.origin) == [.outside, .pipe("p", number: 7), .effect])
     #expect(trace.version(of: "a") == 10)
@@ -108,28 +108,28 @@ struct RunOrderTests {
   @Test("A trace is empty if its first step is neither the node's first step nor a tick")
   func late() throws {
     var trace = RunTrace()
-    trace.take(try Self.step(2, 2, ["event": "x"]))
-    trace.take(try Self.step(3, 3))
+    trace.add(try Self.step(2, 2, ["event": "x"]))
+    trace.add(try Self.step(3, 3))
     #expect(trace.items(of: "a").isEmpty)
   }
 
   @Test("A dead letter is placed after the step whose state refused it")
   func deadLetters() throws {
     var trace = RunTrace()
-    for version in Int64(1)...4 { trace.take(try Self.step(version, version)) }
+    for version in Int64(1)...4 { trace.add(try Self.step(version, version)) }
     func deadLetter(_ id: UInt64, _ version: UInt64) -> DeadLetter {
       DeadLetter(
         id: id, pipe: "p", sequence: id, event: "x", reason: "noTransition", version: version,
         time: 0)
     }
-    trace.take([deadLetter(1, 2), deadLetter(2, 2)], of: "a")
-    trace.take([deadLetter(2, 2), deadLetter(3, 3)], of: "a")
+    trace.add([deadLetter(1, 2), deadLetter(2, 2)], of: "a")
+    trace.add([deadLetter(2, 2), deadLetter(3, 3)], of: "a")
     #expect(trace.items(of: "a").map(\.version) == [1, 2, 2, 2, 3, 3, 4])
     #expect(
       trace.items(of: "a").map { $0.state == nil }
         == [false, false, true, true, false, true, false])
     // The fourth dead letter is missing, so what followed the third is unknown, too.
-    trace.take([deadLetter(5, 4)], of: "a")
+    trace.add([deadLetter(5, 4)], of: "a")
     #expect(trace.items(of: "a").map(\.version) == [1, 2, 2, 2, 3, 3])
   }
 }

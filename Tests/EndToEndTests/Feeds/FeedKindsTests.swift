@@ -36,16 +36,16 @@ struct FeedKindsTests {
   /// node.
   /// - Returns: The number of events sent.
   private func send(
-    to topology: TopologyHarness, until holds: () -> Bool
+    to topology: TopologyHarness, until isSatisfied: () -> Bool
   ) async throws -> Int {
     var sent = 0
-    let held: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
-      if holds() { return true }
+    let isReached: Bool? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
+      if isSatisfied() { return true }
       sent += 1
       try await go(topology, 1)
       return nil
     }
-    #expect(held == true)
+    #expect(isReached == true)
     return sent
   }
 
@@ -91,8 +91,8 @@ struct FeedKindsTests {
   func summaries() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let start = ContinuousClock.now
-      let told = Collected(try await topology.client.states(of: ["sink"], .latest))
-      let first = try await poll(within: .seconds(20)) { told.all.first }
+      let collected = StreamCollector(try await topology.client.states(of: ["sink"], .latest))
+      let first = try await poll(within: .seconds(20)) { collected.all.first }
       #expect(first?.version == 0 && first?.summary?.status?.events == 0)
       #expect(first?.summary?.transitions == TransitionCounts(since: 0))
       var total: UInt64 = 0
@@ -105,7 +105,7 @@ struct FeedKindsTests {
         }
       }
       let last = try await poll(within: .seconds(20)) {
-        told.all.last.flatMap { $0.version == total ? $0 : nil }
+        collected.all.last.flatMap { $0.version == total ? $0 : nil }
       }
       let elapsed = start.duration(to: .now)
       #expect(last?.state == ["counting": ["count": 2000, "last": 2000, "wrong": 0]])
@@ -113,32 +113,32 @@ struct FeedKindsTests {
         last?.summary?.transitions
           == TransitionCounts(since: 0, counts: ["counting": ["number": total]]))
       #expect(last?.summary?.status?.ins.first?.applied == total)
-      #expect(Double(told.all.count) <= elapsed / .milliseconds(100) + 2)
+      #expect(Double(collected.all.count) <= elapsed / .milliseconds(100) + 2)
       // Skipped changes are counted.
-      #expect(told.all.reduce(0) { $0 + $1.missed + ($1.isRepeated ? 0 : 1) } == total + 1)
+      #expect(collected.all.reduce(0) { $0 + $1.missed + ($1.isRepeated ? 0 : 1) } == total + 1)
     }
   }
 
   @Test("Counters that change without a step are reported once")
   func counters() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
-      let told = Collected(try await topology.client.states(of: ["source"], .latest))
-      #expect(try await poll(within: .seconds(20)) { told.all.first?.version } == 0)
+      let collected = StreamCollector(try await topology.client.states(of: ["source"], .latest))
+      #expect(try await poll(within: .seconds(20)) { collected.all.first?.version } == 0)
       for refused: UInt64 in 1...2 {
         let outcome = try await topology.client.send("source", Source.Event.next)
         #expect(outcome == .refused(.noTransition, state: ["idle": ["sent": 0]]))
         let last = try await poll(within: .seconds(20)) {
-          told.all.last.flatMap { $0.summary?.status?.refused == refused ? $0 : nil }
+          collected.all.last.flatMap { $0.summary?.status?.refused == refused ? $0 : nil }
         }
         #expect(last?.version == 0 && last?.missed == 0 && last?.isRepeated == true)
         // A new subscriber receives the counters, and so do all others.
-        let other = Collected(try await topology.client.states(of: ["source"], .latest))
+        let other = StreamCollector(try await topology.client.states(of: ["source"], .latest))
         let first = try await poll(within: .seconds(20)) { other.all.first?.summary?.status }
         #expect(first?.refused == refused)
       }
       try await go(topology, 1)
       let all = try await poll(within: .seconds(20)) {
-        told.all.last?.version == 2 ? told.all : nil
+        collected.all.last?.version == 2 ? collected.all : nil
       }
       let summaries = try #require(all).map(\.summary)
       #expect(zip(summaries, summaries.dropFirst()).allSatisfy { $0 != $1 })
@@ -196,18 +196,20 @@ struct FeedKindsTests {
       try await topology.expectStatus(of: "sink", "5 numbers") { $0.status?.version == 5 }
       do {
         let version: UInt64 = 5
-        let told = Collected(try await topology.client.states(of: ["sink"], .latest))
-        let first = try await poll(within: .seconds(20)) { told.all.first?.summary?.transitions }
+        let collected = StreamCollector(try await topology.client.states(of: ["sink"], .latest))
+        let first = try await poll(within: .seconds(20)) {
+          collected.all.first?.summary?.transitions
+        }
         #expect(first == TransitionCounts(since: version))
         try await go(topology, 3)
         let last = try await poll(within: .seconds(20)) {
-          told.all.last.flatMap { $0.version == version + 3 ? $0.summary?.transitions : nil }
+          collected.all.last.flatMap { $0.version == version + 3 ? $0.summary?.transitions : nil }
         }
         #expect(last?.total == 3 && last?.since == version)
       }
       // The node learns some time later that its subscribers have gone.
       let gone: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
-        let other = Collected(try await topology.client.states(of: ["sink"], .latest))
+        let other = StreamCollector(try await topology.client.states(of: ["sink"], .latest))
         let first = try await poll(within: .seconds(20)) { other.all.first?.summary?.transitions }
         return first == TransitionCounts(since: 8) ? true : nil
       }
@@ -218,9 +220,9 @@ struct FeedKindsTests {
   @Test("A step reports its event, the event's origin, and the events it sent")
   func step() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
-      let told = Collected(try await topology.client.steps())
+      let collected = StreamCollector(try await topology.client.steps())
       let sent = try await send(to: topology) {
-        let steps = told.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+        let steps = collected.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
         // The step that started an effect is reported, too.
         let isWhole = steps.contains { next in
           steps.contains {
@@ -229,7 +231,7 @@ struct FeedKindsTests {
         }
         return isWhole && Set(steps.map(\.cause)) == ["request", "effect", "numbers"]
       }
-      let steps = told.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+      let steps = collected.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
       let request = try #require(steps.last { $0.node == "source" && $0.cause == "request" })
       #expect(request.event == ["go": ["count": 1]])
       #expect(request.request != nil && request.source == nil && request.transaction == nil)
@@ -266,7 +268,7 @@ struct FeedKindsTests {
       """
     try await withTopology(yaml: gates, options: Self.unwatched) { topology in
       let (reported, continuation) = AsyncStream.makeStream(of: JSONValue.self)
-      let frames = Collected(reported)
+      let frames = StreamCollector(reported)
       let nodes = try await topology.client.directory().nodes
       let following = try await topology.client.followSteps(of: nodes, ending: {}) { frame in
         guard let json = try? JSONValue(parsing: frame.json) else { return }
@@ -311,26 +313,26 @@ struct FeedKindsTests {
   @Test("A flood of steps is reported in bursts without gaps and the exact number of skipped steps")
   func steps() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
-      let told = Collected(try await topology.client.steps(of: ["sink"]))
-      let sent = try await send(to: topology) { !told.all.isEmpty }
+      let collected = StreamCollector(try await topology.client.steps(of: ["sink"]))
+      let sent = try await send(to: topology) { !collected.all.isEmpty }
       let count = 5_000
       let start = try await flood(topology, count)
       let last = UInt64(sent + count)
       let messages = try await poll(every: .milliseconds(20), within: .seconds(20)) {
-        let all = told.all
+        let all = collected.all
         guard case .step(let step)? = all.last, step.version == last else {
           return [FeedMessage]?.none
         }
         return all
       }
-      var numbers = FollowedPlaces()
+      var numbers = StepNumberCheck()
       for message in try #require(messages) { numbers.take(message) }
       #expect(numbers.gaps == [])
       // A slow machine may leave no step out.
       let seconds = start.duration(to: .now) / .seconds(1)
       let most = FeedBudget.burst + sent + Int(seconds * Double(FeedBudget.perSecond))
-      #expect(numbers.told >= FeedBudget.burst && numbers.told <= most)
-      #expect(UInt64(numbers.told) + numbers.skipped == last - numbers.first + 1)
+      #expect(numbers.collected >= FeedBudget.burst && numbers.collected <= most)
+      #expect(UInt64(numbers.collected) + numbers.skipped == last - numbers.first + 1)
     }
   }
 
@@ -344,12 +346,12 @@ struct FeedKindsTests {
         "capacity: 8192 }]", with: "capacity: 8192 }, { from: source.out, to: b.in, name: others }]"
       )
     try await withTopology(yaml: two, options: Self.unwatched) { topology in
-      let told = Collected(try await topology.client.tap("numbers"))
-      let sent = try await send(to: topology) { !told.all.isEmpty }
+      let collected = StreamCollector(try await topology.client.tap("numbers"))
+      let sent = try await send(to: topology) { !collected.all.isEmpty }
       try await go(topology, 3_000)
       let last = UInt64(sent + 3_000)
       let messages = try await poll(every: .milliseconds(20), within: .seconds(20)) {
-        let all = told.all
+        let all = collected.all
         guard case .event(let event)? = all.last, event.number == last else {
           return [FeedMessage]?.none
         }
@@ -379,13 +381,13 @@ struct FeedKindsTests {
   @Test("A composite reports summaries and steps of its own, and its participants the transaction")
   func composite() async throws {
     try await withTopology(Parties.pair(), options: Self.unwatched) { topology in
-      let states = Collected(try await topology.client.states(of: ["pair"], .latest))
-      let steps = Collected(try await topology.client.steps(of: ["pair", "left"]))
+      let states = StreamCollector(try await topology.client.states(of: ["pair"], .latest))
+      let steps = StreamCollector(try await topology.client.steps(of: ["pair", "left"]))
       // Both processes report the transaction, in either order.
       let both: [NodeStep]? = try await poll(every: .milliseconds(10), within: .seconds(20)) {
-        let told = steps.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
-        for own in told where own.node == "pair" && own.transaction != nil {
-          let left = told.last { $0.node == "left" && $0.transaction == own.transaction }
+        let collected = steps.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+        for own in collected where own.node == "pair" && own.transaction != nil {
+          let left = collected.last { $0.node == "left" && $0.transaction == own.transaction }
           if let left { return [own, left] }
         }
         _ = try await topology.meet()
@@ -404,9 +406,9 @@ struct FeedKindsTests {
 }
 
 /// Counts the reported steps and finds gaps between them.
-private struct FollowedPlaces {
+private struct StepNumberCheck {
   private(set) var first: UInt64 = 0
-  private(set) var told = 0
+  private(set) var collected = 0
   private(set) var skipped: UInt64 = 0
   /// The positions before which steps are missing.
   private(set) var gaps: [UInt64] = []
@@ -417,6 +419,6 @@ private struct FollowedPlaces {
     if let last, step.index != last + (step.skipped ?? 1) { gaps.append(step.index) }
     if last == nil { first = step.index }
     last = step.index
-    if let skipped = step.skipped { self.skipped += skipped } else { told += 1 }
+    if let skipped = step.skipped { self.skipped += skipped } else { collected += 1 }
   }
 }

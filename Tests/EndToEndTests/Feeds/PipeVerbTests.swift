@@ -31,7 +31,7 @@ struct PipeVerbTests {
     try await Self.with { topology, tool in
       try await topology.send("source", Source.Event.go(count: 500))
       try await topology.expect(
-        "sink", Sink.State.counting(last: 500, count: 500, wrong: 0))
+        "sink", Sink.State.advancingHistory(last: 500, count: 500, wrong: 0))
       // The last acknowledgments reach the sender a moment later, and the status of a busy node may
       // be old.
       let known = try await poll(within: .seconds(10)) { () -> JSONValue? in
@@ -43,7 +43,7 @@ struct PipeVerbTests {
       let pipe = try #require(known)
       #expect(pipe["pipe"] == "numbers" && pipe["number"] == 1 && pipe["capacity"] == 64)
       #expect(pipe["sent"] == 500 && pipe["received"] == 500 && pipe["applied"] == 500)
-      #expect(pipe["full"] == false && pipe["trouble"] == .null && pipe["lost"] == 0)
+      #expect(pipe["full"] == false && pipe["stallReason"] == .null && pipe["lost"] == 0)
       let table = try await tool.run("pipe", "ls")
       #expect(
         table.output.split(separator: "\n").last == "1  numbers   500      500          0        64"
@@ -78,7 +78,7 @@ struct PipeVerbTests {
 
   @Test("A rate spans one process: no rate is reported across a restart of an end")
   func restarted() throws {
-    func reading(_ sent: UInt64, at time: Int64, incarnation: UInt64) -> PipeReading {
+    func reading(_ sent: UInt64, at time: Int64, incarnation: UInt64) -> PipeSnapshot {
       var status = NodeStatus()
       status.time = time
       status.outs = [.init(name: "p", events: sent, applied: 0, waiting: 0, capacity: 8)]
@@ -87,7 +87,7 @@ struct PipeVerbTests {
         inbox: "", feed: "")
       sender.status = status
       sender.incarnation = incarnation
-      return PipeReading(
+      return PipeSnapshot(
         PipeInformation(name: "p", from: "a", to: "b", capacity: 8), number: 1, sender: sender,
         receiver: nil)
     }
@@ -97,7 +97,7 @@ struct PipeVerbTests {
     #expect(later.line(nameWidth: 1, Style(isColored: false)).hasPrefix("p      500.0 sent/s"))
     #expect(PipeRate(from: first, to: reading(350, at: 1_500_000_000, incarnation: 2)).sent == nil)
     #expect(PipeRate(from: first, to: first).sent == nil)
-    #expect(reading(1, at: 1, incarnation: 1).trouble == "receiver unknown")
+    #expect(reading(1, at: 1, incarnation: 1).stallReason == "receiver unknown")
   }
 
   @Test("'pipe echo' shows a pipe's events, and 'pipe send' adds one that the receiver answers")

@@ -222,8 +222,8 @@ struct InitTests {
       refused.error == "orchestrator: error: no checkout of PipeRuntime found above "
         + "'\(command.root)/orchestrator'; name its directory with --piperuntime DIRECTORY\n"
     )
-    let told = try command.run(shell: own + " --piperuntime PipeRuntime")
-    #expect(told.exit == .exited(code: 0), "\(told)")
-    #expect(told.error.contains("\n  ../orchestrator run crossing.yaml\n"))
+    let explicitResult = try command.run(shell: own + " --piperuntime PipeRuntime")
+    #expect(explicitResult.exit == .exited(code: 0), "\(explicitResult)")
+    #expect(explicitResult.error.contains("\n  ../orchestrator run crossing.yaml\n"))
   }
 }

@@ -48,7 +48,7 @@ struct PackageTemplateTests {
       ("/w/a", "/w/a", "."),
     ])
   func near(target: String, folder: String, path: String) {
-    #expect(NearPath.path(to: target, from: folder) == path)
+    #expect(RelativePath.path(to: target, from: folder) == path)
   }
 
   @Test(
@@ -62,10 +62,10 @@ struct PackageTemplateTests {
       ("../w/.build/release/orchestrator", [], "../.build/x/release/orchestrator"),
       ("/opt/bin/orchestrator", [], "/opt/bin/orchestrator"),
     ] as [(String, [String], String)])
-  func call(word: String, search: [String], spelled: String) {
-    let call = OrchestratorCall(
+  func call(word: String, searchPath: [String], commandText: String) {
+    let call = OrchestratorInvocation(
       word: word, executable: "/w/.build/x/release/orchestrator", workingDirectory: "/w")
-    #expect(call.spelled(from: "/w/crossing", search: search) == spelled)
+    #expect(call.commandText(from: "/w/crossing", searchPath: searchPath) == commandText)
   }
 
   @Test("The commands of the next steps are quoted for a shell")

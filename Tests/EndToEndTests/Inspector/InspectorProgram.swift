@@ -29,7 +29,7 @@ struct InspectorProgram {
   init(_ tool: CommandLineTool, socket: String, _ arguments: String...) async throws {
     program = try tool.start(program: Self.path, arguments + ["--socket", socket])
     guard try await program.waitForOutput(containing: "\n", within: .seconds(60)) else {
-      throw Unexpected("\(program.outputText)\(program.errorText)")
+      throw UnexpectedResult("\(program.outputText)\(program.errorText)")
     }
     client = WebClient(socket: tool.directory.path + "/" + socket)
   }
@@ -51,12 +51,12 @@ struct InspectorProgram {
 
   /// Waits until a line of the metrics satisfies the condition.
   func await(
-    _ what: String = "what is waited for", _ isMeant: (String) -> Bool
+    _ what: String = "what is waited for", _ isExpected: (String) -> Bool
   ) async throws {
     var last: [String] = []
     let found: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
       last = try await metrics()
-      return last.contains(where: isMeant) ? true : nil
+      return last.contains(where: isExpected) ? true : nil
     }
     #expect(found == true, "\(what) is not in:\n\(last.joined(separator: "\n"))")
   }

@@ -30,7 +30,7 @@ struct MetricsVerbTests {
       // A busy node's figures may be older.
       for line in [
         "piperuntime_up{topology=\"ward\"} 1",
-        "piperuntime_node_events_total" + Self.label("node=\"button\",outcome=\"taken\"") + " 1",
+        "piperuntime_node_events_total" + Self.label("node=\"button\",outcome=\"accepted\"") + " 1",
         "piperuntime_node_events_total" + Self.label("node=\"gate\",outcome=\"refused\"") + " 2",
         "piperuntime_node_dead_letters" + Self.label("node=\"gate\"") + " 2",
         "piperuntime_node_state" + Self.label("node=\"gate\",state=\"shut\"") + " 1",
@@ -69,8 +69,8 @@ struct MetricsVerbTests {
           && !$0.hasSuffix(" 0")
       }
       let lines = try await inspector.metrics()
-      let told = try await Self.check(lines, topology.tool)
-      #expect(told.code == 0 && told.said == "", "\(told)")
+      let checkResult = try await Self.check(lines, topology.tool)
+      #expect(checkResult.code == 0 && checkResult.said == "", "\(checkResult)")
       // Checks that promtool detects errors: it requires the suffix of a counter.
       let wrong = lines.map { $0.replacing("_events_total", with: "_events_counted") }
       let problems = try await Self.check(wrong, topology.tool)

@@ -85,7 +85,7 @@ struct WebSecurityTests {
       for _ in 0..<3 {
         #expect(try await inspector.client.get(verb == "web" ? "/" : "/metrics").status == 200)
       }
-      #expect(!slow.areSpent)
+      #expect(!slow.haveSentAll)
       try await inspector.stop(topology.tool)
     }
   }
@@ -93,11 +93,13 @@ struct WebSecurityTests {
   @Test("Markup in the values of states reaches the page only as text in JSON")
   func markup() async throws {
     try await Self.serving { topology, inspector throws in
-      let told: WebClient.Answer? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+      let response: WebClient.Answer? = try await poll(
+        every: .milliseconds(20), within: .seconds(60)
+      ) {
         let answer = try await Self.ask(.changes, of: inspector)
         return answer.body.contains("<img") ? answer : nil
       }
-      let answer = try #require(told)
+      let answer = try #require(response)
       #expect(answer.header("content-type") == "application/json; charset=utf-8")
       #expect(answer.header("x-content-type-options") == "nosniff")
       let policy = answer.header("content-security-policy") ?? ""
@@ -110,11 +112,13 @@ struct WebSecurityTests {
   func large() async throws {
     try await Self.serving { topology, inspector throws in
       try await topology.run("send", "blob", #"{"grow":{"byteCount":1048500}}"#)
-      let told: WebClient.Answer? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+      let response: WebClient.Answer? = try await poll(
+        every: .milliseconds(20), within: .seconds(60)
+      ) {
         let answer = try await Self.ask(.changes, of: inspector)
         return answer.body.contains(#""large":10485"#) ? answer : nil
       }
-      #expect(try #require(told).body.utf8.count < 100_000)
+      #expect(try #require(response).body.utf8.count < 100_000)
     }
   }
 }

@@ -22,8 +22,8 @@ struct WebVerbTests {
     var cursor = "0"
     var topology: JSONValue = .null
     var states: [String: JSONValue] = [:]
-    var happened: [JSONValue] = []
-    var written: [JSONValue] = []
+    var events: [JSONValue] = []
+    var logLines: [JSONValue] = []
 
     init(_ inspector: InspectorProgram) throws {
       self.inspector = inspector
@@ -39,23 +39,23 @@ struct WebVerbTests {
     }
 
     /// Reads and applies the next changes.
-    mutating func take() async throws {
+    mutating func update() async throws {
       let delta = try JSONValue(parsing: await ask("/api/changes?after=\(cursor)").body.utf8)
       cursor = delta["cursor"]?.string ?? ""
-      guard case .array(let standing)? = delta["standing"],
+      guard case .array(let currentValues)? = delta["standing"],
         case .array(let steps)? = delta["happened"]
-      else { throw Unexpected("\(delta)") }
-      for one in standing {
+      else { throw UnexpectedResult("\(delta)") }
+      for one in currentValues {
         if let node = one["node"]?.string { states[node] = one } else { topology = one }
       }
-      happened += steps
-      if case .array(let lines)? = delta["written"] { written += lines }
+      events += steps
+      if case .array(let lines)? = delta["written"] { logLines += lines }
     }
 
     /// Applies changes until the condition holds.
     mutating func await(_ what: String, _ accepts: (Page) -> Bool) async throws {
-      for _ in 0..<600 where !accepts(self) { try await take() }
-      #expect(accepts(self), "\(what): \(topology) \(states) \(happened)")
+      for _ in 0..<600 where !accepts(self) { try await update() }
+      #expect(accepts(self), "\(what): \(topology) \(states) \(events)")
     }
 
     func node(_ name: String) -> JSONValue? {
@@ -77,15 +77,15 @@ struct WebVerbTests {
       let opened = try await page.ask("/api/send", ["node": "gate", "event": "open"])
       #expect(opened.body == #"{"outcome":"accepted","state":{"open":{"passed":0}},"version":1}"#)
       // Steps before the subscription are not reported.
-      func isTold(_ page: Page) -> Bool {
-        page.happened.contains { $0["node"] == "gate" && $0["source"]?["pipe"] == "visitors" }
+      func isReported(_ page: Page) -> Bool {
+        page.events.contains { $0["node"] == "gate" && $0["source"]?["pipe"] == "visitors" }
       }
-      for _ in 0..<600 where !isTold(page) {
+      for _ in 0..<600 where !isReported(page) {
         let pressed = try await page.ask("/api/send", ["node": "button", "event": "press"])
         #expect(pressed.status == 200)
-        try await page.take()
+        try await page.update()
       }
-      #expect(isTold(page), "\(page.happened)")
+      #expect(isReported(page), "\(page.events)")
       #expect(try await page.ask("/api/enabled?node=gate").body.contains(#""verdict":"enabled""#))
       #expect(try await page.ask("/api/machine?node=gate").body.contains(#""alphabet""#))
       let deadLetters = try JSONValue(parsing: await page.ask("/api/letters?node=gate").body.utf8)
@@ -117,7 +117,8 @@ struct WebVerbTests {
       let opened = try await page.ask("/api/send", ["node": "lift", "event": "open"])
       #expect(opened.body.contains(#""outcome":"committed""#))
       let closed = try await page.ask("/api/send", ["node": "lift", "event": "close"])
-      #expect(closed.body.contains(#""outcome":"accepted""#) && closed.body.contains(#""version":2"#))
+      #expect(
+        closed.body.contains(#""outcome":"accepted""#) && closed.body.contains(#""version":2"#))
       try await inspector.stop(topology.tool)
     }
   }
@@ -134,9 +135,9 @@ struct WebVerbTests {
       let inspector = try await InspectorProgram(topology.tool, "web")
       var page = try Page(inspector)
       try await page.await("the gate's past") { page in
-        page.happened.contains { $0["node"] == "gate" && $0["recorded"] == 1 && $0["version"] == 1 }
+        page.events.contains { $0["node"] == "gate" && $0["recorded"] == 1 && $0["version"] == 1 }
       }
-      let states = page.happened.filter { $0["node"] == "gate" && $0["recorded"] != nil }
+      let states = page.events.filter { $0["node"] == "gate" && $0["recorded"] != nil }
         .map { $0["state"]?.caseName }
       #expect(states == ["shut", "open"])
       try await inspector.stop(topology.tool)
@@ -152,7 +153,7 @@ struct WebVerbTests {
       try await topology.run("kill", "button")
       try await page.await("the next process") { page in
         page.node("button")?["restarts"] == 1 && page.node("button")?["running"] == true
-          && page.happened.contains { $0["is"] == "life" && $0["node"] == "button" }
+          && page.events.contains { $0["is"] == "life" && $0["node"] == "button" }
       }
       try await topology.run("down")
       try await page.await("the end") { $0.topology["phase"] == "down" }

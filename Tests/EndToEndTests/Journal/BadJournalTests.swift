@@ -44,7 +44,7 @@ struct BadJournalTests {
       what: "tables of another version",
       happen: {
         try $0.run("PRAGMA user_version = 7")
-      }, says: ["has schema version 7", "reads version 2", reset]),
+      }, says: ["has schema version 7", "reads version 3", reset]),
     Case(
       what: "another program's database",
       happen: {

@@ -19,7 +19,9 @@ struct DeadLetterCommandTests {
       "dead-letters", "gate", "-o", "json", within: .seconds(60), code: 0)
     let note = lost > 0 ? "\(lost) dead letters were lost: a node keeps " : ""
     #expect(lost > 0 ? result.error.hasPrefix(note) : result.error.isEmpty, "\(result.error)")
-    guard case .array(let deadLetters) = try JSONValue(parsing: result.output.utf8) else { return [] }
+    guard case .array(let deadLetters) = try JSONValue(parsing: result.output.utf8) else {
+      return []
+    }
     return deadLetters.compactMap { $0["id"]?.integer }
   }
 
@@ -157,7 +159,9 @@ struct DeadLetterCommandTests {
       """
     try await withTopology(yaml: yaml, options: .crashing("patient")) { topology in
       // The start of the button sent the event, which became a dead letter after three crashes.
-      try await topology.expectStatus(of: "patient", "a parked event") { $0.status?.deadLetters == 1 }
+      try await topology.expectStatus(of: "patient", "a parked event") {
+        $0.status?.deadLetters == 1
+      }
       let before = try await topology.status("patient").incarnation
       let result = try await CommandLineTool(beside: topology).run(
         "dead-letters", "patient", "resend", "1")

@@ -8,7 +8,7 @@ import Testing
 @Suite("Journals that cannot be written", .timed, .serialized)
 struct JournalPlaceTests {
   /// An obstacle to the use of a stopped node's journal.
-  struct Obstacle: Sendable, CustomTestStringConvertible {
+  struct Blocker: Sendable, CustomTestStringConvertible {
     var what: String
     /// Creates the obstacle, and returns a function that removes it.
     var put: @Sendable (_ journals: String) throws -> @Sendable () -> Void
@@ -19,9 +19,9 @@ struct JournalPlaceTests {
     static func replaced(
       _ what: String, _ says: String, _ put: @escaping @Sendable (String) -> Void
     )
-      -> Obstacle
+      -> Blocker
     {
-      Obstacle(
+      Blocker(
         what: what,
         put: { journals in
           try #require(rename(journals, journals + ".away") == 0)
@@ -34,7 +34,7 @@ struct JournalPlaceTests {
     }
   }
 
-  static let obstacles: [Obstacle] = [
+  static let blockers: [Blocker] = [
     .replaced("a directory in which nobody may make files", "Permission denied") {
       symlink("/sys", $0)
     },
@@ -42,7 +42,7 @@ struct JournalPlaceTests {
       close(creat($0, 0o600))
     },
     .replaced("no directory", "No such file or directory") { _ in },
-    Obstacle(
+    Blocker(
       what: "a directory where the lock should be",
       put: { journals in
         let mark = journals + "/gate.sqlite.step"
@@ -56,8 +56,8 @@ struct JournalPlaceTests {
 
   @Test(
     "A journal directory that cannot be written fails the node at once, with file and reason",
-    arguments: obstacles)
-  func unwritable(obstacle: Obstacle) async throws {
+    arguments: blockers)
+  func unwritable(obstacle: Blocker) async throws {
     var visitors = Visitors.topology()
     // A running node with a journal would be affected by the obstacle as well.
     visitors.nodes[0].durability = .volatile

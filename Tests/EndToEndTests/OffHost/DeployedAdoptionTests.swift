@@ -23,7 +23,7 @@ struct DeployedAdoptionTests {
     ).replacing("work: 300", with: "work: 1000")
 
   private func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+    try JSONValue(encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
   }
 
   private func control(of ward: DetachedTopology) throws -> String {
@@ -48,7 +48,7 @@ struct DeployedAdoptionTests {
       #expect(pids.count == 5)
       try await ward.startNumbers()
       for _ in 0..<2 {
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         try await ward.killOrchestrator()
         #expect(ward.alive(pids.values) == Set(pids.values))
         let up = try await ward.up()
@@ -57,7 +57,7 @@ struct DeployedAdoptionTests {
         #expect(files.map { FileSystem.contents(of: $0) } == keys)
       }
       let count = try await ward.endNumbers()
-      let after = try await ward.untilAllMet(count)
+      let after = try await ward.waitUntilAllMet(count)
       for node in after.nodes {
         #expect(node.incarnation == 1 && node.restarts == 0, "\(node)")
         #expect(node.inbox == before[node: node.name]?.inbox)
@@ -70,7 +70,7 @@ struct DeployedAdoptionTests {
         answerTimeout: TopologyHarness.clientTimeout)
       defer { remote.close() }
       try await remote.send("source", Source.Event.go(count: 10))
-      try await ward.untilAllMet(count + 10)
+      try await ward.waitUntilAllMet(count + 10)
 
       // The nodes are supervised again, and all others find a restarted process.
       for victim in ["sink", "pair", "source"] {
@@ -80,7 +80,7 @@ struct DeployedAdoptionTests {
         }
       }
       try await ward.sendNumbers(10)
-      try await ward.untilAllMet(count + 20)
+      try await ward.waitUntilAllMet(count + 20)
       try await ward.run("down")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(FileSystem.entries(of: directories.runtime).isEmpty)
@@ -126,7 +126,7 @@ struct DeployedAdoptionTests {
         return
       }
       #expect(try await ward.directory()[node: "source"]?.incarnation == 2)
-      try await ward.untilAllMet(20)
+      try await ward.waitUntilAllMet(20)
     }
   }
 
@@ -162,7 +162,7 @@ struct DeployedAdoptionTests {
       }
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -200,7 +200,7 @@ struct DeployedAdoptionTests {
       let pids = try await ward.pids()
       let former = try KeyFile.read(try ward.directories.key(of: "sink"))
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await ward.killOrchestrator()
       let victims = ["sink", "left"].compactMap { pids[$0] }
       for pid in victims { kill(pid, SIGKILL) }
@@ -210,7 +210,7 @@ struct DeployedAdoptionTests {
       #expect(areGone == true)
       let up = try await ward.up()
       #expect(up.hasPrefix("ward: running, 3 nodes adopted"), "\(up)")
-      let after = try await ward.untilAllMet(try await ward.endNumbers())
+      let after = try await ward.waitUntilAllMet(try await ward.endNumbers())
       for node in after.nodes {
         let isNew = ["sink", "left"].contains(node.name)
         #expect((node.pid != pids[node.name]) == isNew, "\(node)")
@@ -220,7 +220,7 @@ struct DeployedAdoptionTests {
       let revenant = try KeyedPeer(
         WireName.node("sink"), at: PeerEndpoint(try control(of: ward), key: key, own: former),
         in: ward.tool.directory)
-      try await revenant.speak { _ in
+      try await revenant.exchangeFrames { _ in
         let log = try? ward.log("orchestrator")
         return log?.contains { $0.contains("'\(former.publicKey)'") } == true
       }
@@ -229,14 +229,14 @@ struct DeployedAdoptionTests {
   }
 
   /// A reason why the next orchestrator cannot listen at the former one's address.
-  enum Obstacle: CaseIterable {
+  enum RejectionCase: CaseIterable {
     case takenPort, noKey, openKey, noPlace
   }
 
   @Test(
     "Nodes are restarted if the next orchestrator cannot use the former one's address",
-    arguments: Obstacle.allCases)
-  func obstacle(_ obstacle: Obstacle) async throws {
+    arguments: RejectionCase.allCases)
+  func obstacle(_ obstacle: RejectionCase) async throws {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
     ) { ward in
@@ -285,7 +285,7 @@ struct DeployedAdoptionTests {
     ) { ward in
       var ward = ward
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       var pids = try await ward.pids()
       try await ward.killOrchestrator()
       try ward.deploy(
@@ -306,7 +306,7 @@ struct DeployedAdoptionTests {
       unlink(try ward.directories.key(of: "right"))
       #expect(try await ward.up().hasPrefix("ward: running, 4 nodes adopted"))
       #expect(try await ward.pids()["sink"] == pids["sink"])
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -318,13 +318,13 @@ struct DeployedAdoptionTests {
       let pids = try await ward.pids()
       #expect(pids["pair"] == pids["left"])
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 5 nodes adopted"))
       #expect(try await ward.pids() == pids)
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await ward.run("kill", "left")
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 

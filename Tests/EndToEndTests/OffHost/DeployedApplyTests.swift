@@ -49,7 +49,7 @@ struct DeployedApplyTests {
       let key = try ward.directories.key(of: "gone")
       #expect(FileSystem.exists(key))
       try await client.startNumbers()
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       try ward.write(Self.after)
       let applied = try await ward.run("apply", "ward.yaml")
       #expect(applied.output.hasPrefix("ward: 1 node added, 1 removed, 1 restarted"), "\(applied)")
@@ -66,7 +66,7 @@ struct DeployedApplyTests {
       }
 
       // The same topology, with one place moved to another address.
-      try await ward.untilNumbersArrive(200)
+      try await ward.waitUntilNumbersArrive(200)
       try ward.deploy(
         by: Self.lab.replacing("back: { address: 127.0.0.2", with: "back: { address: 127.0.0.4"))
       let dry = try await ward.run("apply", "--dry-run", "ward.yaml")
@@ -76,13 +76,13 @@ struct DeployedApplyTests {
       #expect(moved[node: "sink"]?.inbox.hasPrefix("tcp://127.0.0.4:") == true)
       for node in moved.nodes { #expect((node.pid == second[node.name]) == (node.name != "sink")) }
       let count = try await ward.endNumbers()
-      try await ward.untilAllArrived(count)
+      try await ward.waitUntilAllArrived(count)
 
       // The next orchestrator finds the applied files, too.
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
       try await client.send("source", Source.Event.go(count: 10))
-      try await ward.untilAllArrived(count + 10)
+      try await ward.waitUntilAllArrived(count + 10)
     }
   }
 

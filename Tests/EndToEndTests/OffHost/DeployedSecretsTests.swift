@@ -72,7 +72,7 @@ struct DeployedSecretsTests {
       let (control, _) = try await places(ward)
       let revenant = try KeyedPeer(
         WireName.node("sink"), at: control.place(as: ended), in: ward.tool.directory)
-      try await revenant.speak { _ in
+      try await revenant.exchangeFrames { _ in
         let log = try? ward.log("orchestrator")
         return log?.contains { $0.contains("its key '\(ended.publicKey)' was revoked") } == true
       }
@@ -99,26 +99,26 @@ struct DeployedSecretsTests {
       for (name, place, log) in ends {
         let bare = try KeyedPeer(name, at: PeerEndpoint(place.endpoint), in: files)
         let stranger = try KeyedPeer(name, at: place, in: files)
-        try await stranger.speak {
+        try await stranger.exchangeFrames {
           $0.disconnected > 0
             && (try? ward.log(log).contains { $0.contains(turnedAway) }) == true
         }
         #expect(stranger.received == 0 && stranger.connected == 0, "\(place.endpoint)")
         // A client without any key receives nothing, either.
-        try await bare.speak { _ in true }
+        try await bare.exchangeFrames { _ in true }
         #expect(bare.received == 0 && bare.connected == 0, "\(place.endpoint)")
       }
       // A client's key is not valid for a node: messages under a node's name are ignored.
       let own = try KeyFile.read(ward.directories.clientKey)
       let impostor = try KeyedPeer(
         WireName.node("sink"), at: control.place(as: own), in: files)
-      try await impostor.speak { $0.disconnected > 0 && $0.connected > 0 }
+      try await impostor.exchangeFrames { $0.disconnected > 0 && $0.connected > 0 }
       #expect(
         try ward.log("orchestrator").contains { $0.contains("does not belong to 'node/sink'") })
       let client = try ward.client()
       defer { client.close() }
       try await client.send("source", Source.Event.go(count: 3))
-      let last = try JSONValue(encoding: Sink.State.counting(last: 3, count: 3, wrong: 0))
+      let last = try JSONValue(encoding: Sink.State.advancingHistory(last: 3, count: 3, wrong: 0))
       try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == last }
     }
   }

@@ -28,7 +28,7 @@ struct DeployedTopologyTests {
     """
 
   private func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+    try JSONValue(encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
   }
 
   @Test(
@@ -45,7 +45,7 @@ struct DeployedTopologyTests {
 
       try await ward.startNumbers()
       for victim in ["sink", "source"] {
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         try await ward.run("kill", victim)
         let after = try await ward.await("\(victim) is another process") {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
@@ -54,7 +54,7 @@ struct DeployedTopologyTests {
         #expect(after[node: victim]?.key != before[node: victim]?.key)
       }
       let count = try await ward.endNumbers()
-      try await ward.untilAllArrived(count)
+      try await ward.waitUntilAllArrived(count)
       // A client from before the restarts reaches both nodes, and reads the feed at its new
       // endpoint.
       let last = try counted(count + 10)
@@ -82,10 +82,10 @@ struct DeployedTopologyTests {
 
       let monitor = try ward.tool.start(["monitor", "--plain", "--every", "sink"])
       defer { monitor.signal(.kill) }
-      let told: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
+      let isReported: Bool? = try await poll(within: .seconds(20), of: ward.tool.directory) {
         monitor.outputText.contains("counting(count: 5, last: 5, wrong: 0)") ? true : nil
       }
-      #expect(told == true, "\(monitor.outputText)\(monitor.errorText)")
+      #expect(isReported == true, "\(monitor.outputText)\(monitor.errorText)")
       try await ward.run("stop", "sink")
       try await ward.run("start", "sink")
       try await ward.run("send", "source", #"{"go":{"count":2}}"#)

@@ -32,18 +32,18 @@ struct PartitionTests {
     ) { ward, network in
       try await ward.startNumbers()
       for _ in 0..<2 {
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         let ports = try await ports(of: "sink", ward)
-        try await network.lose(.all, ports: ports)
+        try await network.setPacketLoss(.all, ports: ports)
         let isNoticed: Bool? = try await poll(
           every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
         ) {
           try await network.connections(to: ports) == 0 ? true : nil
         }
         #expect(isNoticed == true)
-        try await network.lose(.none, ports: ports)
+        try await network.setPacketLoss(.none, ports: ports)
       }
-      let end = try await ward.untilAllArrived(try await ward.endNumbers())
+      let end = try await ward.waitUntilAllArrived(try await ward.endNumbers())
       // No node was restarted.
       #expect(end.nodes.allSatisfy { $0.incarnation == 1 })
     }
@@ -55,11 +55,12 @@ struct PartitionTests {
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
     ) { ward, network in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive(100)
-      try await network.lose(.percent(30), ports: try await ports(of: "sink", ward))
-      try await ward.untilNumbersArrive(2_000)
+      try await ward.waitUntilNumbersArrive(100)
+      try await network.setPacketLoss(.percent(30), ports: try await ports(of: "sink", ward))
+      try await ward.waitUntilNumbersArrive(2_000)
       let count = try await ward.endNumbers()
-      let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+      let all = try JSONValue(
+        encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
       let hasAll: Bool? = try await poll(every: .milliseconds(100), within: .seconds(120)) {
         try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
       }
@@ -76,20 +77,21 @@ struct PartitionTests {
         let ports = try await ports(of: lost, ward)
         // One request is in flight when packets begin to get lost.
         let caught = try ward.tool.start(["send", "--timeout", "20s", "pair", #""meet""#])
-        try await network.lose(.all, ports: ports)
+        try await network.setPacketLoss(.all, ports: ports)
         let isNoticed: Bool? = try await poll(
           every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
         ) {
           try await network.connections(to: ports) == 0 ? true : nil
         }
         #expect(isNoticed == true)
-        try await network.lose(.none, ports: ports)
+        try await network.setPacketLoss(.none, ports: ports)
         let result = try await ward.tool.result(of: caught, within: .seconds(60))
         if result.code == 0 { committed += 1 } else { uncertain += 1 }
         let hasCommitted: Bool? = try await poll(
           every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
         ) {
-          let sent = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+          let sent = try ward.tool.start(
+            CommandLineTool.withLongTimeout(["send", "pair", #""meet""#]))
           if try await ward.tool.result(of: sent, within: .seconds(60)).code == 0 { return true }
           uncertain += 1
           return nil

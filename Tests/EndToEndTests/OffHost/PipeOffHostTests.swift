@@ -10,7 +10,7 @@ struct PipeOffHostTests {
 
   /// A source of numbers and a sink that counts them, with a pipe of capacity 100.
   private func orchestrator(
-    in tool: CommandLineTool, tellsNeighboursFirst: Bool = false
+    in tool: CommandLineTool, sendsPeerListFirst: Bool = false
   ) throws -> StandInOrchestrator {
     let out = NodeConfiguration.Out(
       name: Self.pipe, port: "out", receiver: "sink", endpoint: "", capacity: 100, isDurable: true)
@@ -24,7 +24,7 @@ struct PipeOffHostTests {
         "sink": .init(
           content: .machine("Sink", parameters: .object(["work": .integer(300)])),
           configuration: .init(ins: [into]), names: ["source": [WireName.pipe(Self.pipe)]]),
-      ], in: tool, tellsNeighboursFirst: tellsNeighboursFirst)
+      ], in: tool, sendsPeerListFirst: sendsPeerListFirst)
   }
 
   /// Returns a client of a node.
@@ -69,7 +69,8 @@ struct PipeOffHostTests {
 
   /// Waits until all numbers have arrived, each once and in order.
   private func untilCounted(_ count: Int, _ orchestrator: StandInOrchestrator) async throws {
-    let all = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+    let all = try JSONValue(
+      encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
     try await orchestrator.until("sink") { $0.status?.state == all }
     let idle = try JSONValue(encoding: Source.State.idle(sent: count))
     try await orchestrator.until("source") { $0.status?.state == idle }
@@ -78,9 +79,9 @@ struct PipeOffHostTests {
   @Test(
     "A pipe to a restarted receiver loses and repeats no event",
     arguments: [false, true])
-  func replacedReceiver(tellsNeighboursFirst: Bool) async throws {
+  func replacedReceiver(sendsPeerListFirst: Bool) async throws {
     try await CommandLineTool.launching { tool in
-      let orchestrator = try orchestrator(in: tool, tellsNeighboursFirst: tellsNeighboursFirst)
+      let orchestrator = try orchestrator(in: tool, sendsPeerListFirst: sendsPeerListFirst)
       for name in ["source", "sink"] { try orchestrator.launch(name) }
       for name in ["source", "sink"] { try await orchestrator.untilRunning(name) }
       let former = try #require(orchestrator["sink"])
@@ -148,32 +149,33 @@ struct PipeOffHostTests {
       let log = { sink.program.errorText }
 
       let revoked = try peer(WireName.pipe(Self.pipe), of: "sink", as: former.pair, orchestrator)
-      try await revoked.speak { _ in
+      try await revoked.exchangeFrames { _ in
         log().contains("its key '\(former.pair.publicKey)' was revoked")
       }
       let unknown = try CurveKeyPair.make()
       let stranger = try peer(WireName.pipe(Self.pipe), of: "sink", as: unknown, orchestrator)
-      try await stranger.speak { _ in log().contains("its key '\(unknown.publicKey)' is unknown")
+      try await stranger.exchangeFrames { _ in
+        log().contains("its key '\(unknown.publicKey)' is unknown")
       }
       let eavesdropper = try peer(nil, of: "sink", as: unknown, orchestrator)
       let impostor = try peer(
         WireName.pipe(Self.pipe), of: "sink", as: orchestrator.client, orchestrator)
-      try await impostor.speak {
+      try await impostor.exchangeFrames {
         $0.disconnected > 0 && log().contains("does not belong to 'pipe/\(Self.pipe)'")
       }
       // The pipe's own sender and a client are still served.
       let monitor = try peer(nil, of: "sink", as: orchestrator.client, orchestrator)
       try await go(500, client(of: "source", orchestrator))
       try await untilCounted(500, orchestrator)
-      try await monitor.speak { $0.received > 0 }
-      try await eavesdropper.speak { $0.disconnected > 0 }
+      try await monitor.exchangeFrames { $0.received > 0 }
+      try await eavesdropper.exchangeFrames { $0.disconnected > 0 }
       for peer in [revoked, stranger, eavesdropper, impostor] { #expect(peer.received == 0) }
       for peer in [revoked, stranger, eavesdropper] { #expect(peer.connected == 0) }
     }
   }
 
   /// A reason why a node cannot be bound.
-  struct Obstacle: Sendable, CustomTestStringConvertible {
+  struct RejectionCase: Sendable, CustomTestStringConvertible {
     var address: String
     var says: [String]
     var testDescription: String { address }
@@ -182,22 +184,24 @@ struct PipeOffHostTests {
   @Test(
     "A node that cannot bind its address says why in its hello, and what to do",
     arguments: [
-      Obstacle(
+      RejectionCase(
         address: "tcp://192.0.2.1:*",
         says: ["'tcp://192.0.2.1:*'", "this host does not have this address", "places"]),
-      Obstacle(
+      RejectionCase(
         address: "tcp://nowhere.invalid:*", says: ["this host does not have this address"]),
-      Obstacle(address: "taken", says: ["another program uses this port"]),
-      Obstacle(address: "tcp:/127.0.0.1", says: ["the endpoint of a node must be like 'tcp://"]),
+      RejectionCase(address: "taken", says: ["another program uses this port"]),
+      RejectionCase(
+        address: "tcp:/127.0.0.1", says: ["the endpoint of a node must be like 'tcp://"]),
     ])
-  func obstacle(_ obstacle: Obstacle) async throws {
+  func obstacle(_ obstacle: RejectionCase) async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
       let address = obstacle.address == "taken" ? orchestrator.endpoint : obstacle.address
       let process = try orchestrator.launch("sink", at: address)
       #expect(
         try await process.program.waitForExit(within: .seconds(20)) == .exited(code: 1))
-      let temporaryFailure = try #require(try await orchestrator.untilHello("sink").temporaryFailure)
+      let temporaryFailure = try #require(
+        try await orchestrator.untilHello("sink").temporaryFailure)
       for text in obstacle.says { #expect(temporaryFailure.contains(text), "\(temporaryFailure)") }
       #expect(process.program.errorText.contains(temporaryFailure))
     }

@@ -53,7 +53,7 @@ struct RemoteClientTests {
       try await host.run("send", "gate", "open")
       try await page.await("the state") { $0.states["gate"]?["state"] == ["open": ["passed": 0]] }
       try await page.await("what the orchestrator writes") {
-        $0.written.contains { $0["node"]?.string == "orchestrator" }
+        $0.logLines.contains { $0["node"]?.string == "orchestrator" }
       }
       try await ward.run("down")
       try await page.await("the end") { $0.topology["running"] == false }

@@ -24,15 +24,15 @@ struct RemoteVerbs {
   let host: OtherHost
 
   func run() async throws {
-    try await look()
+    try await checkReadingVerbs()
     try await send()
-    try await follow()
-    try await steer()
-    try await refuse()
+    try await checkFollowingVerbs()
+    try await checkLifecycleVerbs()
+    try await checkRefusals()
     try await end()
   }
 
-  private func look() async throws {
+  private func checkReadingVerbs() async throws {
     #expect(try await host.tool.run("ps", code: 3).error.contains("no topology is running"))
     let ps = try await host.run("ps")
     for name in ["button", "gate", "left", "right", "pair"] { #expect(ps.output.contains(name)) }
@@ -79,7 +79,7 @@ struct RemoteVerbs {
     #expect(try await host.run("dead-letters", "gate").error.contains("no dead letters"))
   }
 
-  private func follow() async throws {
+  private func checkFollowingVerbs() async throws {
     let states = try await host.run("monitor", "gate", "-n", "1", "-o", "jsonl").output
     #expect(states.contains(#""state":{"open":{"passed":1}}"#), "\(states)")
     // These programs report what happens after their start.
@@ -94,10 +94,10 @@ struct RemoteVerbs {
     #expect(try await host.tool.end(of: steps).output.contains("press"))
     #expect(try await host.tool.end(of: tap).output.contains("pass"))
     #expect(try await host.tool.end(of: trace).output.contains("button"))
-    let here = try await ward.run("logs", "--no-prefix").output
-    let there = try await host.run("logs", "--no-prefix").output
+    let localLogs = try await ward.run("logs", "--no-prefix").output
+    let remoteLogs = try await host.run("logs", "--no-prefix").output
     // New lines may have been written in between.
-    #expect(!here.isEmpty && there.hasPrefix(here), "\(here)\n\(there)")
+    #expect(!localLogs.isEmpty && remoteLogs.hasPrefix(localLogs), "\(localLogs)\n\(remoteLogs)")
     #expect(
       try await host.run("logs", "-n", "1", "-o", "jsonl", "gate").output
         .split(separator: "\n").count == 1)
@@ -105,7 +105,7 @@ struct RemoteVerbs {
       try await host.run("logs", "nobody", code: 1).error.contains("no log of node 'nobody'"))
   }
 
-  private func steer() async throws {
+  private func checkLifecycleVerbs() async throws {
     try await host.run("kill", "left")
     try await ward.await("it is back") {
       $0[node: "left"].map { $0.isRunning && $0.restarts == 1 } == true
@@ -120,7 +120,7 @@ struct RemoteVerbs {
     #expect(same.output.contains("nothing to change"), "\(same)")
   }
 
-  private func refuse() async throws {
+  private func checkRefusals() async throws {
     let reset = try await host.run("reset", "gate", code: 2).error
     #expect(reset.contains("on the host of the orchestrator at \(try host.control.endpoint)"))
     #expect(try await host.run("journal", "nobody", code: 1).error.contains("no node 'nobody'"))

@@ -48,9 +48,9 @@ struct ApplyOutputTests {
       let broken = "broken: { program: ./dying, machine: Button, restart: { policy: never } }"
       try ward.write(Ward.changed.replacing("added: { machine: Button }", with: broken))
       let failed = try await ward.apply("-o", "json", code: 1)
-      let told = try JSONValue(parsing: failed.output.utf8)
-      #expect(told["outcome"] == "failed", "\(failed)")
-      #expect(told["error"]?.string?.contains("node 'broken' failed: ") == true, "\(failed)")
+      let report = try JSONValue(parsing: failed.output.utf8)
+      #expect(report["outcome"] == "failed", "\(failed)")
+      #expect(report["error"]?.string?.contains("node 'broken' failed: ") == true, "\(failed)")
       #expect(failed.error.contains("node 'broken' failed: "), "\(failed)")
 
       try ward.write(Ward.changed + "    extra: 1\n")

@@ -9,12 +9,12 @@ struct LostStartTests {
     let node = try await ForeignNode()
     defer { node.end() }
     let status = Array(JSONValue.object(StatusFrameTests.good).text.utf8)
-    #expect(try await node.speak(status: status) { node.starts == 1 })
-    try node.connectAnew(in: .configured)
-    #expect(try await node.speak(status: status) { node.starts == 2 })
-    try node.connectAnew(in: .running)
+    #expect(try await node.exchangeFrames(status: status) { node.starts == 1 })
+    try node.reconnect(in: .configured)
+    #expect(try await node.exchangeFrames(status: status) { node.starts == 2 })
+    try node.reconnect(in: .running)
     let answers = node.answers
-    #expect(try await node.speak(status: status) { node.answers >= answers + 2 })
+    #expect(try await node.exchangeFrames(status: status) { node.answers >= answers + 2 })
     #expect(node.starts == 2)
   }
 }

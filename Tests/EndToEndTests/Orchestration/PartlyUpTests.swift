@@ -37,7 +37,7 @@ struct PartlyUpTests {
   }
 
   /// Returns the beginnings of lines: `needy: running, pid 7` becomes `needy: running`.
-  private func told(_ result: CommandLineTool.Result) -> [String] {
+  private func progressLines(_ result: CommandLineTool.Result) -> [String] {
     result.output.split(separator: "\n").map { line in String(line.prefix { $0 != "," }) }
   }
 
@@ -45,7 +45,7 @@ struct PartlyUpTests {
   func up() async throws {
     try await with { chain, run in
       let up = try await run(["up", "--wait", "chain.yaml", "needy"])
-      #expect(up.code == 0 && told(up) == ["chain: running"], "\(up)")
+      #expect(up.code == 0 && progressLines(up) == ["chain: running"], "\(up)")
       var phases = try await phases(chain)
       #expect(phases.filter { $0.value == "running" }.keys.sorted() == ["base", "needy"])
       #expect(phases.filter { $0.value == "stopped" }.count == 5, "\(phases)")
@@ -53,13 +53,13 @@ struct PartlyUpTests {
 
       let more = try await run(["up", "chain.yaml", "needier", "--wait"])
       #expect(more.code == 0, "\(more)")
-      #expect(told(more) == ["needier: running", "needy: running", "base: running"])
+      #expect(progressLines(more) == ["needier: running", "needy: running", "base: running"])
       #expect(try await chain.pids()["base"] == pids["base"])
 
       // A composite depends on its nodes.
       let lock = try await run(["up", "--name", "chain", "lock", "--wait"])
       #expect(lock.code == 0, "\(lock)")
-      #expect(told(lock) == ["left: running", "right: running", "lock: running"])
+      #expect(progressLines(lock) == ["left: running", "right: running", "lock: running"])
       phases = try await self.phases(chain)
       #expect(phases.filter { $0.value == "stopped" }.keys.sorted() == ["free"])
 
@@ -75,7 +75,8 @@ struct PartlyUpTests {
       try await chain.up()
       let before = try await chain.pids()
       let down = try await run(["down", "needy"])
-      #expect(down.code == 0 && told(down) == ["needier: stopped", "needy: stopped"], "\(down)")
+      #expect(
+        down.code == 0 && progressLines(down) == ["needier: stopped", "needy: stopped"], "\(down)")
       #expect(try await chain.pids()["base"] == before["base"])
 
       let alone = try await run(["up", "--no-deps", "--wait", "chain.yaml", "needier"])
@@ -85,7 +86,7 @@ struct PartlyUpTests {
       #expect(both.code == 0, "\(both)")
 
       let one = try await run(["down", "--no-deps", "base"])
-      #expect(one.code == 0 && told(one) == ["base: stopped"], "\(one)")
+      #expect(one.code == 0 && progressLines(one) == ["base: stopped"], "\(one)")
       let phases = try await phases(chain)
       #expect(phases["needy"] == "running" && phases["needier"] == "running", "\(phases)")
 

@@ -99,8 +99,10 @@ struct StructStateTests {
       version = try await held(start: 2, after: version)
       let tool = CommandLineTool(beside: topology)
       let logs = try await tool.run("logs", "turner")
-      let told = logs.output.split(separator: "\n").count { $0.contains("is held until the next") }
-      #expect(told == 2, "\(logs)")
+      let heldLineCount = logs.output.split(separator: "\n").count {
+        $0.contains("is held until the next")
+      }
+      #expect(heldLineCount == 2, "\(logs)")
       // An event from outside lets the feedback continue, as before.
       try await topology.send("turner", Turner.Event.turn)
       _ = try await held(start: 2, after: version)

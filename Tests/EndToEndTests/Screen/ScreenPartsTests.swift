@@ -12,8 +12,8 @@ struct ScreenPartsTests {
       ([30, 3, 30], 20, [9, 3, 8]), ([5, 5], 3, [2, 1]), ([5, 5], 0, [0, 0]), ([], 9, []),
       ([7], 3, [3]),
     ] as [([Int], Int, [Int])])
-  func heights(wanted: [Int], room: Int, heights: [Int]) {
-    #expect(ScreenHeights.share(wanted, room: room) == heights)
+  func heights(wanted: [Int], availableLines: Int, heights: [Int]) {
+    #expect(ScreenHeights.share(wanted, availableLines: availableLines) == heights)
   }
 
   @Test("The selection stays with the chosen row wherever it moves")
@@ -26,9 +26,9 @@ struct ScreenPartsTests {
     #expect(selection.row(in: ["x", "y", "a", "b", "c"]) == 4)
     // If the chosen row is gone, the row in its place becomes the chosen one.
     #expect(selection.row(in: ["a", "b", "d", "e"]) == 2)
-    selection.settle(in: ["a", "b", "d", "e"], height: 3)
+    selection.rememberPosition(in: ["a", "b", "d", "e"], height: 3)
     #expect(selection.row(in: names) == 3)
-    selection.settle(in: ["a"], height: 3)
+    selection.rememberPosition(in: ["a"], height: 3)
     #expect(selection.row(in: ["a"]) == 0)
   }
 
@@ -36,7 +36,7 @@ struct ScreenPartsTests {
   func newest(followsEnd: Bool) {
     var selection = NamedSelection(newest: followsEnd ? .last : .first)
     var names = ["a", "b", "c"]
-    selection.settle(in: names, height: 2)
+    selection.rememberPosition(in: names, height: 2)
     names = followsEnd ? names + ["d"] : ["d"] + names
     #expect(selection.row(in: names).map { names[$0] } == "d")
     _ = selection.press(followsEnd ? .up : .down, in: names, height: 2)
@@ -77,7 +77,7 @@ struct ScreenPartsTests {
     var trend = NodeTrend()
     for (events, seconds, incarnation) in readings {
       trend.take(
-        NodeTrend.Reading(events: events, time: Int64(seconds * 1e9), incarnation: incarnation))
+        NodeTrend.Sample(events: events, time: Int64(seconds * 1e9), incarnation: incarnation))
     }
     return trend
   }

@@ -73,13 +73,13 @@ struct ScreenRunTests {
       try await terminal.expect("HISTORY")
       // The node reports steps once it has the subscription. Until then there are only states.
       var n = 1
-      let told: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
+      let isShown: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {
         if terminal.lines.contains(where: { $0.contains("--token(n: ") }) { return true }
         try await topology.client.send("n1", json: ["token": ["n": .integer(Int64(n))]])
         n += 1
         return nil
       }
-      #expect(told == true, "\(terminal.lines.joined(separator: "\n"))")
+      #expect(isShown == true, "\(terminal.lines.joined(separator: "\n"))")
       terminal.type("K")
       try await terminal.expect("kill 'n2'? Its restart policy applies")
       terminal.type("K")

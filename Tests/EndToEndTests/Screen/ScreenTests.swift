@@ -163,7 +163,7 @@ struct ScreenTests {
   func asked() {
     var screen = Self.screen()
     Self.press("⏎", &screen)
-    let answer = Screen.Answer.enabled(of: "door", .failed("it does not answer"))
+    let answer = Screen.Response.enabled(of: "door", .failed("it does not answer"))
     #expect(screen.take(.answer(answer), at: 8 * Self.second) == [.draw])
     #expect(Self.text(&screen).contains("  it does not answer"))
     #expect(screen.take(.tick, at: 8 * Self.second + Self.second / 2) == [.draw])
@@ -247,9 +247,9 @@ struct ScreenTests {
   @Test(
     "A command on a node is confirmed by the same key or y, and cancelled by any other key",
     arguments: [
-      ("r", ScreenCommand.Steering.restart), ("K", .kill), ("S", .stop), ("u", .start),
+      ("r", ScreenCommand.NodeAction.restart), ("K", .kill), ("S", .stop), ("u", .start),
     ])
-  func affected(key: String, steering: ScreenCommand.Steering) {
+  func affected(key: String, steering: ScreenCommand.NodeAction) {
     var screen = Self.screen()
     let asked = [Screen.Action.ask(.steer(steering, "door"))]
     #expect(Self.press(key, &screen).isEmpty)
@@ -267,7 +267,7 @@ struct ScreenTests {
   func prompt(columns: Int) {
     let long = String(repeating: "conveyor", count: 12)
     for name in ["door", "conveyor-belt", long] {
-      for steering in ScreenCommand.Steering.allCases {
+      for steering in ScreenCommand.NodeAction.allCases {
         var screen = Screen(size: TerminalSize(columns: columns, rows: 24), startedAt: 0)
         var directory = Self.directory()
         directory.nodes = [Self.node(name, state: "closed")]
@@ -304,7 +304,7 @@ struct ScreenTests {
       let row = list.rows.first { $0.name == name }
       #expect(row?.line.spans.allSatisfy { $0.styles.contains(.color(.yellow)) } == true)
     }
-    #expect(screen.data.pipes[0].trouble == "full, receiver failed")
+    #expect(screen.data.pipes[0].stallReason == "full, receiver failed")
     Self.press("⏎", &screen)
     let page = Self.text(&screen)
     #expect(page[1] == "door  blocked  closed", "\(page)")
@@ -384,7 +384,7 @@ struct ScreenTests {
   @Test("A silent orchestrator is shown, with the last known state")
   func silent() {
     var screen = Self.screen()
-    _ = screen.take(.silence("the orchestrator does not answer"), at: 8 * Self.second)
+    _ = screen.take(.noAnswer(reason: "the orchestrator does not answer"), at: 8 * Self.second)
     #expect(
       Self.text(&screen)[0].hasPrefix(
         "lift: last seen running; the orchestrator does not answer"))

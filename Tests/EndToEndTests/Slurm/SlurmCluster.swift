@@ -75,7 +75,7 @@ struct SlurmCluster {
   }
 
   /// Makes a host lose its power.
-  func lose(_ host: Int) async throws { try await call("lose", host) }
+  func cutPower(_ host: Int) async throws { try await call("lose", host) }
 
   /// Starts a host again.
   func start(_ host: Int) async throws { try await call("start", host) }

@@ -42,14 +42,14 @@ extension SlurmLossTests {
       #expect(pids.count == 6)
       try await ward.startNumbers()
       for _ in 0..<2 {
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         try await ward.killOrchestrator()
         let up = try await ward.up()
         #expect(up.hasPrefix("ward: running, 6 nodes adopted"), "\(up)")
         #expect(try await ward.pids() == pids)
       }
       let count = try await ward.endNumbers()
-      try await ward.untilAllMet(count)
+      try await ward.waitUntilAllMet(count)
       let after = try await ward.directory()
       #expect(after.nodes.allSatisfy { $0.incarnation == 1 && $0.restarts == 0 }, "\(after)")
 
@@ -65,7 +65,7 @@ extension SlurmLossTests {
       #expect(processes(of: "right", ward).isEmpty)
       try await ward.run("start", "right")
       try await ward.sendNumbers(100)
-      try await ward.untilAllMet(count + 100)
+      try await ward.waitUntilAllMet(count + 100)
       try await ward.killOrchestrator()
       #expect(try await ward.up().hasPrefix("ward: running, 6 nodes adopted"))
       try await ward.run("down")
@@ -81,7 +81,7 @@ extension SlurmLossTests {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       let victims = processes(of: "sink", ward)
       #expect(victims.count == 1)
       try await ward.killOrchestrator()
@@ -90,7 +90,7 @@ extension SlurmLossTests {
       try await ward.await("the sink is another process") {
         $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.incarnation == 2
       }
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
       for (node, pid) in try await ward.pids() where node != "sink" { #expect(pid == pids[node]) }
     }
   }
@@ -113,8 +113,8 @@ extension SlurmLossTests {
         #expect(isLogged == true)
       }
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
-      try await cluster.lose(2)
+      try await ward.waitUntilNumbersArrive()
+      try await cluster.cutPower(2)
       try await until("sink", is: "lost", ward)
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
         let log = try ward.logs()
@@ -130,7 +130,7 @@ extension SlurmLossTests {
       try await cluster.start(2)
       for node in ["sink", "right", "patient"] { try await until(node, is: "running", ward) }
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
-      try await ward.untilAllMet(try await ward.endNumbers())
+      try await ward.waitUntilAllMet(try await ward.endNumbers())
     }
   }
 
@@ -153,14 +153,14 @@ extension SlurmLossTests {
     try await withShared({ _ in yaml }, deployment: deployment) { ward, cluster in
       try await ward.startNumbers()
       for host in ["fh2", "fh3"] {
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         let pids = try await ward.pids()
         try await ward.killOrchestrator()
         #expect(try await ward.up().hasPrefix("ward: running, 2 nodes adopted"))
         #expect(try await ward.pids() == pids)
         let sink = try await ward.directory()[node: "sink"]
         #expect(sink?.hostName == host && sink?.incarnation == (host == "fh2" ? 1 : 2))
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         guard host == "fh2" else { continue }
         // Not long enough for Slurm to remove the host from the job.
         try await cluster.partition(2)

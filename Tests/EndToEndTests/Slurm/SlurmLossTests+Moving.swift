@@ -63,13 +63,13 @@ extension SlurmLossTests {
       """
     try await withShared({ _ in yaml }) { ward, cluster in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
-      try await cluster.lose(2)
+      try await ward.waitUntilNumbersArrive()
+      try await cluster.cutPower(2)
       try await ward.await("the sink runs on another host") {
         $0[node: "sink"]?.isRunning == true && $0[node: "sink"]?.hostName == "fh3"
       }
       let count = try await ward.endNumbers()
-      try await ward.untilAllArrived(count)
+      try await ward.waitUntilAllArrived(count)
       let moved = try await ward.directory()
       #expect(moved[node: "sink"]?.incarnation == 2)
       #expect(moved[node: "stays"]?.phase == "lost" && moved[node: "stays"]?.hostName == "fh2")
@@ -245,9 +245,10 @@ extension SlurmLossTests {
       """
     try await withShared({ _ in yaml }) { ward, cluster in
       let first = try #require(processes(of: "left", ward).first)
-      let asked = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+      let asked = try ward.tool.start(
+        CommandLineTool.withLongTimeout(["send", "pair", #""meet""#]))
       try await untilStopped(first, ward)
-      try await cluster.lose(2)
+      try await cluster.cutPower(2)
       try await ward.await("the coordinator runs on another host") {
         $0[node: "pair"]?.isRunning == true && $0[node: "left"]?.hostName == "fh3"
       }
@@ -255,7 +256,8 @@ extension SlurmLossTests {
       let hasMet: Bool? = try await poll(
         every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
       ) {
-        let sent = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+        let sent = try ward.tool.start(
+          CommandLineTool.withLongTimeout(["send", "pair", #""meet""#]))
         return try await ward.tool.result(of: sent, within: .seconds(60)).code == 0 ? true : nil
       }
       #expect(hasMet == true)

@@ -49,13 +49,13 @@ struct SlurmTests: OnSlurmHosts {
       #expect(before[node: "source"]?.inbox.hasPrefix("tcp://10.77.0.11:") == true)
       try await ward.startNumbers()
       for victim in ["sink", "source"] {
-        try await ward.untilNumbersArrive()
+        try await ward.waitUntilNumbersArrive()
         try await ward.run("kill", victim)
         try await ward.await("\(victim) is another process") {
           $0[node: victim]?.isRunning == true && $0[node: victim]?.incarnation == 2
         }
       }
-      try await ward.untilAllArrived(try await ward.endNumbers())
+      try await ward.waitUntilAllArrived(try await ward.endNumbers())
       #expect(try ward.logs().contains("killed by SIGKILL"))
       let table = try await ward.run("ps")
       #expect(table.output.contains("front (fh1)"), "\(table)")
@@ -77,12 +77,12 @@ struct SlurmTests: OnSlurmHosts {
   func partition() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await cluster.partition(2)
       try await until("sink", is: "lost", ward)
       try await cluster.heal(2)
       try await until("sink", is: "running", ward)
-      try await ward.untilAllArrived(try await ward.endNumbers())
+      try await ward.waitUntilAllArrived(try await ward.endNumbers())
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 1)
     }
   }
@@ -91,8 +91,8 @@ struct SlurmTests: OnSlurmHosts {
   func power() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
-      try await cluster.lose(2)
+      try await ward.waitUntilNumbersArrive()
+      try await cluster.cutPower(2)
       try await until("sink", is: "lost", ward)
       // No process is started in its place until Slurm gives the host up.
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
@@ -104,7 +104,7 @@ struct SlurmTests: OnSlurmHosts {
       try await cluster.start(2)
       try await until("sink", is: "running", ward)
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
-      try await ward.untilAllArrived(try await ward.endNumbers())
+      try await ward.waitUntilAllArrived(try await ward.endNumbers())
     }
   }
 
@@ -112,13 +112,13 @@ struct SlurmTests: OnSlurmHosts {
   func daemon() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await cluster.killDaemon(of: 2)
       let isGivenUp: Bool? = try await poll(every: .milliseconds(200), within: .seconds(60)) {
         try ward.logs().contains("Node failure on fh2") ? true : nil
       }
       #expect(isGivenUp == true)
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       let sink = try await ward.directory()[node: "sink"]
       #expect(sink?.phase == "running" && sink?.incarnation == 1)
     }
@@ -130,9 +130,9 @@ struct SlurmTests: OnSlurmHosts {
   func controller() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, cluster in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await cluster.killDaemon(of: 0)
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       let victim = try #require(processes(of: "sink", ward).first.flatMap { Int32($0) })
       #expect(kill(victim, SIGKILL) == 0)
       try await ward.await("the end of the sink is seen") {
@@ -142,7 +142,7 @@ struct SlurmTests: OnSlurmHosts {
       #expect(source?.phase == "running" && source?.incarnation == 1)
       try await cluster.restartDaemon(of: 0)
       try await until("sink", is: "running", ward)
-      try await ward.untilAllArrived(try await ward.endNumbers())
+      try await ward.waitUntilAllArrived(try await ward.endNumbers())
       #expect(try await ward.directory()[node: "source"]?.incarnation == 1)
     }
   }
@@ -151,7 +151,7 @@ struct SlurmTests: OnSlurmHosts {
   func orphans() async throws {
     try await SlurmCluster.with(Self.numbers, deployment: Self.hosts) { ward, _ in
       try await ward.startNumbers()
-      try await ward.untilNumbersArrive()
+      try await ward.waitUntilNumbersArrive()
       try await ward.killOrchestrator()
       // Slurm does not end a process whose srun was killed.
       for survivor in try Survivor.all(in: ward.directories) {
@@ -159,7 +159,7 @@ struct SlurmTests: OnSlurmHosts {
       }
       #expect(processes(of: "sink", ward).count == 1)
       try await ward.up()
-      try await ward.untilAllArrived(try await ward.endNumbers())
+      try await ward.waitUntilAllArrived(try await ward.endNumbers())
       for node in ["source", "sink"] { #expect(processes(of: node, ward).count == 1) }
       #expect(try await ward.directory()[node: "sink"]?.incarnation == 2)
     }
@@ -225,7 +225,8 @@ struct SlurmTests: OnSlurmHosts {
         let hasCommitted: Bool? = try await poll(
           every: .milliseconds(100), within: .seconds(60), of: ward.tool.directory
         ) {
-          let sent = try ward.tool.start(CommandLineTool.patient(["send", "pair", #""meet""#]))
+          let sent = try ward.tool.start(
+            CommandLineTool.withLongTimeout(["send", "pair", #""meet""#]))
           return try await ward.tool.result(of: sent, within: .seconds(60)).code == 0 ? true : nil
         }
         #expect(hasCommitted == true)
@@ -234,7 +235,7 @@ struct SlurmTests: OnSlurmHosts {
           $0[node: "left"]?.status?.state == state && $0[node: "right"]?.status?.state == state
         }
         guard met == 1 else { continue }
-        try await cluster.lose(1)
+        try await cluster.cutPower(1)
         try await until("left", is: "lost", ward)
         try await cluster.start(1)
         try await until("left", is: "running", ward)

@@ -33,16 +33,16 @@ struct CommandLineTool {
   static var products: String { FileSystem.directory(of: orchestrator) }
 
   /// The process that kills background processes when the test's process is killed.
-  private let guardian: LaunchedProgram?
+  private let cleanupProcess: LaunchedProgram?
 
   init() throws {
     directory = try TestDirectory()
-    guardian = try directory.killAfterCrash()
+    cleanupProcess = try directory.killAfterCrash()
   }
 
   init(beside harness: TopologyHarness) {
     directory = harness.directory
-    guardian = nil
+    cleanupProcess = nil
   }
 
   /// Calls back with a new tool as soon as the limit of concurrent topologies allows.
@@ -62,32 +62,33 @@ struct CommandLineTool {
   }
 
   /// Starts a verb of the orchestrator.
-  func start(_ arguments: [String], in working: String? = "") throws -> LaunchedProgram {
+  func start(_ arguments: [String], in workingDirectory: String? = "") throws -> LaunchedProgram {
     let line = prefix + [Self.orchestrator] + arguments
-    return try start(program: line[0], Array(line.dropFirst()), in: working)
+    return try start(program: line[0], Array(line.dropFirst()), in: workingDirectory)
   }
 
   /// Starts a program.
   /// - Parameter working: Its directory: `""` is the test's own, `nil` is the package's.
   func start(
-    program: String, _ arguments: [String], in working: String? = ""
+    program: String, _ arguments: [String], in workingDirectory: String? = ""
   ) throws -> LaunchedProgram {
     try LaunchedProgram(
       program, arguments, environment: directory.environment(adding: environment),
-      directory: working == "" ? directory.path : working)
+      directory: workingDirectory == "" ? directory.path : workingDirectory)
   }
 
   /// Runs a verb of the orchestrator to its end.
   func run(
-    _ arguments: String..., in working: String? = "", within timeout: Duration = .seconds(20)
+    _ arguments: String..., in workingDirectory: String? = "",
+    within timeout: Duration = .seconds(20)
   ) async throws -> Result {
-    let program = try start(Self.patient(arguments), in: working)
+    let program = try start(Self.withLongTimeout(arguments), in: workingDirectory)
     return try await result(of: program, within: timeout)
   }
 
   /// Returns the arguments with a long timeout if they have none. A verb's default is meant for a
   /// person at a terminal. In tests a verb is ended when it makes no progress.
-  static func patient(_ arguments: [String]) -> [String] {
+  static func withLongTimeout(_ arguments: [String]) -> [String] {
     let option =
       switch arguments.first {
       case "send", "start", "stop", "restart", "apply": "--timeout"
@@ -107,7 +108,8 @@ struct CommandLineTool {
     _ arguments: String..., within timeout: Duration = .seconds(20), code: Int32,
     at location: SourceLocation = #_sourceLocation
   ) async throws -> Result {
-    try await end(of: start(Self.patient(arguments)), within: timeout, code: code, at: location)
+    try await end(
+      of: start(Self.withLongTimeout(arguments)), within: timeout, code: code, at: location)
   }
 
   /// Waits for the end of a program, and expects this exit code.

@@ -4,7 +4,7 @@ import PipeRuntime
 enum CompletingShell: String, CaseIterable {
   case zsh, fish
 
-  var isThere: Bool { FileSystem.exists("/usr/bin/\(rawValue)") }
+  var isInstalled: Bool { FileSystem.exists("/usr/bin/\(rawValue)") }
 
   /// Returns the sorted offers for the last word of a line.
   func complete(_ line: String, in command: Command) throws -> [String] {
@@ -24,7 +24,7 @@ enum CompletingShell: String, CaseIterable {
         \(Self.zshSetup)
         END
         cat > .zsh/ask <<'END'
-        \(Self.zshAsking)
+        \(Self.zshDriver)
         END
         : > .zsh/offered
         zsh -f .zsh/ask '\(line)' > /dev/null && sort -u .zsh/offered
@@ -32,13 +32,13 @@ enum CompletingShell: String, CaseIterable {
     }
     let result = try command.run(shell: script)
     guard result.exit?.isSuccess == true, result.error.isEmpty else {
-      throw Unexpected("\(rawValue): \(result)")
+      throw UnexpectedResult("\(rawValue): \(result)")
     }
     return result.output.split(separator: "\n").map(String.init)
   }
 
   /// A script that types the line and a tab into a zsh on a terminal, and waits for the completion.
-  private static let zshAsking = """
+  private static let zshDriver = """
     zmodload zsh/zpty
     zpty -b shell zsh -f -i
     zpty -w shell "source .zsh/setup"

@@ -23,7 +23,7 @@ extension DetachedTopology {
   func endNumbers() async throws -> Int {
     let last: Int? = try await poll(within: .seconds(20), of: tool.directory) {
       // A source with a full pipe refuses the event.
-      let halt = try tool.start(CommandLineTool.patient(["send", "source", #""halt""#]))
+      let halt = try tool.start(CommandLineTool.withLongTimeout(["send", "source", #""halt""#]))
       _ = try await tool.result(of: halt, within: .seconds(60))
       let state = try await directory()[node: "source"]?.status?.state
       return state?["idle"]?["sent"]?.integer.map { Int($0) }
@@ -32,7 +32,7 @@ extension DetachedTopology {
   }
 
   /// Waits until the sink has received this many more numbers.
-  func untilNumbersArrive(_ count: UInt64 = 300) async throws {
+  func waitUntilNumbersArrive(_ count: UInt64 = 300) async throws {
     let version = try await directory()[node: "sink"]?.status?.version ?? 0
     try await self.await("numbers arrive") {
       $0[node: "sink"]?.status.map { $0.version > version + count } == true
@@ -41,8 +41,9 @@ extension DetachedTopology {
 
   /// Waits until the sink has received the numbers up to this one, each once and in order.
   @discardableResult
-  func untilAllArrived(_ count: Int) async throws -> TopologyDirectory {
-    let last = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+  func waitUntilAllArrived(_ count: Int) async throws -> TopologyDirectory {
+    let last = try JSONValue(
+      encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
     return try await self.await("\(count) numbers have arrived") {
       $0[node: "sink"]?.status?.state == last
     }
@@ -51,8 +52,9 @@ extension DetachedTopology {
   /// Waits until the sink has received the numbers up to this one, each once and in order, and
   /// `left` and `right` have taken a synchronized event for each, and one for the start.
   @discardableResult
-  func untilAllMet(_ count: Int) async throws -> TopologyDirectory {
-    let last = try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
+  func waitUntilAllMet(_ count: Int) async throws -> TopologyDirectory {
+    let last = try JSONValue(
+      encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
     let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
     return try await self.await("\(count) numbers have arrived") {
       $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met

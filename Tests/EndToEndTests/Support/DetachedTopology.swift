@@ -48,7 +48,7 @@ struct DetachedTopology {
   @discardableResult
   func up() async throws -> String {
     let options = deployment.map { ["--deployment", $0] } ?? []
-    let program = try tool.start(CommandLineTool.patient(["up", "--wait", file] + options))
+    let program = try tool.start(CommandLineTool.withLongTimeout(["up", "--wait", file] + options))
     let up = try await tool.result(of: program, within: .seconds(60))
     let logs = try logs()
     try #require(up.code == 0, "\(up)\n\(logs)")
@@ -68,7 +68,8 @@ struct DetachedTopology {
   func run(
     _ arguments: [String], code: Int32 = 0, at location: SourceLocation = #_sourceLocation
   ) async throws -> CommandLineTool.Result {
-    try await end(of: tool.start(CommandLineTool.patient(arguments)), code: code, at: location)
+    try await end(
+      of: tool.start(CommandLineTool.withLongTimeout(arguments)), code: code, at: location)
   }
 
   /// Waits for the end of a verb, and expects this exit code.

@@ -49,15 +49,15 @@ struct EmulatedScreen {
     }
   }
 
-  mutating func take(_ bytes: some Collection<UInt8>) {
+  mutating func receive(_ bytes: some Collection<UInt8>) {
     byteCount += bytes.count
     pending += bytes
-    while let count = takeOne() { pending.removeFirst(count) }
+    while let count = parseNext() { pending.removeFirst(count) }
   }
 
   /// Consumes one character or sequence.
   /// - Returns: The number of its bytes, or `nil` if it is incomplete.
-  private mutating func takeOne() -> Int? {
+  private mutating func parseNext() -> Int? {
     guard let first = pending.first else { return nil }
     switch first {
     case 0x1B:
@@ -120,9 +120,9 @@ struct EmulatedScreen {
       for row in min(row + 1, rows)..<rows { clear(row, from: 0) }
     case ("K", ""): clear(row, from: column)
     case ("H", _):
-      let place = parameters.split(separator: ";").compactMap { Int($0) }
-      row = min((place.first ?? 1) - 1, rows - 1)
-      column = min((place.dropFirst().first ?? 1) - 1, columns - 1)
+      let cursorPosition = parameters.split(separator: ";").compactMap { Int($0) }
+      row = min((cursorPosition.first ?? 1) - 1, rows - 1)
+      column = min((cursorPosition.dropFirst().first ?? 1) - 1, columns - 1)
     default: unknown.append(parameters + String(final))
     }
   }

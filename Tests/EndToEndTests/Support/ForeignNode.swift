@@ -53,7 +53,7 @@ final class ForeignNode {
   }
 
   /// Reconnects, and sends a hello in this phase.
-  func connectAnew(in phase: NodeHandshake.Phase) throws {
+  func reconnect(in phase: NodeHandshake.Phase) throws {
     hello?.phase = phase
     control.disconnect(endpoint)
     try control.connect(endpoint)
@@ -69,8 +69,8 @@ final class ForeignNode {
 
   /// Answers the orchestrator's frames, each ping with this status, until the condition holds.
   /// - Returns: Whether the condition held in time.
-  func speak(status: [UInt8], until holds: () -> Bool) async throws -> Bool {
-    let held: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
+  func exchangeFrames(status: [UInt8], until isSatisfied: () -> Bool) async throws -> Bool {
+    let outcome: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
       while control.receiveFirst({ bytes in
         guard let header = try? FrameHeader(bytes) else { return }
         switch header.kind {
@@ -82,9 +82,9 @@ final class ForeignNode {
         default: break
         }
       }) {}
-      return holds() ? true : nil
+      return isSatisfied() ? true : nil
     }
-    return held ?? false
+    return outcome ?? false
   }
 
   private func send(_ kind: FrameKind, sequence: UInt64 = 0, body: [UInt8] = []) {

@@ -1,5 +1,5 @@
 /// A topology of a node that can be made to crash or hang, and a second node.
-enum FragileWard {
+enum FragileTopology {
   static func yaml(
     _ restart: String = "{ backoff: { initial: 20ms, max: 1s, jitter: 0 } }",
     required: Bool = false, timeouts: String = "{ heartbeat: 30s }"

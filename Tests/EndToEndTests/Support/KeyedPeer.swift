@@ -28,7 +28,7 @@ final class KeyedPeer {
   }
 
   /// - Parameter place: The peer to connect to, and the keys for that.
-  init(_ name: String?, at place: PeerEndpoint, in directory: TestDirectory) throws {
+  init(_ name: String?, at peerEndpoint: PeerEndpoint, in directory: TestDirectory) throws {
     self.directory = directory
     socket = try Socket(name == nil ? .subscriber : .dealer, in: context)
     monitor = try ConnectionMonitor(of: socket, in: context)
@@ -37,7 +37,7 @@ final class KeyedPeer {
     } else {
       try socket.subscribe(to: [])
     }
-    try socket.connect(to: place)
+    try socket.connect(to: peerEndpoint)
   }
 
   deinit {
@@ -69,8 +69,8 @@ final class KeyedPeer {
   }
 
   /// Sends messages repeatedly, and polls the sockets, until the condition holds.
-  func speak(until holds: (KeyedPeer) -> Bool) async throws {
-    let held: Bool? = try await poll(
+  func exchangeFrames(until isSatisfied: (KeyedPeer) -> Bool) async throws {
+    let outcome: Bool? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: directory
     ) {
       socket.sendPart([], more: false)
@@ -81,8 +81,8 @@ final class KeyedPeer {
         case .disconnected: disconnected += 1
         }
       }
-      return holds(self) ? true : nil
+      return isSatisfied(self) ? true : nil
     }
-    try #require(held == true, "\(connected) \(disconnected) \(received)")
+    try #require(outcome == true, "\(connected) \(disconnected) \(received)")
   }
 }

@@ -84,7 +84,7 @@ struct NetworkNamespace {
   static func prefix(of name: String) -> [String] { [ip ?? "ip", "netns", "exec", name] }
 
   /// Sets the loss of packets to and from these TCP ports, in place of the former loss.
-  func lose(_ loss: Loss, ports: some Sequence<UInt16>) async throws {
+  func setPacketLoss(_ loss: Loss, ports: some Sequence<UInt16>) async throws {
     try await inside(Self.nft, "flush", "chain", "inet", "loss", "input")
     let chance: [String]
     switch loss {

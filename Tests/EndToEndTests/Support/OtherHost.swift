@@ -61,7 +61,7 @@ struct OtherHost {
 
   /// Starts a verb on the topology.
   func start(_ arguments: String...) throws -> LaunchedProgram {
-    try tool.start(CommandLineTool.patient(arguments) + ["--key", Self.key])
+    try tool.start(CommandLineTool.withLongTimeout(arguments) + ["--key", Self.key])
   }
 
   /// Runs a verb on the topology to its end, and expects this exit code.
@@ -69,7 +69,7 @@ struct OtherHost {
   func run(
     _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
   ) async throws -> CommandLineTool.Result {
-    let program = try tool.start(CommandLineTool.patient(arguments) + ["--key", Self.key])
+    let program = try tool.start(CommandLineTool.withLongTimeout(arguments) + ["--key", Self.key])
     return try await tool.end(of: program, within: .seconds(60), code: code, at: location)
   }
 
@@ -77,8 +77,8 @@ struct OtherHost {
   func await(
     _ text: String, of program: LaunchedProgram, at location: SourceLocation = #_sourceLocation
   ) async throws {
-    let isThere = try await program.waitForOutput(containing: text, within: .seconds(60))
+    let hasAppeared = try await program.waitForOutput(containing: text, within: .seconds(60))
     #expect(
-      isThere, "\(program.outputText)\n\(program.errorText)", sourceLocation: location)
+      hasAppeared, "\(program.outputText)\n\(program.errorText)", sourceLocation: location)
   }
 }

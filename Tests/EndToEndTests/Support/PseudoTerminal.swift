@@ -11,7 +11,7 @@ final class PseudoTerminal {
   private var isOpen = true
   private var child: ChildProcess
   private var screen: EmulatedScreen
-  private let before: termios
+  private let initialAttributes: termios
 
   /// Starts a program as the leader of the terminal's session.
   init(
@@ -30,7 +30,7 @@ final class PseudoTerminal {
     try #require(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
     var attributes = termios()
     try #require(tcgetattr(master, &attributes) == 0)
-    before = attributes
+    initialAttributes = attributes
     // A session's leader gets the first terminal that it opens. Its output after it has restored
     // the terminal goes there, too.
     let script = "exec < \"$0\" > \"$0\" 2>&1; exec \"$@\""
@@ -59,13 +59,13 @@ final class PseudoTerminal {
   /// Types all bytes, as fast as the terminal accepts them.
   func feed(_ bytes: [UInt8], isolation: isolated (any Actor)? = #isolation) async throws {
     var rest = bytes[...]
-    let isTaken = try await poll(within: .seconds(20)) { () -> Bool? in
+    let isWritten = try await poll(within: .seconds(20)) { () -> Bool? in
       read()
       let count = rest.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }
       if count > 0 { rest = rest.dropFirst(count) }
       return rest.isEmpty ? true : nil
     }
-    #expect(isTaken == true, "\(rest.count) bytes were not taken")
+    #expect(isWritten == true, "\(rest.count) bytes were not taken")
   }
 
   func resize(columns: Int, rows: Int) {
@@ -103,7 +103,7 @@ final class PseudoTerminal {
     while isOpen {
       let count = Glibc.read(master, &bytes, bytes.count)
       guard count > 0 else { return }
-      screen.take(bytes[..<count])
+      screen.receive(bytes[..<count])
     }
   }
 
@@ -115,11 +115,11 @@ final class PseudoTerminal {
     isolation: isolated (any Actor)? = #isolation,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> [String] {
-    var seen: Int?
+    var comparedByteCount: Int?
     let found = try await poll(every: .milliseconds(5), within: timeout) { () -> [String]? in
       // An unchanged screen is not compared again: the CPU time for that would look like progress.
-      guard byteCount != seen else { return nil }
-      seen = byteCount
+      guard byteCount != comparedByteCount else { return nil }
+      comparedByteCount = byteCount
       let lines = lines
       return lines.contains { $0.contains(text) } ? lines : nil
     }
@@ -157,8 +157,8 @@ final class PseudoTerminal {
     #expect(screen.wraps, sourceLocation: sourceLocation)
     var now = termios()
     #expect(tcgetattr(master, &now) == 0, sourceLocation: sourceLocation)
-    #expect(now.c_lflag == before.c_lflag, sourceLocation: sourceLocation)
-    #expect(now.c_iflag == before.c_iflag, sourceLocation: sourceLocation)
-    #expect(now.c_oflag == before.c_oflag, sourceLocation: sourceLocation)
+    #expect(now.c_lflag == initialAttributes.c_lflag, sourceLocation: sourceLocation)
+    #expect(now.c_iflag == initialAttributes.c_iflag, sourceLocation: sourceLocation)
+    #expect(now.c_oflag == initialAttributes.c_oflag, sourceLocation: sourceLocation)
   }
 }

@@ -41,7 +41,7 @@ final class StandInOrchestrator: Sendable {
   }
 
   // Used only on the loop's thread once it has been created.
-  private final class Desk: @unchecked Sendable {
+  private final class ControlSockets: @unchecked Sendable {
     let router: Socket
     let gate: PeerGate
     private let context = Context(.few)
@@ -60,20 +60,20 @@ final class StandInOrchestrator: Sendable {
       _ frame: @escaping (FrameHeader, [UInt8], _ name: String) -> Void,
       tick: @escaping () -> Void
     ) {
-      loop.add(router, for: self) { desk in
-        while desk.router.receive({ peer, bytes in
+      loop.add(router, for: self) { controlSockets in
+        while controlSockets.router.receive({ peer, bytes in
           guard let header = try? FrameHeader(bytes) else { return }
           let name = String(decoding: peer.dropFirst(WireName.node("").utf8.count), as: UTF8.self)
           frame(header, Array(bytes.dropFirst(FrameHeader.byteCount)), name)
         }) {}
       }
-      beat(tick)
+      scheduleTick(tick)
     }
 
-    private func beat(_ tick: @escaping () -> Void) {
-      loop.schedule(after: .milliseconds(50), for: self) { desk in
+    private func scheduleTick(_ tick: @escaping () -> Void) {
+      loop.schedule(after: .milliseconds(50), for: self) { controlSockets in
         tick()
-        desk.beat(tick)
+        controlSockets.scheduleTick(tick)
       }
     }
 
@@ -89,41 +89,41 @@ final class StandInOrchestrator: Sendable {
   let endpoint: String
   let tool: CommandLineTool
   private let members: [String: Member]
-  private let tellsNeighboursFirst: Bool
+  private let sendsPeerListFirst: Bool
   private let pair: CurveKeyPair
   private let state = Locked(State())
-  private let desk: Desk
+  private let controlSockets: ControlSockets
   private let thread: LoopThread
 
   /// - Parameter tellsNeighboursFirst: Whether a node gets its peers before its configuration.
   init(
-    _ members: [String: Member], in tool: CommandLineTool, tellsNeighboursFirst: Bool = false
+    _ members: [String: Member], in tool: CommandLineTool, sendsPeerListFirst: Bool = false
   ) throws {
     let pair = try CurveKeyPair.make()
-    let made = Locked<Result<(Desk, String), any Error>?>(nil)
+    let made = Locked<Result<(ControlSockets, String), any Error>?>(nil)
     thread = LoopThread { loop in
       let result = Result {
-        let desk = try Desk(as: pair, on: loop)
-        return (desk, desk.router.lastEndpoint ?? "")
+        let controlSockets = try ControlSockets(as: pair, on: loop)
+        return (controlSockets, controlSockets.router.lastEndpoint ?? "")
       }
       if case .failure = result { loop.stop() }
       made.withLock { $0 = result }
     }
-    (desk, endpoint) = try #require(made.withLock { $0 }).get()
+    (controlSockets, endpoint) = try #require(made.withLock { $0 }).get()
     client = try CurveKeyPair.make()
     self.pair = pair
     self.members = members
     self.tool = tool
-    self.tellsNeighboursFirst = tellsNeighboursFirst
-    let take: @Sendable (FrameHeader, [UInt8], String) -> Void = { [weak self] in
-      self?.take($0, $1, from: $2)
+    self.sendsPeerListFirst = sendsPeerListFirst
+    let handleFrame: @Sendable (FrameHeader, [UInt8], String) -> Void = { [weak self] in
+      self?.handleFrame($0, $1, from: $2)
     }
     let ping: @Sendable () -> Void = { [weak self] in self?.pingAll() }
-    thread.handle.post { [desk] in desk.open(take, tick: ping) }
+    thread.handle.post { [controlSockets] in controlSockets.open(handleFrame, tick: ping) }
   }
 
   deinit {
-    thread.handle.post { [desk] in desk.close() }
+    thread.handle.post { [controlSockets] in controlSockets.close() }
     thread.join()
   }
 
@@ -141,12 +141,12 @@ final class StandInOrchestrator: Sendable {
     _ name: String, incarnation: UInt64 = 1, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
   ) throws -> Process {
-    let (arguments, own) = try prepare(name, incarnation, at: address, mode: mode)
+    let (arguments, keyPair) = try prepare(name, incarnation, at: address, mode: mode)
     // The lock is held, so that a hello waits until its process is registered.
     return try state.withLock { state in
       let program = try tool.start(
         program: CommandLineTool.products + "/TestNodes", arguments.arguments)
-      let process = Process(incarnation: incarnation, program: program, pair: own)
+      let process = Process(incarnation: incarnation, program: program, pair: keyPair)
       state.processes[name] = process
       return process
     }
@@ -154,7 +154,7 @@ final class StandInOrchestrator: Sendable {
 
   /// Embeds a coordinator in the process of another member.
   func lodge(_ name: String, in host: String, incarnation: UInt64 = 1) throws {
-    let (arguments, own) = try prepare(name, incarnation)
+    let (arguments, keyPair) = try prepare(name, incarnation)
     let program = try #require(self[host]).program
     let record = ProcessRecord(
       node: name, incarnation: incarnation,
@@ -166,10 +166,10 @@ final class StandInOrchestrator: Sendable {
       String(decoding: JSONRecord.encode(record), as: UTF8.self) + "\n",
       to: "\(name).\(incarnation).process")
     state.withLock {
-      $0.processes[name] = Process(incarnation: incarnation, program: program, pair: own)
+      $0.processes[name] = Process(incarnation: incarnation, program: program, pair: keyPair)
     }
-    let lodging = EmbeddedNodeRequest(arguments: arguments.arguments, record: path)
-    thread.handle.post { [weak self] in self?.send(.embed, body: lodging, to: host) }
+    let request = EmbeddedNodeRequest(arguments: arguments.arguments, record: path)
+    thread.handle.post { [weak self] in self?.send(.embed, body: request, to: host) }
   }
 
   /// Creates the key pair of a process, which is admitted from then on.
@@ -178,19 +178,19 @@ final class StandInOrchestrator: Sendable {
     mode: mode_t = 0o600
   ) throws -> (NodeArguments, CurveKeyPair) {
     let member = try #require(members[name])
-    let own = try CurveKeyPair.make()
+    let keyPair = try CurveKeyPair.make()
     let path = "\(tool.directory.path)/\(name).\(incarnation).key"
-    try KeyFile.write(own, to: path)
+    try KeyFile.write(keyPair, to: path)
     #expect(chmod(path, mode) == 0)
-    thread.handle.post { [desk] in
-      desk.gate.allow(own.publicKey, as: .only(WireName.node(name)))
+    thread.handle.post { [controlSockets] in
+      controlSockets.gate.allow(keyPair.publicKey, as: .only(WireName.node(name)))
     }
     let arguments = NodeArguments(
       topology: Self.topology, node: name, content: member.content, control: endpoint,
       inbox: address, feed: address, incarnation: incarnation,
       journal: .init(path: "\(tool.directory.path)/\(name).journal", durability: .process),
       keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
-    return (arguments, own)
+    return (arguments, keyPair)
   }
 
   /// Kills a member's process with all members in it, and sends the others their new peers.
@@ -198,29 +198,29 @@ final class StandInOrchestrator: Sendable {
     let program = try #require(self[name]).program
     program.signal(.kill)
     _ = try #require(try await program.waitForExit(within: .seconds(20)))
-    let gone = state.withLock { state in
-      let gone = state.processes.filter { $0.value.program === program }
-      for name in gone.keys { state.processes[name] = nil }
-      return gone.values.map(\.pair.publicKey)
+    let ended = state.withLock { state in
+      let ended = state.processes.filter { $0.value.program === program }
+      for name in ended.keys { state.processes[name] = nil }
+      return ended.values.map(\.pair.publicKey)
     }
-    thread.handle.post { [weak self, desk] in
-      for key in gone { desk.gate.revoke(key) }
-      self?.tellNeighbours()
+    thread.handle.post { [weak self, controlSockets] in
+      for key in ended { controlSockets.gate.revoke(key) }
+      self?.sendPeerLists()
     }
   }
 
   /// Waits until a member's process satisfies the condition, or has ended.
-  func until(_ name: String, _ holds: (Process) -> Bool) async throws {
-    let held: Bool? = try await poll(
+  func until(_ name: String, _ isSatisfied: (Process) -> Bool) async throws {
+    let outcome: Bool? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: tool.directory
     ) {
       let process = try #require(self[name])
       let hasEnded = process.program.exit != nil
-      return holds(process) ? true : hasEnded ? false : nil
+      return isSatisfied(process) ? true : hasEnded ? false : nil
     }
     let process = self[name]
     try #require(
-      held == true,
+      outcome == true,
       "\(name): \(process?.status.map { "\($0)" } ?? "no status")\n\(process?.program.errorText ?? "")"
     )
   }
@@ -259,18 +259,18 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  private func take(_ header: FrameHeader, _ body: [UInt8], from name: String) {
+  private func handleFrame(_ header: FrameHeader, _ body: [UInt8], from name: String) {
     let isCurrent = state.withLock { $0.processes[name]?.incarnation == header.number }
     guard isCurrent, let member = members[name] else { return }
     switch header.kind {
     case .hello:
       guard let hello = try? JSONRecord.decode(NodeHello.self, from: body) else { return }
       state.withLock { $0.processes[name]?.hello = hello }
-      if tellsNeighboursFirst { tellNeighbours() }
+      if sendsPeerListFirst { sendPeerLists() }
       if hello.phase == .greeting, hello.temporaryFailure == nil {
         send(.configure, body: member.configuration, to: name)
       }
-      if !tellsNeighboursFirst { tellNeighbours() }
+      if !sendsPeerListFirst { sendPeerLists() }
     case .ready:
       send(FrameHeader(.start), [], to: name)
       state.withLock { $0.processes[name]?.hello?.phase = .running }
@@ -285,7 +285,7 @@ final class StandInOrchestrator: Sendable {
   }
 
   /// Sends each running member its peers.
-  private func tellNeighbours() {
+  private func sendPeerLists() {
     let (number, processes) = state.withLock { state in
       state.number += 1
       return (state.number, state.processes)
@@ -311,6 +311,6 @@ final class StandInOrchestrator: Sendable {
   }
 
   private func send(_ header: FrameHeader, _ body: [UInt8], to name: String) {
-    desk.router.send(header, body: body, to: Array(WireName.node(name).utf8))
+    controlSockets.router.send(header, body: body, to: Array(WireName.node(name).utf8))
   }
 }

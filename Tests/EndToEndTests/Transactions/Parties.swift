@@ -57,7 +57,7 @@ extension TopologyHarness {
 }
 
 /// An unexpected event in a test.
-struct Unexpected: Error, CustomStringConvertible {
+struct UnexpectedResult: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }

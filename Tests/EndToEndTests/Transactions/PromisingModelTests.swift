@@ -38,7 +38,7 @@ struct PromisingModelTests {
   /// overdue.
   private static func freeze(_ topology: TopologyHarness) async throws {
     let reply = try await topology.client.synchronize("pair", Event.freeze, mode: .try)
-    guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+    guard case .refused(let withheld) = reply else { throw UnexpectedResult("\(reply)") }
     // On a busy machine the other dancer may be overdue as well.
     #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == .timedOut })
   }
@@ -87,7 +87,7 @@ struct PromisingModelTests {
   func thrown(other: Dancer.Manner) async throws {
     try await withTopology(Self.floor()) { topology in
       let reply = try await Self.dance(topology, left: other, right: .refusing)
-      guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+      guard case .refused(let withheld) = reply else { throw UnexpectedResult("\(reply)") }
       #expect(withheld.map(\.participant) == ["right"])
       #expect(withheld.map(\.reason) == [.thrown("not today")])
       try await Self.expectCounts(topology, 0)
@@ -225,7 +225,7 @@ struct PromisingModelTests {
         try await topology.expect("feature", Dances(danced: round))
         try await topology.expect("machine", Chaperone.State.watching(danced: round))
         let reply = try await Self.dance(topology, left: .refusing)
-        guard case .refused(let withheld) = reply else { throw Unexpected("\(reply)") }
+        guard case .refused(let withheld) = reply else { throw UnexpectedResult("\(reply)") }
         #expect(withheld.map(\.participant) == ["left"])
       }
       try await Self.expectCounts(topology, 3)
@@ -260,7 +260,7 @@ struct PromisingModelTests {
         case .refused(let withheld):
           return withheld.map(\.reason).contains(.thrown("nothingToReset")) ? true : nil
         case .unavailable, .busy: return nil
-        default: throw Unexpected("\(half)")
+        default: throw UnexpectedResult("\(half)")
         }
       }
       #expect(nothing == true)

@@ -38,10 +38,10 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
   }
 
   /// The caller's reply.
-  enum Told: Sendable { case committed, notTaken, either }
+  enum ExpectedOutcome: Sendable { case committed, notTaken, either }
 
   /// The event after which a suspended process is resumed.
-  enum Hold: Sendable {
+  enum ResumeCondition: Sendable {
     case nothing
     /// The caller has its reply.
     case answer
@@ -53,8 +53,8 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
   let point: Failpoint
   let kind: Kind
   let path: Path
-  private(set) var told: Told
-  private(set) var hold: Hold
+  private(set) var expectedOutcome: ExpectedOutcome
+  private(set) var resumeCondition: ResumeCondition
   /// The carrier node of an embedded coordinator, or `nil` if it has a process of its own.
   private(set) var host: String?
 
@@ -81,86 +81,92 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     fault.host = host
     // A suspended process suspends both nodes in it, which then neither ask nor answer.
     let isShared = node == host || node == "pair"
-    switch hold {
-    case .answer where isShared: fault.hold = .nothing
-    case .doubt(host): fault.hold = .nothing
+    switch resumeCondition {
+    case .answer where isShared: fault.resumeCondition = .nothing
+    case .doubt(host): fault.resumeCondition = .nothing
     case .answer, .doubt, .nothing: break
     }
     // If the carrier is slow, so is its coordinator, and the votes may arrive before the query.
-    if path == .undecided { fault.told = .either }
+    if path == .undecided { fault.expectedOutcome = .either }
     return fault
   }
 
   /// Returns a fault of each kind at a place.
-  private static func each(
-    _ node: String, _ point: Failpoint, on path: Path = .willing, crash: Told, cut: Told,
-    stop: Told, until hold: Hold
+  private static func faults(
+    _ node: String, _ point: Failpoint, on path: Path = .willing, crash: ExpectedOutcome,
+    cut: ExpectedOutcome,
+    stop: ExpectedOutcome, until resumeCondition: ResumeCondition
   ) -> [ProtocolFault] {
     Kind.allCases.map { kind in
-      let told =
+      let expectedOutcome =
         switch kind {
         case .crash: crash
         case .cut: cut
         case .stop: stop
         }
       return ProtocolFault(
-        node: node, point: point, kind: kind, path: path, told: told, hold: hold)
+        node: node, point: point, kind: kind, path: path, expectedOutcome: expectedOutcome,
+        resumeCondition: resumeCondition)
     }
   }
 
-  private static func each(
-    _ node: String, _ point: Failpoint, on path: Path = .willing, _ told: Told,
-    until hold: Hold
+  private static func faults(
+    _ node: String, _ point: Failpoint, on path: Path = .willing,
+    _ expectedOutcome: ExpectedOutcome,
+    until resumeCondition: ResumeCondition
   ) -> [ProtocolFault] {
-    each(node, point, on: path, crash: told, cut: told, stop: told, until: hold)
+    faults(
+      node, point, on: path, crash: expectedOutcome, cut: expectedOutcome, stop: expectedOutcome,
+      until: resumeCondition)
   }
 
-  static let ofParticipants = ofParticipantsApart + ofParticipantsApart.map { $0.within("right") }
+  static let ofParticipants =
+    separateParticipantFaults + separateParticipantFaults.map { $0.within("right") }
   static let ofCoordinators =
-    ofCoordinatorsApart + ofCoordinatorsApart.map { $0.within("right") }
-    + ofCoordinatorsApart.filter { $0.path == .willing }.map { $0.within("left") }
+    separateCoordinatorFaults + separateCoordinatorFaults.map { $0.within("right") }
+    + separateCoordinatorFaults.filter { $0.path == .willing }.map { $0.within("left") }
 
   /// The participant's rows of DESIGN.md 3.3.
-  private static let ofParticipantsApart: [ProtocolFault] =
+  private static let separateParticipantFaults: [ProtocolFault] =
     // free, PREPARE: enabled. A cut may lose the YES that is in flight.
-    each("left", .prepareBefore, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
-    + each(
+    faults("left", .prepareBefore, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
+    + faults(
       "left", .prepareRecorded, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
-    + each("left", .yesAfter, .either, until: .answer)
+    + faults("left", .yesAfter, .either, until: .answer)
     // free, PREPARE: not enabled.
-    + each("right", .noAfter, on: .unwilling, .notTaken, until: .answer)
+    + faults("right", .noAfter, on: .unwilling, .notTaken, until: .answer)
     // prepared, COMMIT.
-    + each("left", .commitReceived, .committed, until: .answer)
-    + each("left", .stepRecorded, .committed, until: .answer)
-    + each("left", .acknowledgeAfter, .committed, until: .answer)
+    + faults("left", .commitReceived, .committed, until: .answer)
+    + faults("left", .stepRecorded, .committed, until: .answer)
+    + faults("left", .acknowledgeAfter, .committed, until: .answer)
     // prepared, ABORT.
-    + each("left", .abortReceived, on: .unwilling, .notTaken, until: .answer)
+    + faults("left", .abortReceived, on: .unwilling, .notTaken, until: .answer)
     // prepared, timeout or restart.
-    + each("left", .querySent, on: .doubt, .either, until: .answer)
+    + faults("left", .querySent, on: .doubt, .either, until: .answer)
     // free, COMMIT of an applied transaction.
-    + each("left", .acknowledgeAfter, on: .again, .committed, until: .answer)
+    + faults("left", .acknowledgeAfter, on: .again, .committed, until: .answer)
 
   /// The coordinator's rows. The request is repeated to a coordinator that dies before its record,
   /// which tries again. A message sent just after a cut may go out on the next connection before
   /// the cut is noticed.
-  private static let ofCoordinatorsApart: [ProtocolFault] =
+  private static let separateCoordinatorFaults: [ProtocolFault] =
     // idle, REQUEST.
-    each("pair", .synchronizeReceived, .either, until: .nothing)
-    + each("pair", .prepareSent, .either, until: .nothing)
+    faults("pair", .synchronizeReceived, .either, until: .nothing)
+    + faults("pair", .prepareSent, .either, until: .nothing)
     // collecting, all YES.
-    + each(
+    + faults(
       "pair", .commitBefore, crash: .either, cut: .committed, stop: .committed,
       until: .doubt("left"))
-    + each("pair", .commitRecorded, .committed, until: .doubt("left"))
-    + each("pair", .commitSent, .committed, until: .doubt("right"))
+    + faults("pair", .commitRecorded, .committed, until: .doubt("left"))
+    + faults("pair", .commitSent, .committed, until: .doubt("right"))
     // collecting, NO.
-    + each("pair", .abortBefore, on: .unwilling, .notTaken, until: .doubt("left"))
-    + each("pair", .abortSent, on: .unwilling, .notTaken, until: .nothing)
+    + faults("pair", .abortBefore, on: .unwilling, .notTaken, until: .doubt("left"))
+    + faults("pair", .abortSent, on: .unwilling, .notTaken, until: .nothing)
     // committing, all ACK.
-    + each("pair", .commitFinished, .committed, until: .nothing)
+    + faults("pair", .commitFinished, .committed, until: .nothing)
     // QUERY: decided, and undecided.
-    + each("pair", .queryReceived, on: .doubt, .either, until: .nothing)
-    + each(
+    + faults("pair", .queryReceived, on: .doubt, .either, until: .nothing)
+    + faults(
       "pair", .queryReceived, on: .undecided, crash: .either, cut: .notTaken, stop: .either,
       until: .nothing)
 }

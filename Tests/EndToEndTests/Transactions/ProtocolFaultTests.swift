@@ -33,7 +33,7 @@ struct ProtocolFaultTests {
     try await withTopology(pair) { topology in
       if fault.path == .unwilling { try await topology.send("right", Party.Event.disagree) }
       let reply = try await meet(topology, under: fault)
-      switch (fault.told, reply) {
+      switch (fault.expectedOutcome, reply) {
       case (.committed, .committed), (.either, .committed): break
       case (.notTaken, .refused), (.notTaken, .busy), (.notTaken, .unavailable),
         (.either, .refused), (.either, .busy), (.either, .unavailable):
@@ -56,7 +56,7 @@ struct ProtocolFaultTests {
     try await topology.expectLog(
       fault.node, contains: "failpoint \(fault.point.rawValue): \(fault.kind.rawValue)")
     guard fault.kind == .stop else { return try await reply }
-    switch fault.hold {
+    switch fault.resumeCondition {
     case .nothing: break
     case .answer: _ = try await reply
     case .doubt(let participant):

@@ -43,7 +43,7 @@ struct SynchronizedEffectTests {
       let now = try await versions(topology)
       return before.allSatisfy { (now[$0.key] ?? 0) >= $0.value + steps } ? true : nil
     }
-    guard all == true else { throw Unexpected("not all of them eat any more") }
+    guard all == true else { throw UnexpectedResult("not all of them eat any more") }
   }
 
   @Test(
@@ -51,7 +51,7 @@ struct SynchronizedEffectTests {
     arguments: [Durability.volatile, .process])
   func eat(durability: Durability) async throws {
     try await withTopology(Self.table(4, durability: durability)) { topology in
-      let told = Collected(try await topology.states(of: (1...4).map { "seat\($0)" }))
+      let told = StreamCollector(try await topology.states(of: (1...4).map { "seat\($0)" }))
       func isEating(_ change: StateChange) -> Bool {
         change.state["philosopher\(change.node.dropFirst(4))"] == "eating"
       }

@@ -13,7 +13,7 @@ struct SynchronizedEventTests {
     try await withTopology(Parties.pair(durability: durability)) { topology in
       for count in 1...3 {
         guard case .committed(_, let versions) = try await topology.meet() else {
-          throw Unexpected("the event was not committed")
+          throw UnexpectedResult("the event was not committed")
         }
         #expect(versions == ["left": UInt64(count), "right": UInt64(count)])
       }
@@ -93,7 +93,7 @@ struct SynchronizedEventTests {
       try await topology.send("right", Party.Event.disagree)
       let refused = try await topology.meet(mode: .await(.milliseconds(200)))
       guard case .refused(let withheld) = refused else {
-        throw Unexpected("it was refused at the deadline, not \(refused)")
+        throw UnexpectedResult("it was refused at the deadline, not \(refused)")
       }
       #expect(withheld.map(\.participant) == ["right"])
       async let waiting = topology.meet(mode: .await(.seconds(60)))
@@ -111,7 +111,7 @@ struct SynchronizedEventTests {
       let results = try await topology.client.broadcast("pair", json: "meet")
       #expect(results["left"] == .accepted(version: 1))
       guard case .refused(let withheld) = results["right"] else {
-        throw Unexpected("the right one refused, not \(results)")
+        throw UnexpectedResult("the right one refused, not \(results)")
       }
       #expect(withheld.version == 1)
       try await topology.expect("left", Party.State.willing(met: 1, steps: 0))
@@ -136,7 +136,7 @@ struct SynchronizedEventTests {
     try await withTopology(Parties.pair()) { topology in
       let reply = try await topology.meet()
       guard case .committed(let transaction, _) = reply else {
-        throw Unexpected("it was committed, not \(reply)")
+        throw UnexpectedResult("it was committed, not \(reply)")
       }
       try await topology.kill("pair")
       _ = try await poll(within: .seconds(10)) {
@@ -151,7 +151,7 @@ struct SynchronizedEventTests {
   func askWithoutJournal() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
       guard case .committed(let transaction, _) = try await topology.meet() else {
-        throw Unexpected("it was not committed")
+        throw UnexpectedResult("it was not committed")
       }
       try await topology.kill("pair")
       _ = try await poll(within: .seconds(10)) {

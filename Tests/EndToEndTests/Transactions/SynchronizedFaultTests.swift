@@ -21,12 +21,12 @@ struct SynchronizedFaultTests {
       case .refused, .busy, .unavailable: break
       case .unknown(let transaction):
         // Its outcome would be known later. These tests do not cover that case.
-        throw Unexpected("transaction \(transaction) is not known")
+        throw UnexpectedResult("transaction \(transaction) is not known")
       }
     }
     // No participant stays locked, and the last event reaches all participants.
     let last = try await topology.meet(mode: .await(.seconds(60)))
-    guard last.isCommitted else { throw Unexpected("the last one was \(last)") }
+    guard last.isCommitted else { throw UnexpectedResult("the last one was \(last)") }
     committed += 1
     let state = Party.State.willing(met: committed, steps: 0)
     try await topology.expect("left", state, within: .seconds(20))

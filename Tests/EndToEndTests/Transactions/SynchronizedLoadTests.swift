@@ -59,13 +59,13 @@ struct SynchronizedLoadTests {
         }
         for _ in 0..<stepCount {
           guard case .accepted = try await topology.send("left", Party.Event.step) else {
-            throw Unexpected("a step was not taken")
+            throw UnexpectedResult("a step was not taken")
           }
         }
         group.cancelAll()
       }
       guard case .willing(let met, let steps) = try await topology.party("left") else {
-        throw Unexpected("the left one is not willing")
+        throw UnexpectedResult("the left one is not willing")
       }
       #expect(steps == stepCount)
       #expect(met > 0)

@@ -133,7 +133,7 @@ struct ViewSessionTests {
   }
 
   @Test("A state of another type ends the view")
-  func otherState() {
+  func wrongState() {
     var session = session()
     let actions = session.show(Self.change(1, ["open": ["persons": 1]]))
     guard case .end(.stateTypeMismatch(let node, let view, let problem))? = actions.first else {

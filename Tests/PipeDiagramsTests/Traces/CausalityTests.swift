@@ -4,7 +4,7 @@ import PipeWire
 import Testing
 
 /// A step report as a row of a table.
-struct ToldRow: Sendable {
+struct ReportedRow: Sendable {
   var node = "a"
   var incarnation = 1
   var version = 1
@@ -45,7 +45,7 @@ struct CausalityTests {
   struct Row: Sendable, CustomTestStringConvertible {
     var testDescription: String
     /// The steps, in the order of their times.
-    var steps: [ToldRow]
+    var steps: [ReportedRow]
     /// For each step, the index of the step that caused it.
     var causes: [Int?]
   }

@@ -77,14 +77,14 @@ struct EvaluationTests {
   @Test(
     "A case is evaluated without values as far as possible",
     arguments: [
-      (.empty, "put", .taken), (.empty, "take", .refused(.noTransition)),
+      (.empty, "put", .accepted), (.empty, "take", .refused(.noTransition)),
       (.empty, "clear", .refused(.noTransition)),
-      (.empty, "lock", .taken), (.empty, "paint", .refused(.noTransition)),
-      (.holding(1), "take", .dependsOnValues), (.holding(1), "put", .taken),
+      (.empty, "lock", .accepted), (.empty, "paint", .refused(.noTransition)),
+      (.holding(1), "take", .dependsOnValues), (.holding(1), "put", .accepted),
       (.holding(1), "clear", .refused(.noTransition)), (.holding(1), "lock", .refused(.guard)),
       (.holding(1), "paint", .refused(.noTransition)), (.holding(1), "weigh", .asynchronous),
-      (.holding(3), "put", .refused(.noTransition)), (.holding(3), "clear", .taken),
-      (.holding(0), "lock", .taken), (.holding(7), "paint", .taken),
+      (.holding(3), "put", .refused(.noTransition)), (.holding(3), "clear", .accepted),
+      (.holding(0), "lock", .accepted), (.holding(7), "paint", .accepted),
       // An asynchronous transition may throw, so that its event is refused.
       (.holding(1), "ship", .asynchronous), (.holding(2), "ship", .selfContained),
       (.holding(3), "ship", .dependsOnValues),
@@ -96,7 +96,7 @@ struct EvaluationTests {
 
   @Test("An event with values is evaluated as it would be taken, without running a transition")
   func values() async {
-    #expect(machine.evaluate(.take(2), in: .holding(2)) == .taken)
+    #expect(machine.evaluate(.take(2), in: .holding(2)) == .accepted)
     #expect(machine.evaluate(.take(3), in: .holding(2)) == .refused(.guard))
     #expect(machine.evaluate(.take(3), in: .empty) == .refused(.noTransition))
     #expect(machine.evaluate(.weigh, in: .holding(2)) == .asynchronous)

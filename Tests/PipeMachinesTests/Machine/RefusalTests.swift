@@ -43,7 +43,7 @@ struct RefusalTests {
   @Test(
     "Each evaluation is preserved in its coding",
     arguments: [
-      .taken, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
+      .accepted, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
       .refused(.thrown("no")),
       .dependsOnValues,
     ] as [Evaluation])

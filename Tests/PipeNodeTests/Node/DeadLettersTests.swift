@@ -28,7 +28,7 @@ struct DeadLettersTests {
       try deadLetters.record(into: journal)
     }
     deadLetters.recorded()
-    #expect(!deadLetters.hasUnrecorded)
+    #expect(!deadLetters.hasUnrecordedChanges)
   }
 
   @Test("Dead letters are limited in bytes, keep the oldest, and are the same for the next process")
@@ -44,9 +44,10 @@ struct DeadLettersTests {
       for _ in 0..<fitting { #expect(add(size)) }
       try Self.record(&deadLetters, in: journal)
       #expect(!add(size))
-      #expect(deadLetters.hasUnrecorded)
+      #expect(deadLetters.hasUnrecordedChanges)
       try Self.record(&deadLetters, in: journal)
-      #expect(deadLetters.present == fitting && deadLetters.lost == 1 && deadLetters.count == 20)
+      #expect(
+        deadLetters.currentCount == fitting && deadLetters.lost == 1 && deadLetters.count == 20)
       #expect(add(1_000))
       #expect(!add(size))
       try Self.record(&deadLetters, in: journal)
@@ -56,13 +57,14 @@ struct DeadLettersTests {
     func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
     func remove(_ id: UInt64) -> Bool { deadLetters.remove(id) }
     journal.forgetContents()
-    #expect(deadLetters.present == fitting + 1 && deadLetters.lost == 2 && deadLetters.count == 21)
+    #expect(
+      deadLetters.currentCount == fitting + 1 && deadLetters.lost == 2 && deadLetters.count == 21)
     #expect(!add(size))
     // With many dead letters the first would not be among the recent ones. Here all are.
     #expect(remove(1) && !remove(1))
     #expect(add(size))
     #expect(!add(size))
-    #expect(deadLetters.present == fitting + 1 && deadLetters.lost == 4)
+    #expect(deadLetters.currentCount == fitting + 1 && deadLetters.lost == 4)
     try Self.record(&deadLetters, in: journal)
     #expect(deadLetters[1] == nil && deadLetters[2]?.id == 2 && deadLetters[22]?.id == 22)
     var status = NodeStatus()
@@ -76,7 +78,7 @@ struct DeadLettersTests {
     var deadLetters = DeadLetters(journal: nil)
     func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
     for _ in 0..<(DeadLetter.keptInMemory + 5) { #expect(add(0)) }
-    #expect(deadLetters.present == DeadLetter.keptInMemory && deadLetters.lost == 0)
+    #expect(deadLetters.currentCount == DeadLetter.keptInMemory && deadLetters.lost == 0)
     #expect(deadLetters[5] == nil && deadLetters[6]?.id == 6)
     var status = NodeStatus()
     deadLetters.fill(&status)

@@ -58,7 +58,7 @@ struct DurablePipeTests {
     #expect(pipe.queued == 5)
     #expect(
       pipe.welcomed(session: 1, stream: 7, received: 6, window: 8, isDurable: true)
-        == [.isBehind(received: 6)])
+        == [.reportStaleJournal(received: 6)])
   }
 
   @Test("Events that a receiver postpones use capacity, and are acknowledged once recorded")
@@ -256,7 +256,7 @@ private struct DurablePipeRun {
         }
       }
     case .report(let lost, _): problem = "\(lost) events reported lost"
-    case .isBehind: problem = "the sender's journal is behind"
+    case .reportStaleJournal: problem = "the sender's journal is behind"
     }
   }
 

@@ -7,19 +7,19 @@ private struct BudgetRun {
   private var budget = FeedBudget()
   private var opensAt: Int64?
   /// Whether each event was reported.
-  private(set) var fates: [Bool] = []
+  private(set) var reportedFlags: [Bool] = []
   /// The times of the reported events. Unit: nanoseconds.
   private(set) var times: [Int64] = []
   /// The number of skipped events, at each query.
   private(set) var gaps: [UInt64] = []
 
-  mutating func happen(at now: Int64) {
+  mutating func offerEvent(at now: Int64) {
     if let opensAt, now >= opensAt { reopen() }
     switch budget.take(at: { now }) {
-    case .skip: fates.append(false)
-    case .tell: told(now)
-    case .tellAndClose(let wait):
-      told(now)
+    case .skip: reportedFlags.append(false)
+    case .report: reported(now)
+    case .reportAndPause(let wait):
+      reported(now)
       opensAt = now + Int64(wait / .nanoseconds(1))
     }
   }
@@ -29,13 +29,13 @@ private struct BudgetRun {
     gaps.append(budget.reopen())
   }
 
-  private mutating func told(_ now: Int64) {
-    fates.append(true)
+  private mutating func reported(_ now: Int64) {
+    reportedFlags.append(true)
     times.append(now)
   }
 
   /// The largest number of events that was reported within one second.
-  var mostInASecond: Int {
+  var maximumPerSecond: Int {
     var first = 0
     return times.indices.reduce(0) { most, last in
       while times[last] - times[first] >= 1_000_000_000 { first += 1 }
@@ -50,25 +50,25 @@ struct FeedBudgetTests {
   func slow() {
     var run = BudgetRun()
     // 1,700 a second for ten seconds, followed by a hundred at once.
-    for event in 0..<17_000 { run.happen(at: Int64(event) * 588_235) }
-    #expect(run.fates.allSatisfy { $0 })
-    for event in 0..<100 { run.happen(at: 11_000_000_000 + Int64(event)) }
-    #expect(run.fates.allSatisfy { $0 })
+    for event in 0..<17_000 { run.offerEvent(at: Int64(event) * 588_235) }
+    #expect(run.reportedFlags.allSatisfy { $0 })
+    for event in 0..<100 { run.offerEvent(at: 11_000_000_000 + Int64(event)) }
+    #expect(run.reportedFlags.allSatisfy { $0 })
   }
 
   @Test("A feed reports a flood in bursts without gaps, with the exact number of skipped events")
   func flood() {
     var run = BudgetRun()
-    for event in 0..<3_000_000 { run.happen(at: Int64(event) * 1_000) }
+    for event in 0..<3_000_000 { run.offerEvent(at: Int64(event) * 1_000) }
     run.reopen()
-    let bursts = run.fates.split(separator: false)
+    let bursts = run.reportedFlags.split(separator: false)
     #expect(bursts.allSatisfy { $0.count == FeedBudget.burst })
-    let told = run.fates.count { $0 }
-    #expect(UInt64(run.fates.count - told) == run.gaps.reduce(0, +))
-    let between = run.fates.split(separator: true).map { UInt64($0.count) }
+    let reported = run.reportedFlags.count { $0 }
+    #expect(UInt64(run.reportedFlags.count - reported) == run.gaps.reduce(0, +))
+    let between = run.reportedFlags.split(separator: true).map { UInt64($0.count) }
     #expect(between == run.gaps.filter { $0 > 0 })
     // A burst, and three seconds' worth of regained budget.
-    #expect((5_000...5_800).contains(told), "\(told)")
+    #expect((5_000...5_800).contains(reported), "\(reported)")
   }
 
   @Test("A feed never exceeds its budget within a second, whatever the timing", arguments: 1...20)
@@ -82,12 +82,12 @@ struct FeedBudgetTests {
         using: &random)
       now += pause
       for _ in 0..<Int.random(in: 1...300, using: &random) {
-        run.happen(at: now)
+        run.offerEvent(at: now)
         now += Int64.random(in: 0...2_000, using: &random)
       }
     }
-    #expect(run.mostInASecond <= FeedBudget.perSecond)
-    #expect(run.mostInASecond > FeedBudget.burst)
+    #expect(run.maximumPerSecond <= FeedBudget.perSecond)
+    #expect(run.maximumPerSecond > FeedBudget.burst)
   }
 
   @Test("A feed without budget does not read the clock")
@@ -109,27 +109,27 @@ struct SummaryPaceTests {
   @Test("A summary after a rest comes at once, and the next one a tenth of a second later")
   func pace() {
     var pace = SummaryPace()
-    #expect(pace.changed(at: 5) == .tell)
-    #expect(pace.changed(at: 30_000_005) == .wait(.milliseconds(70)))
+    #expect(pace.noteChange(at: 5) == .report)
+    #expect(pace.noteChange(at: 30_000_005) == .wait(.milliseconds(70)))
     #expect(pace.isWaiting)
-    pace.waited()
+    pace.endWait()
     #expect(!pace.isWaiting)
-    #expect(pace.changed(at: 100_000_004) == .wait(.nanoseconds(1)))
-    pace.waited()
-    #expect(pace.changed(at: 100_000_005) == .tell)
-    #expect(pace.changed(at: 900_000_000) == .tell)
+    #expect(pace.noteChange(at: 100_000_004) == .wait(.nanoseconds(1)))
+    pace.endWait()
+    #expect(pace.noteChange(at: 100_000_005) == .report)
+    #expect(pace.noteChange(at: 900_000_000) == .report)
   }
 
   @Test("A node that changes all the time sends ten summaries a second")
   func flood() {
     var pace = SummaryPace()
-    var told = 0
+    var reported = 0
     for now in stride(from: Int64(0), to: 10_000_000_000, by: 1_000_000) {
-      switch pace.changed(at: now) {
-      case .tell: told += 1
-      case .wait: pace.waited()
+      switch pace.noteChange(at: now) {
+      case .report: reported += 1
+      case .wait: pace.endWait()
       }
     }
-    #expect(told == 100)
+    #expect(reported == 100)
   }
 }

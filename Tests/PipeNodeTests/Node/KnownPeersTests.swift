@@ -37,8 +37,8 @@ struct KnownPeersTests {
     #expect(
       last(PeerList(peers: [motor, door], clients: ["me"]))
         == change {
-          $0.allowed = [door, motor]
-          $0.met = [door, motor]
+          $0.admitted = [door, motor]
+          $0.arrived = [door, motor]
           $0.clients = ["me"]
         })
   }
@@ -57,10 +57,10 @@ struct KnownPeersTests {
         PeerList(peers: [peer("door", 1), peer("motor")], clients: []),
         PeerList(peers: [peer("door", 2), peer("motor")], clients: []))
         == change {
-          $0.parted = [peer("door", 1)]
+          $0.departed = [peer("door", 1)]
           $0.revoked = ["door1"]
-          $0.allowed = [peer("door", 2)]
-          $0.met = [peer("door", 2)]
+          $0.admitted = [peer("door", 2)]
+          $0.arrived = [peer("door", 2)]
         })
   }
 
@@ -71,7 +71,7 @@ struct KnownPeersTests {
         PeerList(peers: [peer("door"), peer("motor")], clients: []),
         PeerList(peers: [peer("motor")], clients: []))
         == change {
-          $0.parted = [peer("door")]
+          $0.departed = [peer("door")]
           $0.revoked = ["door1"]
         })
   }
@@ -82,7 +82,7 @@ struct KnownPeersTests {
       last(
         PeerList(peers: [peer("door", names: ["pipe/a"])], clients: []),
         PeerList(peers: [peer("door", names: ["pipe/b"])], clients: []))
-        == change { $0.allowed = [peer("door", names: ["pipe/b"])] })
+        == change { $0.admitted = [peer("door", names: ["pipe/b"])] })
   }
 
   @Test("A peer with the same key at another endpoint is reconnected and keeps its key")
@@ -94,8 +94,8 @@ struct KnownPeersTests {
         PeerList(peers: [peer("door")], clients: []),
         PeerList(peers: [there], clients: []))
         == change {
-          $0.parted = [peer("door")]
-          $0.met = [there]
+          $0.departed = [peer("door")]
+          $0.arrived = [there]
         })
   }
 
@@ -120,7 +120,7 @@ struct KnownPeersTests {
       #expect(known.take(PeerList(peers: [], clients: []), number: number) == nil)
     }
     #expect(known.take(list, number: 6) == Change())
-    known.forgetNumber()
+    known.resetNumber()
     #expect(known.take(list, number: 1) == Change())
     #expect(known.take(list, number: 1) == nil)
   }

@@ -81,12 +81,12 @@ struct OutPipeStateMachineTests {
   func turned() {
     func opening(acknowledged: UInt64) -> [Action] {
       var pipe = OutPipeStateMachine(
-        capacity: 8, stream: 7, acknowledged: acknowledged, turnedAfter: 5,
+        capacity: 8, stream: 7, acknowledged: acknowledged, redirectedAfter: 5,
         events: [Array("1".utf8)])
       return pipe.welcomed(session: 1, stream: 7, received: 2, window: 8, isDurable: true)
     }
     let elsewhere = FrameHeader(
-      .open, flags: InPipeStateMachine.elsewhereFlag, count: 3, sequence: 6, number: 1)
+      .open, flags: InPipeStateMachine.redirectedFlag, count: 3, sequence: 6, number: 1)
     #expect(opening(acknowledged: 5).first == .open(elsewhere, stream: 7))
     // The former receiver had acknowledged the event.
     #expect(
@@ -94,7 +94,7 @@ struct OutPipeStateMachineTests {
         == [.report(lost: 1, through: 6), open(7, lost: 4)])
     var receiver = InPipeStateMachine(
       capacity: 8, session: 1, stream: 7, applied: 2, postponed: 0, senderClosed: false)
-    let actions = receiver.opened(session: 1, stream: 7, first: 6, lost: 3, wentElsewhere: true)
+    let actions = receiver.opened(session: 1, stream: 7, first: 6, lost: 3, wasRedirected: true)
     #expect(actions.allSatisfy { if case .report = $0 { false } else { true } })
     #expect(receiver.arrived(session: 1, first: 6, count: 1) == [.take(from: 0, first: 6)])
   }

@@ -6,8 +6,8 @@ struct PeerSilenceTests {
   /// Returns the ticks at which an action was taken, among N ticks.
   private func actions(
     _ count: Int, _ input: (Int) -> (Bool, UInt64)
-  ) -> [PeerSilence.Action: [Int]] {
-    var silence = PeerSilence()
+  ) -> [SilentPeerPolicy.Action: [Int]] {
+    var silence = SilentPeerPolicy()
     return (1...count).reduce(into: [:]) { actions, tick in
       let (isWaiting, progress) = input(tick)
       let action = silence.tick(isWaiting: isWaiting, progress: progress)

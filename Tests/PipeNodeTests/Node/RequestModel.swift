@@ -9,7 +9,7 @@ import TestSupport
 /// that a test steps at random.
 struct RequestModel {
   /// The final outcome of an event, as its client knows it.
-  enum Verdict: Hashable {
+  enum Outcome: Hashable {
     case applied(version: UInt64)
     /// The event will never be applied.
     case notApplied
@@ -45,7 +45,7 @@ struct RequestModel {
     var requests: [RequestKey: (version: UInt64, state: [UInt8])] = [:]
     var forgottenThrough: UInt64 = 0
 
-    mutating func take(_ record: RequestBook.Record) {
+    mutating func take(_ record: RequestRegistry.Record) {
       switch record {
       case .answered(let key, let version, let state): requests[key] = (version, state)
       case .acknowledged(let client, let oldest):
@@ -57,8 +57,8 @@ struct RequestModel {
     }
 
     /// Returns the request book with which the next process starts.
-    func book(_ limits: RequestBook.Limits) -> RequestBook {
-      RequestBook(
+    func book(_ limits: RequestRegistry.Limits) -> RequestRegistry {
+      RequestRegistry(
         restored: requests.map { .init(key: $0, version: $1.version, state: $1.state) },
         forgottenThrough: forgottenThrough, limits: limits)
     }
@@ -77,32 +77,32 @@ struct RequestModel {
     var stateless = 0
     var full = 0
     var kills = 0
-    var deaths = 0
+    var replacedClients = 0
     var unknown = 0
   }
 
-  private let limits: RequestBook.Limits
+  private let limits: RequestRegistry.Limits
   private var random: Seeded
   private var time: UInt64 = 1_000
   private var lastEvent = 0
   private var lastConnection = 0
   private var clients: [Client] = []
-  private var verdicts: [Event: Verdict] = [:]
+  private var outcomes: [Event: Outcome] = [:]
   private(set) var tally = Tally()
   private(set) var violations: [String] = []
   // The node.
   private var journal = Journal()
-  private var book: RequestBook
+  private var book: RequestRegistry
   /// The events that are applied and not recorded.
   private var steps: [Event] = []
   private var inbox: [Frame] = []
-  private var due: [(RequestReply, (RequestReply) -> Void)] = []
+  private var pendingReplies: [(RequestReply, (RequestReply) -> Void)] = []
   private var isStarted = true
   /// The frames of each connection in order. Some frames of a cut connection may still be read.
   private var frames: [Int: [Frame]] = [:]
   private let outbox = Outbox()
 
-  init(seed: UInt64, limits: RequestBook.Limits) {
+  init(seed: UInt64, limits: RequestRegistry.Limits) {
     self.limits = limits
     random = Seeded(state: seed)
     book = journal.book(limits)
@@ -119,18 +119,18 @@ struct RequestModel {
 
   private mutating func step() {
     time += 1
-    switch below(100) {
-    case ..<20: begin(below(clients.count))
-    case ..<32: sendAgain(below(clients.count))
+    switch randomIndex(100) {
+    case ..<20: begin(randomIndex(clients.count))
+    case ..<32: sendAgain(randomIndex(clients.count))
     case ..<55: readFrame()
     case ..<70: takeStep()
     case ..<80: record()
-    case ..<92: readReply(below(clients.count))
-    case ..<94: giveUp(below(clients.count))
-    case ..<96: cut(below(clients.count))
+    case ..<92: readReply(randomIndex(clients.count))
+    case ..<94: giveUp(randomIndex(clients.count))
+    case ..<96: cut(randomIndex(clients.count))
     case ..<97: kill()
     case ..<98: isStarted = true
-    default: replaceClient(below(clients.count))
+    default: replaceClient(randomIndex(clients.count))
     }
   }
 
@@ -157,8 +157,8 @@ struct RequestModel {
     for (event, times) in count where times > 1 {
       violations.append("event \(event) was applied \(times) times")
     }
-    for (event, verdict) in verdicts {
-      switch verdict {
+    for (event, outcome) in outcomes {
+      switch outcome {
       case .applied(let version):
         if version == 0 || version > journal.applied.count
           || journal.applied[Int(version) - 1] != event
@@ -175,7 +175,7 @@ struct RequestModel {
     tally.applied = journal.applied.count
   }
 
-  private mutating func below(_ count: Int) -> Int {
+  private mutating func randomIndex(_ count: Int) -> Int {
     Int.random(in: 0..<max(1, count), using: &random)
   }
 
@@ -184,7 +184,7 @@ struct RequestModel {
   private mutating func addClient() {
     lastConnection += 1
     // The clocks of hosts differ.
-    let first = max(1, time - UInt64(below(200))) << 4
+    let first = max(1, time - UInt64(randomIndex(200))) << 4
     clients.append(
       Client(
         number: .random(in: 1...UInt64(Int64.max), using: &random),
@@ -212,7 +212,7 @@ struct RequestModel {
     let ids = clients[index].requests.keys.sorted()
     guard !ids.isEmpty else { return }
     tally.repeated += 1
-    send(ids[below(ids.count)], of: index)
+    send(ids[randomIndex(ids.count)], of: index)
   }
 
   private mutating func sendAll(_ index: Int) {
@@ -238,7 +238,7 @@ struct RequestModel {
       clients[index].requests[id] = nil
       clients[index].window.close(id)
       guard let new = clients[index].window.open() else {
-        return verdicts[request.event] = .notApplied
+        return outcomes[request.event] = .notApplied
       }
       clients[index].requests[new] = Request(event: request.event)
       send(new, of: index)
@@ -246,11 +246,11 @@ struct RequestModel {
     }
   }
 
-  private mutating func end(_ id: UInt64, of index: Int, _ verdict: Verdict) {
+  private mutating func end(_ id: UInt64, of index: Int, _ outcome: Outcome) {
     guard let request = clients[index].requests.removeValue(forKey: id) else { return }
     clients[index].window.close(id)
-    verdicts[request.event] = verdict
-    if verdict == .unknown { tally.unknown += 1 }
+    outcomes[request.event] = outcome
+    if outcome == .unknown { tally.unknown += 1 }
   }
 
   /// Ends a request that has timed out.
@@ -261,7 +261,7 @@ struct RequestModel {
 
   /// Replaces a client by a new one.
   private mutating func replaceClient(_ index: Int) {
-    tally.deaths += 1
+    tally.replacedClients += 1
     outbox.replies[clients[index].connection] = nil
     clients.remove(at: index)
     addClient()
@@ -273,9 +273,11 @@ struct RequestModel {
   /// of the requests.
   private mutating func cut(_ index: Int) {
     let old = clients[index].connection
-    for _ in 0..<below(3) { readReply(index) }
+    for _ in 0..<randomIndex(3) { readReply(index) }
     outbox.replies[old] = nil
-    if let waiting = frames[old] { frames[old] = Array(waiting.prefix(below(waiting.count + 1))) }
+    if let waiting = frames[old] {
+      frames[old] = Array(waiting.prefix(randomIndex(waiting.count + 1)))
+    }
     lastConnection += 1
     clients[index].connection = lastConnection
     sendAll(index)
@@ -286,7 +288,7 @@ struct RequestModel {
   private mutating func readFrame() {
     let connections = frames.keys.filter { frames[$0]?.isEmpty == false }.sorted()
     guard !connections.isEmpty else { return }
-    let connection = connections[below(connections.count)]
+    let connection = connections[randomIndex(connections.count)]
     guard let frame = frames[connection]?.removeFirst() else { return }
     let reply: (RequestReply) -> Void = { [outbox] in
       outbox.replies[connection, default: []].append((frame.key.id, $0))
@@ -296,7 +298,7 @@ struct RequestModel {
     switch book.admit(&key, oldest: frame.oldest, hasCapacity: inbox.count < 5, reply: reply) {
     case .new: inbox.append(frame)
     case .waiting: break
-    case .answered(let answer): due.append((answer, reply))
+    case .answered(let answer): pendingReplies.append((answer, reply))
     case .full:
       tally.full += 1
       reply(.unavailable("full"))
@@ -309,40 +311,40 @@ struct RequestModel {
     guard !inbox.isEmpty else { return }
     let frame = inbox.removeFirst()
     let answer: RequestReply
-    let isDeadLetter = below(20) == 0
+    let isDeadLetter = randomIndex(20) == 0
     if isDeadLetter {
       answer = .refused(.thrown("it has ended its node three times"), version: 0, state: [])
-    } else if below(4) == 0 {
+    } else if randomIndex(4) == 0 {
       answer = .refused(.noTransition, version: 0, state: [1, 2, 3])
     } else {
       steps.append(frame.event)
       let version = UInt64(journal.applied.count + steps.count)
-      answer = .accepted(version: version, state: Array(repeating: 7, count: 1 + below(9)))
+      answer = .accepted(version: version, state: Array(repeating: 7, count: 1 + randomIndex(9)))
     }
     if let reply = book.finish(frame.key, answer, isDeadLetter: isDeadLetter) {
-      due.append((answer, reply))
+      pendingReplies.append((answer, reply))
     }
   }
 
   private mutating func record() {
-    if !steps.isEmpty || book.hasUnrecorded {
+    if !steps.isEmpty || book.hasUnrecordedChanges {
       journal.applied += steps
       steps = []
       for record in book.takeRecords() { journal.take(record) }
     }
-    for (answer, reply) in due { reply(answer) }
-    due = []
+    for (answer, reply) in pendingReplies { reply(answer) }
+    pendingReplies = []
   }
 
   /// Kills the process. The next one has not started yet.
   private mutating func kill() {
     tally.kills += 1
-    if below(2) == 0 { record() }
-    (steps, inbox, due) = ([], [], [])
+    if randomIndex(2) == 0 { record() }
+    (steps, inbox, pendingReplies) = ([], [], [])
     for index in clients.indices { cut(index) }
     let alive = Set(clients.map(\.connection))
     frames = frames.filter { alive.contains($0.key) }
     book = journal.book(limits)
-    isStarted = below(2) == 0
+    isStarted = randomIndex(2) == 0
   }
 }

@@ -7,8 +7,9 @@ import Testing
 struct RequestModelTests {
   /// Small limits, and one limit that never forgets a client.
   static let limits = [
-    RequestBook.Limits(numbers: 12, byteCount: 30), RequestBook.Limits(numbers: 24, byteCount: 8),
-    RequestBook.Limits(numbers: 100_000, byteCount: 30),
+    RequestRegistry.Limits(numbers: 12, byteCount: 30),
+    RequestRegistry.Limits(numbers: 24, byteCount: 8),
+    RequestRegistry.Limits(numbers: 100_000, byteCount: 30),
   ]
 
   @Test(
@@ -29,13 +30,13 @@ struct RequestModelTests {
       tally.forgotten += model.tally.forgotten
       tally.stateless += model.tally.stateless
       tally.kills += model.tally.kills
-      tally.deaths += model.tally.deaths
+      tally.replacedClients += model.tally.replacedClients
       tally.full += model.tally.full
     }
     #expect(tally.applied > 1_000)
     #expect(tally.repeated > 2_000)
     #expect(tally.kills > 300)
-    #expect(tally.deaths > 500)
+    #expect(tally.replacedClients > 500)
     #expect(tally.stateless > 0)
     if limits.numbers < 100 { #expect(tally.forgotten > 10) }
   }

@@ -28,11 +28,11 @@ struct CompositeRulesTests {
     _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: StepReport.Entry = .step
   ) -> [String] {
     var step = CompositeSteps.Step(
-      told: [:], transaction: states.count > 1 ? Self.meeting : nil, isEntry: entry != .none)
+      reported: [:], transaction: states.count > 1 ? Self.meeting : nil, isEntry: entry != .none)
     for (name, state) in states {
       nodes[name] = CompositeSteps.Node(state: state?.bytes, passed: .zero)
-      step.told[name] = CompositeSteps.Told(
-        StepReport(entry, state: state?.bytes), place: 1)
+      step.reported[name] = CompositeSteps.Report(
+        StepReport(entry, state: state?.bytes), index: 1)
     }
     var found: [String] = []
     let events = rules.take(step, nodes) { found.append("\($0): \($1)") }

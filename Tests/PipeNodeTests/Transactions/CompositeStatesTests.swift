@@ -18,8 +18,8 @@ struct CompositeStatesTests {
   /// Returns a composite with two components, each in its first state.
   private static func pair() -> CompositeStates {
     var states = CompositeStates([plan("pair", ["a", "b"]), plan("other", ["b", "c"])])
-    _ = states.told("a", incarnation: 1, version: 0, state: bytes("0"), isCommitting: false)
-    _ = states.told("b", incarnation: 1, version: 0, state: bytes("0"), isCommitting: false)
+    _ = states.reported("a", incarnation: 1, version: 0, state: bytes("0"), isCommitting: false)
+    _ = states.reported("b", incarnation: 1, version: 0, state: bytes("0"), isCommitting: false)
     return states
   }
 
@@ -31,11 +31,11 @@ struct CompositeStatesTests {
   func incomplete() {
     var states = CompositeStates([Self.plan("pair", ["a", "b"])])
     #expect(
-      states.told("a", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
+      states.reported("a", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
         .isEmpty)
     #expect(states.state(of: "pair") == nil)
     #expect(
-      states.told("b", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
+      states.reported("b", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
         == ["pair"])
     #expect(Self.text(states) == #"{"a":0,"b":0}"#)
     #expect(states.version(of: "pair") == 0)
@@ -49,12 +49,12 @@ struct CompositeStatesTests {
     #expect(Self.text(states) == #"{"a":2,"b":1}"#)
     #expect(states.version(of: "pair") == 1)
     for version: UInt64 in [1, 2] {
-      let changed = states.told(
+      let changed = states.reported(
         "a", incarnation: 1, version: version, state: Self.bytes("\(version)"), isCommitting: true)
       #expect(changed.isEmpty)
     }
     #expect(
-      states.told("a", incarnation: 1, version: 3, state: Self.bytes("3"), isCommitting: false)
+      states.reported("a", incarnation: 1, version: 3, state: Self.bytes("3"), isCommitting: false)
         == ["pair"])
     #expect(Self.text(states) == #"{"a":3,"b":1}"#)
   }
@@ -67,19 +67,20 @@ struct CompositeStatesTests {
       states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
       #expect(states.state(of: "pair") == nil)
       // This participant may have moved on, as the other one has.
-      let first = states.told(
+      let first = states.reported(
         "b", incarnation: 1, version: bVersion, state: Self.bytes("\(bVersion)"),
         isCommitting: false)
       #expect(first.isEmpty)
       #expect(states.state(of: "pair") == nil)
       // A report from before the commit does not show the participant's current state.
       #expect(
-        states.told("a", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: true)
+        states.reported("a", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: true)
           .isEmpty)
       #expect(states.state(of: "pair") == nil)
       #expect(states.takeUnconfirmed { _ in false } == ["a"])
       #expect(
-        states.told("a", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
+        states.reported(
+          "a", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
           == ["pair"])
       #expect(Self.text(states) == #"{"a":1,"b":\#(bVersion)}"#)
       #expect(states.version(of: "pair") == 0)
@@ -99,7 +100,7 @@ struct CompositeStatesTests {
     var states = Self.pair()
     _ = states.committed(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
     // The participant is prepared, and was restored in the former state.
-    let early = states.told(
+    let early = states.reported(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: true)
     #expect(early.isEmpty)
     #expect(Self.text(states) == #"{"a":1,"b":1}"#)
@@ -108,14 +109,14 @@ struct CompositeStatesTests {
     #expect(states.takeUnconfirmed { $0 != "a" } == ["a"])
     #expect(states.unconfirmed == [])
     // A report without a commit in progress means that the participant has started again.
-    let lost = states.told(
+    let lost = states.reported(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: false)
     #expect(lost == ["pair"])
-    let anew = states.told(
+    let anew = states.reported(
       "a", incarnation: 3, version: 0, state: Self.bytes("5"), isCommitting: false)
     #expect(anew == ["pair"])
     // A report of an earlier incarnation comes too late.
-    let late = states.told(
+    let late = states.reported(
       "a", incarnation: 2, version: 9, state: Self.bytes("9"), isCommitting: false)
     #expect(late.isEmpty)
   }
@@ -123,12 +124,13 @@ struct CompositeStatesTests {
   @Test("A change is shown by every composite with the component, and by no other")
   func shared() {
     var states = Self.pair()
-    _ = states.told("c", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
+    _ = states.reported(
+      "c", incarnation: 1, version: 0, state: Self.bytes("0"), isCommitting: false)
     #expect(
-      states.told("b", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
+      states.reported("b", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
         == ["pair", "other"])
     #expect(
-      states.told("c", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
+      states.reported("c", incarnation: 1, version: 1, state: Self.bytes("1"), isCommitting: false)
         == ["other"])
   }
 

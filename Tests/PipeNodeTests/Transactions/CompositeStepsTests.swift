@@ -6,13 +6,13 @@ import Testing
 
 @Suite("The order of the steps of a composite's nodes")
 struct CompositeStepsTests {
-  private static func told(
+  private static func reported(
     _ state: String, _ transaction: TransactionID? = nil, entry: StepReport.Entry = .step,
-    place: Int64 = 1
-  ) -> CompositeSteps.Told {
-    CompositeSteps.Told(
+    index: Int64 = 1
+  ) -> CompositeSteps.Report {
+    CompositeSteps.Report(
       StepReport(entry, transaction: transaction, state: JSONValue.string(state).bytes),
-      place: place)
+      index: index)
   }
 
   private let meeting = TransactionID(epoch: 1, sequence: 7)
@@ -25,9 +25,9 @@ struct CompositeStepsTests {
   @Test("A node's own steps come in its order, without waiting for other nodes")
   func own() {
     var steps = CompositeSteps(of: ["a", "b"])
-    for state in ["one", "two"] { steps.append(Self.told(state), of: "a") }
-    #expect(next(&steps)?.told == ["a": Self.told("one")])
-    #expect(next(&steps)?.told == ["a": Self.told("two")])
+    for state in ["one", "two"] { steps.append(Self.reported(state), of: "a") }
+    #expect(next(&steps)?.reported == ["a": Self.reported("one")])
+    #expect(next(&steps)?.reported == ["a": Self.reported("two")])
     #expect(next(&steps) == nil)
     #expect(steps.nodes["a"]?.state == Array(#""two""#.utf8))
   }
@@ -35,96 +35,96 @@ struct CompositeStepsTests {
   @Test("A synchronized event is one step, once all its participants have reported it")
   func together() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
-    steps.append(Self.told("met", meeting), of: "a")
-    steps.append(Self.told("after"), of: "a")
+    steps.append(Self.reported("met", meeting), of: "a")
+    steps.append(Self.reported("after"), of: "a")
     #expect(next(&steps) == nil)
-    steps.append(Self.told("before"), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    steps.append(Self.reported("before"), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["b"])
     #expect(next(&steps) == nil)
-    steps.append(Self.told("met", meeting), of: "b")
+    steps.append(Self.reported("met", meeting), of: "b")
     let step = next(&steps)
-    #expect(step?.told.keys.sorted() == ["a", "b"])
+    #expect(step?.reported.keys.sorted() == ["a", "b"])
     #expect(step?.transaction == meeting)
-    #expect(next(&steps)?.told == ["a": Self.told("after")])
+    #expect(next(&steps)?.reported == ["a": Self.reported("after")])
   }
 
   @Test("A step that a node has lost with its process is not awaited")
   func afresh() {
     var steps = CompositeSteps(of: ["a", "b"])
-    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.reported("met", meeting), of: "a")
     #expect(next(&steps) == nil)
-    steps.append(Self.told("start", entry: .first), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["b"])
-    #expect(next(&steps)?.told.keys.sorted() == ["a"])
+    steps.append(Self.reported("start", entry: .first), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["b"])
+    #expect(next(&steps)?.reported.keys.sorted() == ["a"])
   }
 
   @Test("A step that a new process takes after it has joined is awaited")
   func joined() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.began("b", after: TransactionID(epoch: 1, sequence: 6))
-    steps.append(Self.told("met", meeting), of: "a")
-    steps.append(Self.told("start", entry: .first), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    steps.append(Self.reported("met", meeting), of: "a")
+    steps.append(Self.reported("start", entry: .first), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["b"])
     #expect(next(&steps) == nil)
-    steps.append(Self.told("met", meeting), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+    steps.append(Self.reported("met", meeting), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["a", "b"])
   }
 
   @Test("Steps are taken in the order in which they were received")
   func received() {
     var steps = CompositeSteps(of: ["a", "b"])
-    for (place, name) in ["b", "a", "a", "b"].enumerated() {
-      steps.append(Self.told("on", place: Int64(place)), of: name)
+    for (index, name) in ["b", "a", "a", "b"].enumerated() {
+      steps.append(Self.reported("on", index: Int64(index)), of: name)
     }
-    #expect((0..<4).compactMap { _ in next(&steps)?.told.keys.first } == ["b", "a", "a", "b"])
+    #expect((0..<4).compactMap { _ in next(&steps)?.reported.keys.first } == ["b", "a", "a", "b"])
   }
 
   @Test(
     "Steps caused by a synchronized event wait until all participants have reported it")
   func behindMeeting() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
-    steps.append(Self.told("met", meeting, place: 1), of: "a")
-    steps.append(Self.told("caused", place: 2), of: "c")
+    steps.append(Self.reported("met", meeting, index: 1), of: "a")
+    steps.append(Self.reported("caused", index: 2), of: "c")
     #expect(next(&steps) == nil)
-    steps.append(Self.told("before", place: 3), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["b"])
+    steps.append(Self.reported("before", index: 3), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["b"])
     #expect(next(&steps) == nil)
-    steps.append(Self.told("met", meeting, place: 4), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
-    #expect(next(&steps)?.told.keys.sorted() == ["c"])
+    steps.append(Self.reported("met", meeting, index: 4), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["a", "b"])
+    #expect(next(&steps)?.reported.keys.sorted() == ["c"])
   }
 
   @Test("Steps from before a node's first report, or that it has passed, are not awaited")
   func passed() {
     var steps = CompositeSteps(of: ["a", "b"])
-    steps.append(Self.told("met", meeting), of: "a")
-    steps.append(Self.told("standing", meeting, entry: .none, place: 2), of: "b")
+    steps.append(Self.reported("met", meeting), of: "a")
+    steps.append(Self.reported("standing", meeting, entry: .none, index: 2), of: "b")
     let step = next(&steps)
-    #expect(step?.told.keys.sorted() == ["a"])
+    #expect(step?.reported.keys.sorted() == ["a"])
     #expect(step?.isEntry == true)
     let standing = next(&steps)
-    #expect(standing?.told.keys.sorted() == ["b"])
+    #expect(standing?.reported.keys.sorted() == ["b"])
     #expect(standing?.isEntry == false)
-    steps.append(Self.told("met", TransactionID(epoch: 1, sequence: 8)), of: "a")
-    steps.append(Self.told("later", TransactionID(epoch: 1, sequence: 9)), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["a"])
+    steps.append(Self.reported("met", TransactionID(epoch: 1, sequence: 8)), of: "a")
+    steps.append(Self.reported("later", TransactionID(epoch: 1, sequence: 9)), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["a"])
   }
 
   @Test("A forgotten transaction is a step of the nodes that report it")
   func forgotten() {
     var steps = CompositeSteps(of: ["a", "b"])
-    steps.append(Self.told("met", meeting), of: "a")
-    #expect(next(&steps, nil)?.told.keys.sorted() == ["a"])
+    steps.append(Self.reported("met", meeting), of: "a")
+    #expect(next(&steps, nil)?.reported.keys.sorted() == ["a"])
   }
 
   @Test("A step reported without its state delays no other node")
   func untold() {
     var steps = CompositeSteps(of: ["a", "b"])
-    steps.append(Self.told("met", meeting), of: "a")
+    steps.append(Self.reported("met", meeting), of: "a")
     steps.append(
-      CompositeSteps.Told(
-        StepReport(.step, transaction: meeting, state: nil), place: 1), of: "b")
-    #expect(next(&steps)?.told.keys.sorted() == ["a", "b"])
+      CompositeSteps.Report(
+        StepReport(.step, transaction: meeting, state: nil), index: 1), of: "b")
+    #expect(next(&steps)?.reported.keys.sorted() == ["a", "b"])
     #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
   }
 
@@ -136,31 +136,32 @@ struct CompositeStepsTests {
       transaction == later ? ["b", "c"] : ["a", "b"]
     }
     #expect(!steps.hasWaiting && steps.waits(participants: participants) == [])
-    steps.append(Self.told("met", later), of: "b")
-    steps.append(Self.told("met", meeting), of: "a")
-    steps.append(Self.told("met", meeting), of: "b")
+    steps.append(Self.reported("met", later), of: "b")
+    steps.append(Self.reported("met", meeting), of: "a")
+    steps.append(Self.reported("met", meeting), of: "b")
     #expect(steps.hasWaiting)
     #expect(
       steps.waits(participants: participants) == [
-        CompositeSteps.Wait(later, told: ["b"], missing: ["c"])
+        CompositeSteps.Wait(later, reported: ["b"], missing: ["c"])
       ])
-    steps.append(Self.told("met", later), of: "c")
+    steps.append(Self.reported("met", later), of: "c")
     #expect(steps.waits(participants: participants) == [])
   }
 
   @Test("A wait is reported after its limit, then at doubled intervals, and again when it recurs")
   func toldWaits() {
-    let wait = CompositeSteps.Wait(meeting, told: ["a"], missing: ["b"])
+    let wait = CompositeSteps.Wait(meeting, reported: ["a"], missing: ["b"])
     var waits = StepWaits()
     let start = ContinuousClock.now
-    func told(_ seconds: Int, _ present: [CompositeSteps.Wait] = [wait]) -> [Duration] {
-      waits.look(present, at: start + .seconds(seconds)).map(\.duration)
+    func reported(_ seconds: Int, _ present: [CompositeSteps.Wait] = [wait]) -> [Duration] {
+      waits.checkWaits(present, at: start + .seconds(seconds)).map(\.duration)
     }
-    #expect([0, 4].flatMap { told($0) } == [])
-    #expect([5, 9, 10, 19, 20].flatMap { told($0) } == [.seconds(5), .seconds(10), .seconds(20)])
-    #expect(told(21, []) == [] && told(30) == [] && told(35) == [.seconds(5)])
+    #expect([0, 4].flatMap { reported($0) } == [])
     #expect(
-      StepWaits.Told(wait, for: .seconds(5)).warning
+      [5, 9, 10, 19, 20].flatMap { reported($0) } == [.seconds(5), .seconds(10), .seconds(20)])
+    #expect(reported(21, []) == [] && reported(30) == [] && reported(35) == [.seconds(5)])
+    #expect(
+      StepWaits.Report(wait, for: .seconds(5)).warning
         == "synchronized event 1.7: reported by 'a' at least 5 s ago, but not yet by 'b'; until then, the "
         + "pipes of composites do not see the later steps of 'a'; is 'b' running?")
   }
@@ -229,32 +230,32 @@ struct CompositeStepsTests {
     var nodes = Nodes(seed: seed)
     var steps = CompositeSteps(of: Nodes.names)
     // The content of a journal: all reports that were received and not taken.
-    var recorded: [(name: String, told: CompositeSteps.Told)] = []
+    var recorded: [(name: String, reported: CompositeSteps.Report)] = []
     var taken: Set<String> = []
-    var place: Int64 = 0
+    var index: Int64 = 0
     for number in 0..<400 {
       if number < 300 { nodes.act() }
       if Int.random(in: 0..<20, using: &nodes.random) == 0 {
         steps = CompositeSteps(of: Nodes.names, recorded: steps.nodes)
-        for (name, told) in recorded { steps.append(told, of: name) }
+        for (name, reported) in recorded { steps.append(reported, of: name) }
       }
       if let (name, state, transaction) = nodes.received() {
-        place += 1
-        let told = Self.told(state, transaction, place: place)
-        steps.append(told, of: name)
-        recorded.append((name, told))
+        index += 1
+        let reported = Self.reported(state, transaction, index: index)
+        steps.append(reported, of: name)
+        recorded.append((name, reported))
       }
       while let step = steps.next(participants: { nodes.meetings[$0] }, last: .zero) {
-        let states = step.told.values.compactMap { told in
-          told.step.state.map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
+        let states = step.reported.values.compactMap { reported in
+          reported.step.state.map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
         }
         if let transaction = step.transaction {
-          #expect(step.told.keys.sorted() == nodes.meetings[transaction])
+          #expect(step.reported.keys.sorted() == nodes.meetings[transaction])
         }
         let early = states.filter { nodes.causes[$0]?.isSubset(of: taken) != true }
         #expect(early == [], "seed \(seed): before what they follow from")
         taken.formUnion(states)
-        recorded.removeAll { step.told[$0.name]?.place == $0.told.place }
+        recorded.removeAll { step.reported[$0.name]?.index == $0.reported.index }
       }
     }
     #expect(taken == Set(nodes.causes.keys), "seed \(seed)")

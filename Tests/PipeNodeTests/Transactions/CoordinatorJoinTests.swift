@@ -43,7 +43,7 @@ struct CoordinatorJoinTests {
     var (coordinator, _) = Self.asked()
     #expect(coordinator.fired(.join).contains(Self.unavailable("b")))
     // Later requests are answered at once.
-    coordinator.renew(Self.id)
+    coordinator.allowRetry(Self.id)
     #expect(coordinator.request(Self.id, Self.request()).contains(Self.unavailable("b")))
     var (impatient, _) = Self.asked()
     #expect(impatient.fired(.locks(Self.id)).contains(Self.unavailable("b")))
@@ -70,7 +70,7 @@ struct CoordinatorJoinTests {
     _ = coordinator.fired(.locks(Self.id))
     _ = coordinator.connected("b")
     _ = coordinator.disconnected("b")
-    coordinator.renew(Self.id)
+    coordinator.allowRetry(Self.id)
     #expect(coordinator.request(Self.id, Self.request()).contains(Self.unavailable("b")))
   }
 }

@@ -113,7 +113,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
   @Test("A commit is kept until all participants have reported their steps, even across a restart")
   func untold() {
     var coordinator = coordinator(resultCapacity: 2)
-    for name in ["a", "b"] { coordinator.stepsTold(by: name, through: .zero) }
+    for name in ["a", "b"] { coordinator.noteStepReports(by: name, through: .zero) }
     _ = coordinator.request(id(1), request(["a", "b"]))
     _ = commit(transaction(1), ["a", "b"], in: &coordinator)
     for name in ["a", "b"] { _ = coordinator.received(.ack(transaction(1)), from: name) }
@@ -130,12 +130,12 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     journal.acknowledged = [transaction(1)]
     journal.forgottenThrough = transaction(8)
     var next = self.coordinator(journal, resultCapacity: 2)
-    for name in ["a", "b"] { next.stepsTold(by: name, through: .zero) }
+    for name in ["a", "b"] { next.noteStepReports(by: name, through: .zero) }
     #expect(!refusals(2...9, of: &next).contains(.forget(transaction(1))))
-    next.stepsTold(by: "a", through: transaction(1))
+    next.noteStepReports(by: "a", through: transaction(1))
     #expect(!refusals(10...14, of: &next).contains(.forget(transaction(1))))
     #expect(next.participants(of: transaction(1)) == ["a", "b"])
-    next.stepsTold(by: "b", through: transaction(2))
+    next.noteStepReports(by: "b", through: transaction(2))
     #expect(refusals(15...19, of: &next).contains(.forget(transaction(1))))
     #expect(next.participants(of: transaction(1)) == nil)
   }

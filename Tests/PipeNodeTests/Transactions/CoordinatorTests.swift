@@ -195,13 +195,13 @@ struct CoordinatorTests: CoordinatorSuite {
         _ = coordinator.received(.ack(transaction(number)), from: name)
       }
     }
-    #expect(actions.contains(.startTimer(.patience(id(1)))))
+    #expect(actions.contains(.startTimer(.priorityTimeout(id(1)))))
     #expect(coordinator.request(id(4), request(["b", "c"])).prepared == [])
     #expect(
       coordinator.request(id(5), request(["b", "c"], event: "other")).prepared == ["b", "c"],
       "what it waits for may need another event")
     _ = coordinator.received(.no(transaction(4), .busy), from: "b")
-    #expect(coordinator.fired(.patience(id(1))).prepared == ["b", "c"])
+    #expect(coordinator.fired(.priorityTimeout(id(1))).prepared == ["b", "c"])
   }
 
   @Test(
@@ -239,14 +239,14 @@ struct CoordinatorTests: CoordinatorSuite {
 
   @Test(
     "A request that moved no participant can be repeated with its number, a committed one cannot")
-  func renew() {
+  func allowRetry() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
     _ = coordinator.received(.no(transaction(1), .busy), from: "a")
-    coordinator.renew(id(1))
+    coordinator.allowRetry(id(1))
     #expect(coordinator.request(id(1), request(["a", "b"])).prepared == ["a", "b"])
     let committed = commit(transaction(2), ["a", "b"], in: &coordinator)
-    coordinator.renew(id(1))
+    coordinator.allowRetry(id(1))
     let again = coordinator.request(id(1), request(["a", "b"]))
     #expect(again.prepared.isEmpty)
     #expect(again.replies[id(1)] == committed.replies[id(1)])

@@ -8,8 +8,8 @@ struct EmittedNumberTests {
   @Test(
     "An effect's event numbers are unique, and the same when the effect runs again")
   func unique() {
-    func numbers() -> [EmittedNumbers.Name] {
-      var numbers = EmittedNumbers(process: 3)
+    func numbers() -> [EmittedEventNames.Name] {
+      var numbers = EmittedEventNames(process: 3)
       return (0..<200_000).map { _ in
         numbers.next(
           of: 1, EffectOrigin(version: 7), .oneOfMany, journal: UInt64(Int64.max), { _ in true })
@@ -23,7 +23,7 @@ struct EmittedNumberTests {
   /// Returns an event of a step's effect, or of an event that a model has announced.
   private static func event(_ version: UInt64, _ count: UInt64, scope: UInt64 = 9) -> EmittedEvent {
     EmittedEvent(
-      effect: version, place: .oneOfMany, reply: EffectReply { _ in },
+      effect: version, index: .oneOfMany, reply: EffectReply { _ in },
       name: .init(scope: scope, number: version << 24 | count),
       body: TransactionBody(composite: "lift", event: []))
   }

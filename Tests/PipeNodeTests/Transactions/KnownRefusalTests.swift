@@ -84,9 +84,10 @@ struct KnownRefusalTests {
   func ownSteps() {
     for tellsByFeed in [false, true] {
       var coordinator = refused()
-      #expect(coordinator.told("b", version: 0) == [], "it is older than the refusal")
+      #expect(coordinator.reported("b", version: 0) == [], "it is older than the refusal")
       let actions =
-        tellsByFeed ? coordinator.told("b", version: 1) : coordinator.received(.changed, from: "b")
+        tellsByFeed
+        ? coordinator.reported("b", version: 1) : coordinator.received(.changed, from: "b")
       #expect(actions.prepared == ["a", "b"])
     }
   }

@@ -258,7 +258,7 @@ struct ParticipantTableTests {
   func frozen(index: Int) {
     var participant = Participant(applied: Self.earlier, version: 8)
     for input in Self.phases[index].path { _ = input(&participant) }
-    #expect(participant.takesInputs == (index == 0))
+    #expect(participant.acceptsInputs == (index == 0))
   }
 
   @Test("A restored participant is prepared unless its journal has a later step")
@@ -285,7 +285,7 @@ struct ParticipantTableTests {
         .unfreeze,
       ])
     #expect(participant.evaluated(Self.own, .success(Self.move)) == [])
-    #expect(participant.takesInputs)
+    #expect(participant.acceptsInputs)
     // The coordinator is notified of the next step, because another state may evaluate faster.
     #expect(participant.stepped() == [.send(.changed)])
     _ = participant.prepare(Self.later, event: [], wantsChange: false, evaluate: Self.slow)

@@ -35,7 +35,7 @@ final class SimulatedCoordinator {
   func restart() -> Output {
     machine = CoordinatorStateMachine(
       name: name, journal: journal, resultCapacity: resultCapacity)
-    inDoubt += machine?.transactionsUnderWay.count ?? 0
+    inDoubt += machine?.transactionsInProgress.count ?? 0
     return perform(machine?.start() ?? [])
   }
 
@@ -56,8 +56,8 @@ final class SimulatedCoordinator {
     return take { $0.recorded(record) }
   }
 
-  func fire(_ place: Int) -> Output {
-    let timer = timers.remove(at: place)
+  func fire(_ index: Int) -> Output {
+    let timer = timers.remove(at: index)
     return take { $0.fired(timer) }
   }
 

@@ -4,24 +4,24 @@
 /// breaks. A wild link loses, repeats and reorders messages at random.
 struct SimulatedLink<Message> {
   private(set) var messages: [Message] = []
-  let isWild: Bool
+  let isUnreliable: Bool
 
-  init(isWild: Bool) { self.isWild = isWild }
+  init(isUnreliable: Bool) { self.isUnreliable = isUnreliable }
 
   mutating func send(_ message: Message) { messages.append(message) }
   mutating func drop() { messages = [] }
 
   /// Returns the next message to arrive, or `nil` if it was lost.
   mutating func next(using random: inout some RandomNumberGenerator, faulty: Bool) -> Message? {
-    guard isWild else { return messages.isEmpty ? nil : messages.removeFirst() }
+    guard isUnreliable else { return messages.isEmpty ? nil : messages.removeFirst() }
     guard !messages.isEmpty else { return nil }
-    let place = Int.random(in: 0..<messages.count, using: &random)
+    let index = Int.random(in: 0..<messages.count, using: &random)
     switch faulty ? Int.random(in: 0..<12, using: &random) : 11 {
     case 0:
-      messages.remove(at: place)
+      messages.remove(at: index)
       return nil
-    case 1, 2: return messages[place]
-    default: return messages.remove(at: place)
+    case 1, 2: return messages[index]
+    default: return messages.remove(at: index)
     }
   }
 }

@@ -36,7 +36,7 @@ final class SimulatedParticipant {
   private(set) var limited: TransactionID?
   private(set) var overdueCount = 0
   /// Acknowledgments that wait for the next message. A yes vote implies them.
-  private var held: Set<TransactionID> = []
+  private var heldAcknowledgements: Set<TransactionID> = []
 
   init(name: String, isSlow: Bool = false) {
     self.name = name
@@ -55,7 +55,7 @@ final class SimulatedParticipant {
     evaluated = []
     overdue = []
     limited = nil
-    held = []
+    heldAcknowledgements = []
   }
 
   /// Restores the participant from its journal.
@@ -76,7 +76,7 @@ final class SimulatedParticipant {
       }
     }
     let machine = ParticipantStateMachine(prepared: prepared, applied: applied, version: version)
-    if !machine.takesInputs { inDoubt += 1 }
+    if !machine.acceptsInputs { inDoubt += 1 }
     modelVersion = version
     self.machine = machine
     return perform(machine.start())
@@ -107,7 +107,7 @@ final class SimulatedParticipant {
   /// Makes the records of the step in progress durable.
   private func finishTaking() -> [ParticipantMessage] {
     var answers: [ParticipantMessage] = []
-    while machine?.isTaking == true, !pending.isEmpty { answers += record() }
+    while machine?.isTakingStep == true, !pending.isEmpty { answers += record() }
     return answers
   }
 
@@ -125,7 +125,7 @@ final class SimulatedParticipant {
 
   /// Takes a step of its own, if that is allowed.
   func step(isOpen: Bool) -> [ParticipantMessage] {
-    guard machine?.takesInputs == true else { return [] }
+    guard machine?.acceptsInputs == true else { return [] }
     checkModel()
     journal.append(.own(isOpen: isOpen))
     version += 1
@@ -166,7 +166,7 @@ final class SimulatedParticipant {
 
   /// Checks that a free participant and its model are at the same version.
   func checkModel() {
-    guard machine?.takesInputs == true, modelVersion != version else { return }
+    guard machine?.acceptsInputs == true, modelVersion != version else { return }
     problems.append("\(name) stands at version \(version), and its model at \(modelVersion)")
     modelVersion = version
   }
@@ -182,7 +182,7 @@ final class SimulatedParticipant {
         if case .yes(let transaction, _) = message, overdue.contains(transaction) {
           problems.append("\(name) has promised \(transaction) after its time was up")
         }
-        messages += told(with: message)
+        messages += withHeldAcknowledgements(with: message)
       case .enter(let step):
         if step.move.version != version + 1 {
           problems.append("\(name) went from version \(version) to \(step.move.version)")
@@ -211,17 +211,18 @@ final class SimulatedParticipant {
   }
 
   /// Returns the acknowledgements that have waited for a message, followed by the message.
-  private func told(with message: ParticipantMessage) -> [ParticipantMessage] {
+  private func withHeldAcknowledgements(with message: ParticipantMessage) -> [ParticipantMessage] {
     switch message {
     // Some acknowledgments wait. One that is requested again is sent.
     case .ack(let transaction) where transaction.sequence.isMultiple(of: 3):
-      if held.insert(transaction).inserted { return [] }
-      held.remove(transaction)
-    case .yes(let transaction, _): held = held.filter { $0 > transaction }
+      if heldAcknowledgements.insert(transaction).inserted { return [] }
+      heldAcknowledgements.remove(transaction)
+    case .yes(let transaction, _):
+      heldAcknowledgements = heldAcknowledgements.filter { $0 > transaction }
     case .ack, .no, .query, .evaluating, .delivered, .changed: break
     }
-    defer { held = [] }
-    return held.sorted().map { .ack($0) } + [message]
+    defer { heldAcknowledgements = [] }
+    return heldAcknowledgements.sorted().map { .ack($0) } + [message]
   }
 
   /// The synchronized steps of the journal, in order.

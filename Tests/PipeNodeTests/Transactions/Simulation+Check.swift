@@ -15,19 +15,25 @@ extension Simulation {
     for (participant, steps) in zip(participants, steps) {
       found += journalViolations(of: participant, steps)
     }
-    let takers = takers(steps)
-    for (id, one) in asked { found += requestViolations(id, one, takers[one.body] ?? [:]) }
+    let stepsByParticipant = stepsByParticipant(steps)
+    for (id, simulatedRequest) in simulatedRequests {
+      found += requestViolations(
+        id, simulatedRequest, stepsByParticipant[simulatedRequest.body] ?? [:])
+    }
     found += orderViolations(steps.map { $0.map(\.transaction) })
     return found.sorted()
   }
 
   /// Returns the participants that took each event, with their steps.
-  private func takers(_ steps: [[PreparedStep]]) -> [[UInt8]: [String: [PreparedStep]]] {
-    var takers: [[UInt8]: [String: [PreparedStep]]] = [:]
+  private func stepsByParticipant(_ steps: [[PreparedStep]]) -> [[UInt8]: [String: [PreparedStep]]]
+  {
+    var stepsByParticipant: [[UInt8]: [String: [PreparedStep]]] = [:]
     for (name, steps) in zip(Self.names, steps) {
-      for step in steps { takers[step.event, default: [:]][name, default: []].append(step) }
+      for step in steps {
+        stepsByParticipant[step.event, default: [:]][name, default: []].append(step)
+      }
     }
-    return takers
+    return stepsByParticipant
   }
 
   private func journalViolations(
@@ -55,50 +61,60 @@ extension Simulation {
   }
 
   private func requestViolations(
-    _ id: RequestID, _ one: Asked, _ takers: [String: [PreparedStep]]
+    _ id: RequestID, _ simulatedRequest: SimulatedRequest,
+    _ stepsByParticipant: [String: [PreparedStep]]
   ) -> [String] {
     var found: [String] = []
-    func complain(_ what: String) {
-      found.append("request \(id.number) of \(one.composite.name), \(one.mode): \(what)")
+    func addViolation(_ what: String) {
+      found.append(
+        "request \(id.number) of \(simulatedRequest.composite.name), \(simulatedRequest.mode): \(what)"
+      )
     }
-    if takers.values.contains(where: { $0.count > 1 }) { complain("taken twice by one") }
+    if stepsByParticipant.values.contains(where: { $0.count > 1 }) {
+      addViolation("taken twice by one")
+    }
     let answers = Set(
-      one.replies.filter { if case .atomic(.unknown) = $0 { false } else { true } })
-    if answers.count > 1 { complain("answered in different ways: \(answers)") }
-    if answers.isEmpty { complain("never answered") }
-    if one.mode != .broadcast {
-      let who = Set(takers.keys)
-      if !who.isEmpty && who != Set(one.composite.participants) {
-        complain("taken by \(who.sorted()) only")
+      simulatedRequest.replies.filter { if case .atomic(.unknown) = $0 { false } else { true } })
+    if answers.count > 1 { addViolation("answered in different ways: \(answers)") }
+    if answers.isEmpty { addViolation("never answered") }
+    if simulatedRequest.mode != .broadcast {
+      let takingParticipants = Set(stepsByParticipant.keys)
+      if !takingParticipants.isEmpty
+        && takingParticipants != Set(simulatedRequest.composite.participants)
+      {
+        addViolation("taken by \(takingParticipants.sorted()) only")
       }
-      if Set(takers.values.flatMap { $0.map(\.transaction) }).count > 1 {
-        complain("taken in different transactions")
+      if Set(stepsByParticipant.values.flatMap { $0.map(\.transaction) }).count > 1 {
+        addViolation("taken in different transactions")
       }
     }
     for answer in answers {
-      found += answerViolations(answer, takers).map { "\(id.number): \($0)" }
+      found += answerViolations(answer, stepsByParticipant).map { "\(id.number): \($0)" }
     }
     return found
   }
 
   private func answerViolations(
-    _ answer: TransactionReply, _ takers: [String: [PreparedStep]]
+    _ answer: TransactionReply, _ stepsByParticipant: [String: [PreparedStep]]
   ) -> [String] {
     switch answer {
     case .atomic(.committed(let transaction, let versions)):
-      let moves = takers.mapValues { $0[0].move.version }
-      let transactions = takers.values.flatMap { $0.map(\.transaction) }
+      let moves = stepsByParticipant.mapValues { $0[0].move.version }
+      let transactions = stepsByParticipant.values.flatMap { $0.map(\.transaction) }
       return moves == versions && transactions.allSatisfy { $0 == transaction }
         ? [] : ["committed as \(transaction) \(versions), but moved \(moves)"]
     case .atomic(.refused), .atomic(.busy), .atomic(.unavailable):
-      return takers.isEmpty ? [] : ["\(answer), but taken by \(takers.keys.sorted())"]
+      return stepsByParticipant.isEmpty
+        ? [] : ["\(answer), but taken by \(stepsByParticipant.keys.sorted())"]
     case .atomic(.unknown): return []
     case .broadcast(let results):
       return results.compactMap { name, result in
         switch result {
         case .accepted(let version):
-          takers[name]?.first?.move.version == version ? nil : "\(name) has not moved to \(version)"
-        case .refused, .busy, .unavailable: takers[name] == nil ? nil : "\(name) has moved"
+          stepsByParticipant[name]?.first?.move.version == version
+            ? nil : "\(name) has not moved to \(version)"
+        case .refused, .busy, .unavailable:
+          stepsByParticipant[name] == nil ? nil : "\(name) has moved"
         case .unknown: nil
         }
       }
@@ -109,11 +125,13 @@ extension Simulation {
   private func orderViolations(_ orders: [[TransactionID]]) -> [String] {
     var found: [String] = []
     for left in orders.indices {
-      let here = Set(orders[left])
+      let leftTransactions = Set(orders[left])
       for right in orders.indices
       where right > left && Self.classOf[left] == Self.classOf[right] {
-        let there = Set(orders[right])
-        if orders[left].filter(there.contains) != orders[right].filter(here.contains) {
+        let rightTransactions = Set(orders[right])
+        if orders[left].filter(rightTransactions.contains)
+          != orders[right].filter(leftTransactions.contains)
+        {
           let both = "\(Self.names[left]) and \(Self.names[right])"
           found.append("\(both) took their events in different orders")
         }

@@ -14,11 +14,11 @@ extension Simulation {
     for index in coordinators.indices where coordinators[index].machine == nil {
       deliver(coordinators[index].restart(), from: index)
     }
-    for place in participants.indices {
-      restartParticipant(place)
-      connect(place)
+    for participantIndex in participants.indices {
+      restartParticipant(participantIndex)
+      connect(participantIndex)
     }
-    for index in coordinators.indices { reconnectCallers(of: index) }
+    for index in coordinators.indices { reconnectRequesters(of: index) }
     settle()
   }
 
@@ -26,8 +26,8 @@ extension Simulation {
   mutating func settle() {
     for _ in 0..<5_000 {
       if isAtRest { return }
-      for place in participants.indices where !participants[place].isOpen {
-        takeOwnStep(place, isOpen: true)
+      for participantIndex in participants.indices where !participants[participantIndex].isOpen {
+        takeOwnStep(participantIndex, isOpen: true)
       }
       // Without losses, timers are slow compared to messages.
       if let move = moves.randomElement(using: &random) { make(move) } else { fireTimer() }
@@ -37,7 +37,7 @@ extension Simulation {
   var isAtRest: Bool {
     coordinators.allSatisfy { $0.machine?.isIdle == true && $0.pending.isEmpty }
       && participants.allSatisfy {
-        $0.machine?.takesInputs == true && $0.pending.isEmpty && $0.running.isEmpty
+        $0.machine?.acceptsInputs == true && $0.pending.isEmpty && $0.running.isEmpty
       }
       && toParticipant.allSatisfy(\.messages.isEmpty)
       && toCoordinator.allSatisfy(\.messages.isEmpty)
@@ -52,13 +52,21 @@ extension Simulation {
 
   private var moves: [Move] {
     var moves: [Move] = []
-    for place in participants.indices {
-      if isUp[place] {
-        if !toParticipant[place].messages.isEmpty { moves.append(.toParticipant(place)) }
-        if !toCoordinator[place].messages.isEmpty { moves.append(.toCoordinator(place)) }
+    for participantIndex in participants.indices {
+      if isUp[participantIndex] {
+        if !toParticipant[participantIndex].messages.isEmpty {
+          moves.append(.toParticipant(participantIndex))
+        }
+        if !toCoordinator[participantIndex].messages.isEmpty {
+          moves.append(.toCoordinator(participantIndex))
+        }
       }
-      if !participants[place].pending.isEmpty { moves.append(.participantRecord(place)) }
-      if !participants[place].running.isEmpty { moves.append(.transition(place)) }
+      if !participants[participantIndex].pending.isEmpty {
+        moves.append(.participantRecord(participantIndex))
+      }
+      if !participants[participantIndex].running.isEmpty {
+        moves.append(.transition(participantIndex))
+      }
     }
     for index in coordinators.indices {
       if coordinators[index].machine != nil {
@@ -72,10 +80,12 @@ extension Simulation {
 
   private mutating func make(_ move: Move) {
     switch move {
-    case .toParticipant(let place): carryToParticipant(place)
-    case .toCoordinator(let place): carryToCoordinator(place)
-    case .participantRecord(let place): deliver(participants[place].record(), from: place)
-    case .transition(let place): deliver(participants[place].endTransition(), from: place)
+    case .toParticipant(let participantIndex): carryToParticipant(participantIndex)
+    case .toCoordinator(let participantIndex): carryToCoordinator(participantIndex)
+    case .participantRecord(let participantIndex):
+      deliver(participants[participantIndex].record(), from: participantIndex)
+    case .transition(let participantIndex):
+      deliver(participants[participantIndex].endTransition(), from: participantIndex)
     case .request(let index): carryRequest(index)
     case .reply(let index): carryReply(index)
     case .coordinatorRecord(let index): deliver(coordinators[index].record(), from: index)
@@ -84,14 +94,16 @@ extension Simulation {
 
   private mutating func fireTimer() {
     let index = Int.random(in: coordinators.indices, using: &random)
-    let place = Int.random(in: participants.indices, using: &random)
-    if participants[place].queryTimerRuns {
-      deliver(participants[place].queryTimerFired(), from: place)
-      if !isUp[place] { deliver(participants[place].disconnected(), from: place) }
+    let participantIndex = Int.random(in: participants.indices, using: &random)
+    if participants[participantIndex].queryTimerRuns {
+      deliver(participants[participantIndex].queryTimerFired(), from: participantIndex)
+      if !isUp[participantIndex] {
+        deliver(participants[participantIndex].disconnected(), from: participantIndex)
+      }
     }
     let timed = participants.indices.filter { participants[$0].limited != nil }
-    if let late = timed.randomElement(using: &random) {
-      deliver(participants[late].passLimit(), from: late)
+    if let timedOut = timed.randomElement(using: &random) {
+      deliver(participants[timedOut].passLimit(), from: timedOut)
     }
     if let timer = coordinators[index].timers.indices.randomElement(using: &random) {
       deliver(coordinators[index].fire(timer), from: index)
@@ -100,46 +112,48 @@ extension Simulation {
 
   /// Takes one random step.
   mutating func step() {
-    let place = Int.random(in: participants.indices, using: &random)
+    let participantIndex = Int.random(in: participants.indices, using: &random)
     switch Int.random(in: 0..<100, using: &random) {
     case 0..<84: if let move = moves.randomElement(using: &random) { make(move) }
     case 84..<86: fireTimer()
     case 86..<89:
-      takeOwnStep(place, isOpen: Int.random(in: 0..<4, using: &random) > 0)
-    case 89..<94: askSomething()
+      takeOwnStep(participantIndex, isOpen: Int.random(in: 0..<4, using: &random) > 0)
+    case 89..<94: makeRandomRequest()
     default:
       if settings.hasFaults {
-        fault(place, Int.random(in: coordinators.indices, using: &random))
+        fault(participantIndex, Int.random(in: coordinators.indices, using: &random))
       }
     }
   }
 
   /// Opens or closes a participant. Its feed reports the step, or the report is lost.
-  private mutating func takeOwnStep(_ place: Int, isOpen: Bool) {
-    let before = participants[place].version
-    deliver(participants[place].step(isOpen: isOpen), from: place)
-    let version = participants[place].version
+  private mutating func takeOwnStep(_ participantIndex: Int, isOpen: Bool) {
+    let before = participants[participantIndex].version
+    deliver(participants[participantIndex].step(isOpen: isOpen), from: participantIndex)
+    let version = participants[participantIndex].version
     guard version > before, Bool.random(using: &random) else { return }
-    let index = Self.classOf[place]
+    let index = Self.classOf[participantIndex]
     deliver(
-      coordinators[index].take { $0.told(Self.names[place], version: version) }, from: index)
+      coordinators[index].take { $0.reported(Self.names[participantIndex], version: version) },
+      from: index)
   }
 
-  private mutating func carryToParticipant(_ place: Int) {
-    guard isUp[place],
-      let message = toParticipant[place].next(using: &random, faulty: !isHealing)
+  private mutating func carryToParticipant(_ participantIndex: Int) {
+    guard isUp[participantIndex],
+      let message = toParticipant[participantIndex].next(using: &random, faulty: !isHealing)
     else { return }
-    deliver(participants[place].received(message), from: place)
+    deliver(participants[participantIndex].received(message), from: participantIndex)
   }
 
-  private mutating func carryToCoordinator(_ place: Int) {
-    guard isUp[place],
-      let message = toCoordinator[place].next(using: &random, faulty: !isHealing)
+  private mutating func carryToCoordinator(_ participantIndex: Int) {
+    guard isUp[participantIndex],
+      let message = toCoordinator[participantIndex].next(using: &random, faulty: !isHealing)
     else { return }
     if case .query = message { queriesAnswered += 1 }
-    let index = Self.classOf[place]
+    let index = Self.classOf[participantIndex]
     deliver(
-      coordinators[index].take { $0.received(message, from: Self.names[place]) }, from: index)
+      coordinators[index].take { $0.received(message, from: Self.names[participantIndex]) },
+      from: index)
   }
 
   private mutating func carryRequest(_ index: Int) {
@@ -151,11 +165,13 @@ extension Simulation {
 
   private mutating func carryReply(_ index: Int) {
     guard let (id, reply) = replies[index].next(using: &random, faulty: false) else { return }
-    if asked[id]?.mode == .broadcast, asked[id]?.isAnswered == true { return }
-    asked[id]?.replies.append(reply)
+    if simulatedRequests[id]?.mode == .broadcast, simulatedRequests[id]?.isAnswered == true {
+      return
+    }
+    simulatedRequests[id]?.replies.append(reply)
   }
 
-  private mutating func askSomething() {
+  private mutating func makeRandomRequest() {
     let composite = Self.composites.randomElement(using: &random)!
     let mode: TransactionMode =
       switch Int.random(in: 0..<10, using: &random) {
@@ -163,28 +179,28 @@ extension Simulation {
       case 5..<7: .await(.seconds(1))
       case 7..<9: .await(nil)
       // A participant recognizes a repeated broadcast only until it crashes.
-      default: settings.isWild ? .try : .broadcast
+      default: settings.isUnreliable ? .try : .broadcast
       }
     ask(composite, mode)
   }
 
-  private mutating func fault(_ place: Int, _ index: Int) {
+  private mutating func fault(_ participantIndex: Int, _ index: Int) {
     faultCount += 1
     switch Int.random(in: 0..<10, using: &random) {
     case 0: crashCoordinator(index)
-    case 1, 2: crashParticipant(place)
-    case 3, 4: disconnect(place)
-    case 5: reconnectCallers(of: index)
+    case 1, 2: crashParticipant(participantIndex)
+    case 3, 4: disconnect(participantIndex)
+    case 5: reconnectRequesters(of: index)
     case 6: if coordinators[index].machine == nil { restartCoordinator(index) }
-    case 7: restartParticipant(place)
-    default: connect(place)
+    case 7: restartParticipant(participantIndex)
+    default: connect(participantIndex)
     }
   }
 
   mutating func crashCoordinator(_ index: Int) {
     guard coordinators[index].machine != nil else { return }
     coordinators[index].crash(using: &random)
-    for place in Self.places(of: index) { disconnect(place) }
+    for participantIndex in Self.participantIndices(of: index) { disconnect(participantIndex) }
     // The callers notice the crash and repeat their requests when the coordinator is back.
     requests[index].drop()
     replies[index].drop()
@@ -192,22 +208,22 @@ extension Simulation {
 
   mutating func restartCoordinator(_ index: Int) {
     deliver(coordinators[index].restart(), from: index)
-    for place in Self.places(of: index) { connect(place) }
-    reconnectCallers(of: index)
+    for participantIndex in Self.participantIndices(of: index) { connect(participantIndex) }
+    reconnectRequesters(of: index)
   }
 
-  mutating func crashParticipant(_ place: Int) {
-    guard participants[place].machine != nil else { return }
-    participants[place].crash(using: &random)
-    disconnect(place)
+  mutating func crashParticipant(_ participantIndex: Int) {
+    guard participants[participantIndex].machine != nil else { return }
+    participants[participantIndex].crash(using: &random)
+    disconnect(participantIndex)
   }
 
-  private mutating func restartParticipant(_ place: Int) {
-    guard participants[place].machine == nil else { return }
-    deliver(participants[place].restart(), from: place)
+  private mutating func restartParticipant(_ participantIndex: Int) {
+    guard participants[participantIndex].machine == nil else { return }
+    deliver(participants[participantIndex].restart(), from: participantIndex)
   }
 
-  private static func places(of index: Int) -> [Int] {
+  private static func participantIndices(of index: Int) -> [Int] {
     names.indices.filter { classOf[$0] == index }
   }
 }

@@ -8,7 +8,7 @@ import TestSupport
 /// After a crash only recorded data is left. Links behave like connections, or are wild.
 struct Simulation {
   struct Settings: Sendable {
-    var isWild = false
+    var isUnreliable = false
     var steps = 400
     var hasFaults = true
   }
@@ -30,12 +30,12 @@ struct Simulation {
   static let classes = [["a", "b", "c", "d"], ["e", "f"]]
   static let names = classes.flatMap { $0 }
   /// The index of each name, and the class at each index.
-  static let places = Dictionary(uniqueKeysWithValues: zip(names, names.indices))
+  static let participantIndices = Dictionary(uniqueKeysWithValues: zip(names, names.indices))
   static let classOf = classes.enumerated().flatMap { index, names in names.map { _ in index } }
   /// The participants with asynchronous transitions.
   static let slow: Set = ["b", "e"]
 
-  struct Asked {
+  struct SimulatedRequest {
     let composite: Composite
     let mode: TransactionMode
     var replies: [TransactionReply] = []
@@ -54,7 +54,7 @@ struct Simulation {
   var toCoordinator: [SimulatedLink<ParticipantMessage>]
   var requests: [SimulatedLink<(RequestID, TransactionRequest)>]
   var replies: [SimulatedLink<(RequestID, TransactionReply)>]
-  var asked: [RequestID: Asked] = [:]
+  var simulatedRequests: [RequestID: SimulatedRequest] = [:]
   var messageCount = 0
   var faultCount = 0
   var queriesAnswered = 0
@@ -63,25 +63,25 @@ struct Simulation {
     random = Seeded(state: seed)
     self.settings = settings
     coordinators = Self.classes.indices.map { SimulatedCoordinator(name: "class\($0)") }
-    requests = coordinators.map { _ in SimulatedLink(isWild: false) }
-    replies = coordinators.map { _ in SimulatedLink(isWild: false) }
+    requests = coordinators.map { _ in SimulatedLink(isUnreliable: false) }
+    replies = coordinators.map { _ in SimulatedLink(isUnreliable: false) }
     participants = Self.names.map {
       SimulatedParticipant(name: $0, isSlow: Self.slow.contains($0))
     }
     isUp = participants.map { _ in false }
-    toParticipant = participants.map { _ in SimulatedLink(isWild: settings.isWild) }
-    toCoordinator = participants.map { _ in SimulatedLink(isWild: settings.isWild) }
+    toParticipant = participants.map { _ in SimulatedLink(isUnreliable: settings.isUnreliable) }
+    toCoordinator = participants.map { _ in SimulatedLink(isUnreliable: settings.isUnreliable) }
     for index in coordinators.indices { deliver(coordinators[index].restart(), from: index) }
-    for place in participants.indices { connect(place) }
+    for participantIndex in participants.indices { connect(participantIndex) }
   }
 
   // MARK: Carrying
 
   mutating func deliver(_ output: SimulatedCoordinator.Output, from index: Int) {
     for (name, message) in output.messages {
-      let place = Self.places[name]!
-      guard isUp[place] else { continue }
-      toParticipant[place].send(message)
+      let participantIndex = Self.participantIndices[name]!
+      guard isUp[participantIndex] else { continue }
+      toParticipant[participantIndex].send(message)
       messageCount += 1
     }
     for reply in output.replies {
@@ -90,70 +90,74 @@ struct Simulation {
     }
   }
 
-  mutating func deliver(_ messages: [ParticipantMessage], from place: Int) {
-    guard isUp[place] else { return }
+  mutating func deliver(_ messages: [ParticipantMessage], from participantIndex: Int) {
+    guard isUp[participantIndex] else { return }
     for message in messages {
-      toCoordinator[place].send(message)
+      toCoordinator[participantIndex].send(message)
       messageCount += 1
     }
   }
 
-  mutating func connect(_ place: Int) {
-    let index = Self.classOf[place]
-    guard !isUp[place], let machine = participants[place].machine,
+  mutating func connect(_ participantIndex: Int) {
+    let index = Self.classOf[participantIndex]
+    guard !isUp[participantIndex], let machine = participants[participantIndex].machine,
       coordinators[index].machine != nil
     else { return }
-    isUp[place] = true
+    isUp[participantIndex] = true
     var prepared: TransactionID?
     if case .prepared(let step) = machine.phase { prepared = step.transaction }
     deliver(
       coordinators[index].take {
-        $0.connected(Self.names[place], watermark: machine.watermark, prepared: prepared)
+        $0.connected(Self.names[participantIndex], watermark: machine.watermark, prepared: prepared)
       }, from: index)
-    deliver(participants[place].connected(), from: place)
+    deliver(participants[participantIndex].connected(), from: participantIndex)
   }
 
   /// Breaks a connection: messages in flight are lost, and the coordinator notices.
-  mutating func disconnect(_ place: Int) {
-    guard isUp[place] else { return }
-    isUp[place] = false
+  mutating func disconnect(_ participantIndex: Int) {
+    guard isUp[participantIndex] else { return }
+    isUp[participantIndex] = false
     // A wild link delivers old messages on a new connection.
-    if !settings.isWild {
-      toParticipant[place].drop()
-      toCoordinator[place].drop()
+    if !settings.isUnreliable {
+      toParticipant[participantIndex].drop()
+      toCoordinator[participantIndex].drop()
     }
-    let index = Self.classOf[place]
-    deliver(coordinators[index].take { $0.disconnected(Self.names[place]) }, from: index)
+    let index = Self.classOf[participantIndex]
+    deliver(coordinators[index].take { $0.disconnected(Self.names[participantIndex]) }, from: index)
   }
 
   /// Breaks the callers' connection to a coordinator, after which each caller repeats its requests.
-  mutating func reconnectCallers(of index: Int) {
+  mutating func reconnectRequesters(of index: Int) {
     requests[index].drop()
     replies[index].drop()
-    let open = asked.filter { $0.value.composite.coordinator == index && !$0.value.isAnswered }
-    for (id, one) in open.sorted(by: { $0.key.number < $1.key.number }) {
-      if one.mode == .broadcast {
+    let open = simulatedRequests.filter {
+      $0.value.composite.coordinator == index && !$0.value.isAnswered
+    }
+    for (id, simulatedRequest) in open.sorted(by: { $0.key.number < $1.key.number }) {
+      if simulatedRequest.mode == .broadcast {
         // A broadcast is not repeated, because some participants may have taken it. Its outcome is
         // unknown.
-        asked[id]?.replies.append(.broadcast([:]))
+        simulatedRequests[id]?.replies.append(.broadcast([:]))
       } else {
-        requests[index].send((id, Self.request(one)))
+        requests[index].send((id, Self.request(simulatedRequest)))
       }
     }
   }
 
-  static func request(_ one: Asked) -> TransactionRequest {
+  static func request(_ simulatedRequest: SimulatedRequest) -> TransactionRequest {
     TransactionRequest(
-      composite: one.composite.name, event: "tick", participants: one.composite.participants,
-      body: one.body, question: Array("\"tick\"".utf8), mode: one.mode)
+      composite: simulatedRequest.composite.name, event: "tick",
+      participants: simulatedRequest.composite.participants,
+      body: simulatedRequest.body, question: Array("\"tick\"".utf8), mode: simulatedRequest.mode)
   }
 
   @discardableResult
   mutating func ask(_ composite: Composite, _ mode: TransactionMode) -> RequestID {
-    let id = RequestID(caller: "caller", number: UInt64(asked.count + 1))
-    let one = Asked(composite: composite, mode: mode, body: Array("\(id.number)".utf8))
-    asked[id] = one
-    requests[composite.coordinator].send((id, Self.request(one)))
+    let id = RequestID(caller: "caller", number: UInt64(simulatedRequests.count + 1))
+    let simulatedRequest = SimulatedRequest(
+      composite: composite, mode: mode, body: Array("\(id.number)".utf8))
+    simulatedRequests[id] = simulatedRequest
+    requests[composite.coordinator].send((id, Self.request(simulatedRequest)))
     messageCount += 1
     return id
   }

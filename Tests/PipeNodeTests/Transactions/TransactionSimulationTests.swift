@@ -7,7 +7,7 @@ import Testing
 struct TransactionSimulationTests {
   /// Links that behave like connections, and links that lose, repeat and reorder messages.
   static let settings = [
-    Simulation.Settings(isWild: false), Simulation.Settings(isWild: true),
+    Simulation.Settings(isUnreliable: false), Simulation.Settings(isUnreliable: true),
   ]
 
   /// Counters of the runs, which show that the faults had effects.
@@ -42,7 +42,7 @@ struct TransactionSimulationTests {
     #expect(tally.inDoubtParticipants > 50)
     #expect(tally.inDoubtCoordinators > 20)
     #expect(tally.queries > 50)
-    #expect(tally.timedOut > 20)
+    #expect(tally.overdue > 20)
   }
 
   @Test("Without faults nothing is in doubt, and every reply is a commit or a refusal")
@@ -50,7 +50,7 @@ struct TransactionSimulationTests {
     for seed in UInt64(0)..<100 {
       await Task.yield()
       var simulation = Simulation(
-        seed: seed, settings: Simulation.Settings(isWild: false, hasFaults: false))
+        seed: seed, settings: Simulation.Settings(isUnreliable: false, hasFaults: false))
       simulation.run()
       #expect(simulation.violations() == [], "seed \(seed)")
       let inDoubt = simulation.participants.reduce(0) { $0 + $1.inDoubt }
@@ -73,13 +73,13 @@ extension Simulation {
     for _ in 0..<20 {
       let id = ask(composite, .try)
       settle()
-      if case .atomic(.committed)? = asked[id]?.replies.last { return true }
+      if case .atomic(.committed)? = simulatedRequests[id]?.replies.last { return true }
     }
     return false
   }
 
   func count(into tally: inout TransactionSimulationTests.Tally) {
-    for one in asked.values {
+    for one in simulatedRequests.values {
       if case .atomic(.committed)? = one.replies.last { tally.commits += 1 }
     }
     tally.faults += faultCount
@@ -87,6 +87,6 @@ extension Simulation {
     tally.inDoubtCoordinators += coordinators.reduce(0) { $0 + $1.inDoubt }
     tally.inDoubtParticipants += participants.reduce(0) { $0 + $1.inDoubt }
     tally.queries += queriesAnswered
-    tally.timedOut += participants.reduce(0) { $0 + $1.overdueCount }
+    tally.overdue += participants.reduce(0) { $0 + $1.overdueCount }
   }
 }

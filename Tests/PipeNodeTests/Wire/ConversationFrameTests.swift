@@ -74,14 +74,14 @@ struct ConversationFrameTests {
       participant: "door", composite: "lift", event: "stop",
       transaction: TransactionID(epoch: 3, sequence: 17), since: 1_700_000_000_000_000_000)
     let node = NodeExplanation(
-      state: "shut", version: 4, events: ["go": .refused(.guard), "open": .taken],
+      state: "shut", version: 4, events: ["go": .refused(.guard), "open": .accepted],
       hold: .doubt(prepared))
     let doubt =
       #"{"composite":"lift","event":"stop","participant":"door","since":1700000000000000000,"#
       + #""transaction":"3.17"}"#
     #expect(
       try JSONValue(encoding: node).text
-        == #"{"events":{"go":"guard","open":"taken"},"hold":{"doubt":{"_0":\#(doubt)}},"#
+        == #"{"events":{"go":"guard","open":"accepted"},"hold":{"doubt":{"_0":\#(doubt)}},"#
         + #""state":"shut","version":4}"#)
     #expect(try JSONValue(encoding: node).decode(NodeExplanation.self) == node)
     let coordinator = CoordinatorExplanation(

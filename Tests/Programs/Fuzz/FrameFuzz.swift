@@ -104,9 +104,10 @@ enum FrameFuzz {
     ]
     var subscriptions = FeedSubscriptions()
     guard let topic = subscriptions.take(bytes) else { return }
-    let asked = topics.filter { subscriptions.hasSubscriber(for: $0) }
-    check(asked.count < 2, "one topic asks for several kinds")
-    check(asked == topics.filter { $0.isRequested(by: topic) }, "a subscription is not kept")
+    let subscribedTopics = topics.filter { subscriptions.hasSubscriber(for: $0) }
+    check(subscribedTopics.count < 2, "one topic asks for several kinds")
+    check(
+      subscribedTopics == topics.filter { $0.isRequested(by: topic) }, "a subscription is not kept")
     ([0] + topic).withUnsafeBytes { _ = subscriptions.take($0) }
     check(!topics.contains { subscriptions.hasSubscriber(for: $0) }, "a subscription does not end")
   }

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 
 /// A target of arbitrary bytes. Each target traps if a guarantee is violated.
-enum FuzzTopic: String, CaseIterable {
+enum FuzzTarget: String, CaseIterable {
   case topology, deployment, json, frames, web
 
   func take(_ bytes: UnsafeRawBufferPointer) {
@@ -27,7 +27,7 @@ enum Fuzz {
       var arguments = CommandLine.unsafeArgv
       exit(
         runDriver(&count, &arguments) { bytes, count in
-          Fuzz.topic.take(UnsafeRawBufferPointer(start: bytes, count: count))
+          Fuzz.target.take(UnsafeRawBufferPointer(start: bytes, count: count))
           return 0
         })
     #else
@@ -35,7 +35,7 @@ enum Fuzz {
         of: "fuzz", "Gives the files of a corpus to their topics",
         options: [
           Option(
-            "topic", value: .choice("TOPIC", FuzzTopic.allCases.map(\.rawValue)),
+            "topic", value: .choice("TOPIC", FuzzTarget.allCases.map(\.rawValue)),
             "Only this one. Default: all"),
           Option(
             "mutations", value: .count("COUNT"),
@@ -50,31 +50,31 @@ enum Fuzz {
   }
 
   private static func replay(_ arguments: ParsedArguments) throws {
-    let topics = arguments.value("topic").map { [FuzzTopic(rawValue: $0)].compactMap(\.self) }
-    for topic in topics ?? FuzzTopic.allCases {
-      let folder = arguments.positionals[0] + "/" + topic.rawValue
+    let targets = arguments.value("topic").map { [FuzzTarget(rawValue: $0)].compactMap(\.self) }
+    for target in targets ?? FuzzTarget.allCases {
+      let folder = arguments.positionals[0] + "/" + target.rawValue
       let inputs = try FileSystem.entries(of: folder).sorted().map { file in
         guard let bytes = FileSystem.contents(of: folder + "/" + file) else {
           throw SystemError("read", on: folder + "/" + file, code: EIO)
         }
         return bytes
       }
-      for input in inputs { input.withUnsafeBytes { topic.take($0) } }
-      print("\(topic.rawValue): \(inputs.count) inputs")
+      for input in inputs { input.withUnsafeBytes { target.take($0) } }
+      print("\(target.rawValue): \(inputs.count) inputs")
       let count = arguments.count("mutations") ?? 0
       guard count > 0 else { continue }
-      try mutate(inputs, count, seed: arguments.number("seed") ?? 0, for: topic)
-      print("\(topic.rawValue): \(count) mutations")
+      try mutate(inputs, count, seed: arguments.number("seed") ?? 0, for: target)
+      print("\(target.rawValue): \(count) mutations")
     }
   }
 
   /// Passes random mutations of inputs to a topic. The latest one is kept in a file, to show which
   /// one ended the process.
   private static func mutate(
-    _ inputs: [[UInt8]], _ count: Int, seed: UInt64, for topic: FuzzTopic
+    _ inputs: [[UInt8]], _ count: Int, seed: UInt64, for target: FuzzTarget
   ) throws {
     var mutations = Mutations(of: inputs, seed: seed)
-    let path = "fuzz-\(topic.rawValue)-input"
+    let path = "fuzz-\(target.rawValue)-input"
     let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(file) }
@@ -82,19 +82,19 @@ enum Fuzz {
       let input = mutations.next()
       pwrite(file, input, input.count, 0)
       ftruncate(file, off_t(input.count))
-      input.withUnsafeBytes { topic.take($0) }
+      input.withUnsafeBytes { target.take($0) }
     }
     unlink(path)
   }
 
   #if FUZZING
-    private static let topic: FuzzTopic = {
+    private static let target: FuzzTarget = {
       let name = getenv("FUZZ_TOPIC").map { String(cString: $0) } ?? ""
-      guard let topic = FuzzTopic(rawValue: name) else {
-        print("set FUZZ_TOPIC to one of \(FuzzTopic.allCases.map(\.rawValue))")
+      guard let target = FuzzTarget(rawValue: name) else {
+        print("set FUZZ_TOPIC to one of \(FuzzTarget.allCases.map(\.rawValue))")
         exit(2)
       }
-      return topic
+      return target
     }()
   #endif
 }

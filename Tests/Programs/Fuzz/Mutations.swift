@@ -7,7 +7,7 @@ struct Mutations {
   private var generator: SplitMix64
 
   /// Fragments of requests, files and frames.
-  private static let words = [
+  private static let fragments = [
     "GET ", "POST ", "HEAD ", "/api/", "/api/send", "/api/letter", "/api/changes?after=", "node=",
     "\nhost: localhost", "\norigin: http://localhost", "\nauthorization: Bearer token",
     "\nsec-fetch-site: cross-site", "\ncontent-type: text/plain", "\n\n", "%00", "\u{0}",
@@ -28,21 +28,21 @@ struct Mutations {
   }
 
   private mutating func change(_ input: inout [UInt8]) {
-    let place = Int.random(in: 0...input.count, using: &generator)
-    let end = Int.random(in: place...min(input.count, place + 16), using: &generator)
+    let position = Int.random(in: 0...input.count, using: &generator)
+    let end = Int.random(in: position...min(input.count, position + 16), using: &generator)
     switch Int.random(in: 0..<7, using: &generator) {
-    case 0: input.replaceSubrange(place..<end, with: [])
-    case 1: input.insert(.random(in: 0...255, using: &generator), at: place)
-    case 2: input.insert(contentsOf: input[place..<end], at: place)
-    case 3 where place < input.count:
-      input[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+    case 0: input.replaceSubrange(position..<end, with: [])
+    case 1: input.insert(.random(in: 0...255, using: &generator), at: position)
+    case 2: input.insert(contentsOf: input[position..<end], at: position)
+    case 3 where position < input.count:
+      input[position] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
     case 4:
       let other = inputs.randomElement(using: &generator) ?? []
       let start = Int.random(in: 0...other.count, using: &generator)
-      input.replaceSubrange(place..., with: other[start...])
+      input.replaceSubrange(position..., with: other[start...])
     default:
-      let word = Self.words.randomElement(using: &generator) ?? []
-      input.replaceSubrange(place..<(end - place < 4 ? place : end), with: word)
+      let word = Self.fragments.randomElement(using: &generator) ?? []
+      input.replaceSubrange(position..<(end - position < 4 ? position : end), with: word)
     }
   }
 }

@@ -1,6 +1,6 @@
 /// Ends the program with a message if a guarantee is violated, even in optimized builds.
-func check(_ holds: Bool, _ broken: @autoclosure () -> String) {
-  if !holds { fail(broken()) }
+func check(_ holds: Bool, _ message: @autoclosure () -> String) {
+  if !holds { fail(message()) }
 }
 
-func fail(_ broken: String) -> Never { fatalError(broken) }
+func fail(_ message: String) -> Never { fatalError(message) }

@@ -12,39 +12,40 @@ enum WebFuzz {
   private static let host = "localhost"
 
   /// A topology that answers every request, and remembers it.
-  private final class Source: InspectorSource {
-    let recorder = InspectionRecorder(room: 1 << 20)
-    let asked = Locked<InspectionRequest?>(nil)
+  private final class FakeSource: PageDataSource {
+    let recorder = InspectionRecorder(capacity: 1 << 20)
+    let receivedRequest = Locked<InspectionRequest?>(nil)
 
     init() {
       recorder.append(["is": "life", "node": "door"])
       recorder.set("door", ["node": "door", "state": "closed"])
     }
 
-    func answer(_ question: InspectionRequest) async throws -> JSONValue {
-      asked.withLock { $0 = question }
-      if case .machine("gone") = question {
+    func answer(_ request: InspectionRequest) async throws -> JSONValue {
+      receivedRequest.withLock { $0 = request }
+      if case .machine("gone") = request {
         throw InspectionRequestError("no such node 'gone'")
       }
-      return ["asked": .string("\(question)")]
+      return ["asked": .string("\(request)")]
     }
   }
 
   static func take(_ bytes: UnsafeRawBufferPointer) {
-    guard let kind = bytes.first, let request = request(bytes.dropFirst(), isOwn: kind & 2 != 0)
+    guard let kind = bytes.first,
+      let request = request(bytes.dropFirst(), hasPageHeaders: kind & 2 != 0)
     else { return }
-    let source = Source()
+    let source = FakeSource()
     let isReadOnly = kind & 1 != 0
     let service = WebService(
       source,
-      guardian: WebGuard(
+      accessControl: WebGuard(
         hosts: WebHosts(own: [host], port: 80), token: token, isReadOnly: isReadOnly))
     let answer = answer(request, by: service)
     check((200..<500).contains(answer.status), "\(answer.status) to \(request)")
     for (name, value) in WebGuard.headers {
       check(answer.headers[name] == value, "no \(name) in the answer to \(request)")
     }
-    expectGuarded(request, answer, source.asked.withLock { $0 }, isReadOnly: isReadOnly)
+    expectGuarded(request, answer, source.receivedRequest.withLock { $0 }, isReadOnly: isReadOnly)
     if answer.headers["Content-Type"]?.hasPrefix("application/json") == true {
       check((try? JSONValue(parsing: answer.body)) != nil, "no JSON to \(request)")
     }
@@ -52,20 +53,23 @@ enum WebFuzz {
 
   /// Checks that only authorized requests read or change something.
   private static func expectGuarded(
-    _ request: WebRequest, _ answer: WebResponse, _ asked: InspectionRequest?, isReadOnly: Bool
+    _ request: WebRequest, _ answer: WebResponse, _ receivedRequest: InspectionRequest?,
+    isReadOnly: Bool
   ) {
     let names = [host, "\(host):80"]
     let isNamed = request.headers["host"].map { names.contains($0.lowercased()) } ?? false
     check(isNamed || answer.status == 421, "\(answer.status) under another name: \(request)")
-    guard asked != nil || (answer.status == 200 && request.path.hasPrefix("/api/")) else { return }
+    guard receivedRequest != nil || (answer.status == 200 && request.path.hasPrefix("/api/")) else {
+      return
+    }
     check(isNamed, "answered under another name: \(request)")
     check(request.headers["authorization"] == "Bearer \(token)", "answered unasked: \(request)")
     if let origin = request.headers["origin"] {
       check(
         names.contains { origin.lowercased() == "http://\($0)" }, "answered elsewhere: \(request)")
     }
-    guard let asked else { return }
-    switch asked {
+    guard let receivedRequest else { return }
+    switch receivedRequest {
     case .machine, .enabled, .state, .deadLetters:
       check(request.method == "GET", "read by \(request)")
     case .send, .deadLetter:
@@ -76,30 +80,32 @@ enum WebFuzz {
     }
   }
 
-  private final class Answered: Sendable {
+  private final class ResponseBox: Sendable {
     let response = Locked<WebResponse?>(nil)
-    let isThere = DispatchSemaphore(value: 0)
+    let isAvailable = DispatchSemaphore(value: 0)
   }
 
   /// Returns the service's answer, without waiting for news.
   private static func answer(_ request: WebRequest, by service: WebService) -> WebResponse {
-    let answered = Answered()
+    let responseBox = ResponseBox()
     let task = Task {
       // Sleep returns at once in a cancelled task.
       while !Task.isCancelled { await Task.yield() }
       let response = await service.answer(request)
-      answered.response.withLock { $0 = response }
-      answered.isThere.signal()
+      responseBox.response.withLock { $0 = response }
+      responseBox.isAvailable.signal()
     }
     task.cancel()
-    answered.isThere.wait()
-    guard let response = answered.response.withLock({ $0 }) else { fail("no answer: \(request)") }
+    responseBox.isAvailable.wait()
+    guard let response = responseBox.response.withLock({ $0 }) else {
+      fail("no answer: \(request)")
+    }
     return response
   }
 
   /// Parses a request, roughly like a server.
   private static func request(
-    _ bytes: Slice<UnsafeRawBufferPointer>, isOwn: Bool
+    _ bytes: Slice<UnsafeRawBufferPointer>, hasPageHeaders: Bool
   ) -> WebRequest? {
     var lines = bytes.split(
       separator: UInt8(ascii: "\n"), maxSplits: .max, omittingEmptySubsequences: false)[...]
@@ -113,7 +119,7 @@ enum WebFuzz {
       guard let name = parts.first else { continue }
       request.query[text(name)] = parts.count > 1 ? text(parts[1]) : ""
     }
-    if isOwn {
+    if hasPageHeaders {
       request.headers = [
         "host": host, "authorization": "Bearer \(token)", "content-type": "application/json",
       ]

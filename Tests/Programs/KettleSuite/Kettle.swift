@@ -30,8 +30,8 @@ package protocol KettleEnvironment: Sendable {
 extension Kettle {
   /// Waits for a state.
   /// - Returns: Whether the state was reached.
-  package func reaches(_ wanted: KettleState) async -> Bool {
-    for await state in states where state == wanted { return true }
+  package func reaches(_ expected: KettleState) async -> Bool {
+    for await state in states where state == expected { return true }
     return false
   }
 }

@@ -5,11 +5,13 @@ import Testing
 /// The behaviour of a kettle of any style, in any environment.
 package enum KettleBehaviour {
   /// A boil time that never passes in a test. Unit: milliseconds.
-  private static let never = 3_600_000
+  private static let endlessBoilTime = 3_600_000
 
   /// Events are applied in the order in which they are sent.
-  package static func order(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
-    let kettle = try await place.make(style, boilTime: never)
+  package static func order(_ style: KettleStyle, in environment: some KettleEnvironment)
+    async throws
+  {
+    let kettle = try await environment.make(style, boilTime: endlessBoilTime)
     for _ in 0..<50 {
       #expect(try await kettle.switchOn() == .heating)
       #expect(try await kettle.switchOff() == .off)
@@ -17,8 +19,10 @@ package enum KettleBehaviour {
   }
 
   /// Events whose sender does not wait are applied in order, too.
-  package static func posted(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
-    let kettle = try await place.make(style, boilTime: never)
+  package static func posted(_ style: KettleStyle, in environment: some KettleEnvironment)
+    async throws
+  {
+    let kettle = try await environment.make(style, boilTime: endlessBoilTime)
     var states = kettle.states.makeAsyncIterator()
     for _ in 0..<50 {
       kettle.post(on: true)
@@ -35,51 +39,55 @@ package enum KettleBehaviour {
   }
 
   /// An event that the state does not accept changes nothing.
-  package static func refusal(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
-    let kettle = try await place.make(style, boilTime: never)
+  package static func refusal(_ style: KettleStyle, in environment: some KettleEnvironment)
+    async throws
+  {
+    let kettle = try await environment.make(style, boilTime: endlessBoilTime)
     #expect(try await kettle.switchOff() == .off)
     #expect(try await kettle.switchOn() == .heating)
     #expect(try await kettle.switchOn() == .heating)
     #expect(try await kettle.switchOff() == .off)
 
-    let other = try await place.make(style, boilTime: place.boilTime)
-    let boilTime = Duration.milliseconds(place.boilTime)
+    let other = try await environment.make(style, boilTime: environment.boilTime)
+    let boilTime = Duration.milliseconds(environment.boilTime)
     #expect(try await other.switchOn() == .heating)
-    try await place.pass(boilTime, of: boilTime, heating: other)
+    try await environment.pass(boilTime, of: boilTime, heating: other)
     #expect(await other.reaches(.hot))
     #expect(try await other.switchOn() == .hot)
   }
 
   /// The effect takes its time, and causes the next state.
-  package static func effect(_ style: KettleStyle, in place: some KettleEnvironment) async throws {
-    let kettle = try await place.make(style, boilTime: place.boilTime)
-    let boilTime = Duration.milliseconds(place.boilTime)
-    let begin = place.now
+  package static func effect(_ style: KettleStyle, in environment: some KettleEnvironment)
+    async throws
+  {
+    let kettle = try await environment.make(style, boilTime: environment.boilTime)
+    let boilTime = Duration.milliseconds(environment.boilTime)
+    let start = environment.now
     #expect(try await kettle.switchOn() == .heating)
-    try await place.pass(boilTime - .milliseconds(1), of: boilTime, heating: kettle)
-    if place.isExact { #expect(try await kettle.switchOn() == .heating) }
-    try await place.pass(.milliseconds(1), of: .milliseconds(1), heating: kettle)
+    try await environment.pass(boilTime - .milliseconds(1), of: boilTime, heating: kettle)
+    if environment.isExact { #expect(try await kettle.switchOn() == .heating) }
+    try await environment.pass(.milliseconds(1), of: .milliseconds(1), heating: kettle)
     #expect(await kettle.reaches(.hot))
-    #expect(place.now - begin >= boilTime)
+    #expect(environment.now - start >= boilTime)
   }
 
   /// The effect is cancelled when its state is left.
-  package static func cancellation(_ style: KettleStyle, in place: some KettleEnvironment)
+  package static func cancellation(_ style: KettleStyle, in environment: some KettleEnvironment)
     async throws
   {
-    let kettle = try await place.make(style, boilTime: place.boilTime)
-    let boilTime = Duration.milliseconds(place.boilTime)
-    let part = Duration.milliseconds(place.boilTime * 3 / 5)
+    let kettle = try await environment.make(style, boilTime: environment.boilTime)
+    let boilTime = Duration.milliseconds(environment.boilTime)
+    let partialTime = Duration.milliseconds(environment.boilTime * 3 / 5)
     #expect(try await kettle.switchOn() == .heating)
-    try await place.pass(part, of: boilTime, heating: kettle)
+    try await environment.pass(partialTime, of: boilTime, heating: kettle)
     #expect(try await kettle.switchOff() == .off)
     // The new effect starts from the beginning, and the old one has no consequences.
-    let begin = place.now
+    let start = environment.now
     #expect(try await kettle.switchOn() == .heating)
-    try await place.pass(part, of: boilTime, heating: kettle)
-    if place.isExact { #expect(try await kettle.switchOn() == .heating) }
-    try await place.pass(boilTime - part, of: boilTime - part, heating: kettle)
+    try await environment.pass(partialTime, of: boilTime, heating: kettle)
+    if environment.isExact { #expect(try await kettle.switchOn() == .heating) }
+    try await environment.pass(boilTime - partialTime, of: boilTime - partialTime, heating: kettle)
     #expect(await kettle.reaches(.hot))
-    #expect(place.now - begin >= boilTime)
+    #expect(environment.now - start >= boilTime)
   }
 }

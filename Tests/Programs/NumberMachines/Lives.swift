@@ -6,7 +6,7 @@ import PipeRuntime
 ///
 /// It starts once the machine is made. A process that still waits for its lease does not yet live
 /// as its node.
-package enum Lives {
+package enum LifetimeRecorder {
   /// The variable with the directory of the files. Without it nothing is recorded.
   package static let variable = "SOAK_LIVES"
 

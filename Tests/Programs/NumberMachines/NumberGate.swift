@@ -58,7 +58,7 @@ package enum NumberGate: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime()
       .map(
         output: Output.reopen(count:),

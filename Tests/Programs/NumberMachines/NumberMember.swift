@@ -115,7 +115,7 @@ package enum NumberMember: Machine {
   package static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime()
       .map(
         output: Output.rest(count:),

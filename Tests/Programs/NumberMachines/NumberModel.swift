@@ -41,7 +41,7 @@ package actor NumberModel: HostableModel {
   package static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime()
       .feedback(
         Feedback(lensing: { (state: State) -> Int? in

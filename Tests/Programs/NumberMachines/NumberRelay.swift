@@ -34,7 +34,7 @@ package enum NumberRelay: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime()
       .connectAsReceiver(to: ports.pipe("in"))
       .connectAsSender(

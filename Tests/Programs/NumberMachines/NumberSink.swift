@@ -3,7 +3,7 @@ import PipeRuntime
 /// Counts the numbers of each route, and records the numbers that are out of sequence.
 package enum NumberSink: NumberMachine {
   package enum State: MachineState, Equatable {
-    case counting(tallies: Tallies)
+    case advancingHistory(tallies: Tallies)
   }
 
   package typealias Event = NumberEvent
@@ -11,12 +11,12 @@ package enum NumberSink: NumberMachine {
   package static func stateMachine(
     _ parameters: NumberParameters
   ) -> StateMachine<State, Event, Never> {
-    StateMachine(initial: State.counting(tallies: Tallies())) {
-      When(state: State.counting(tallies:)) { _ in
+    StateMachine(initial: State.advancingHistory(tallies: Tallies())) {
+      When(state: State.advancingHistory(tallies:)) { _ in
         Execute.noOutput
       } transitions: { tallies in
         On(event: Event.number(route:n:)) { route, n in
-          Transition(to: State.counting(tallies: tallies.adding(n, of: route)))
+          Transition(to: State.advancingHistory(tallies: tallies.adding(n, of: route)))
         }
       }
     }
@@ -25,7 +25,7 @@ package enum NumberSink: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime().connectAsReceiver(to: ports.pipe("in"))
   }
 

@@ -69,7 +69,7 @@ package enum NumberSource: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime()
       .map(
         output: Output.pause(after:),

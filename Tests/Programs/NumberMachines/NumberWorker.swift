@@ -51,7 +51,7 @@ package enum NumberWorker: NumberMachine {
   package static func runtime(
     _ parameters: NumberParameters, _ ports: Ports
   ) -> Runtime<State, Event, Output> {
-    Lives.begin(parameters.id)
+    LifetimeRecorder.begin(parameters.id)
     return Runtime()
       .map(
         output: Output.work(count:),

@@ -53,10 +53,12 @@ struct Comparison: Equatable {
         "node '\(node.name)' is in state \(state.text), which is to be \(expected.state.text)")
     }
     let deadLetters =
-      durability == .volatile ? min(expected.deadLetters, DeadLetter.keptInMemory) : expected.deadLetters
+      durability == .volatile
+      ? min(expected.deadLetters, DeadLetter.keptInMemory) : expected.deadLetters
     if status.deadLetters != UInt64(deadLetters) {
       differences.append(
-        "node '\(node.name)' has \(status.deadLetters) dead letters, which are to be \(deadLetters)")
+        "node '\(node.name)' has \(status.deadLetters) dead letters, which are to be \(deadLetters)"
+      )
     }
   }
 

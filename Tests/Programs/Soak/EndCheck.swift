@@ -7,7 +7,7 @@ import PipeSupervision
 ///
 /// It must be notified of each signal before the signal is sent, and of each line of the nodes'
 /// logs.
-package struct EndCheck: Sendable {
+package struct UnexpectedExitChecker: Sendable {
   /// The descriptions of all such ends, and of all crashes that processes have logged.
   package private(set) var violations: [String] = []
 
@@ -15,24 +15,24 @@ package struct EndCheck: Sendable {
   private struct Process {
     var pid: Int32
     /// Whether the output of the process, and each action of the orchestrator on it, is logged.
-    var isHeard = true
+    var isLogged = true
     /// Whether the process has logged that it kills itself, or its orchestrator that it kills the process.
     var isKilled = false
     /// Whether the orchestrator ends the process.
     var isEnded = false
   }
 
-  private struct Sent: Hashable {
+  private struct SentSignal: Hashable {
     var pid: Int32
     var signal: Int32
   }
 
-  private var sent: Set<Sent> = []
+  private var sentSignals: Set<SentSignal> = []
   /// The end of one node by process. A later line about another node in the same process may still
   /// explain it.
   private var suspicions: [Int32: String] = [:]
   private var processes: [String: Process] = [:]
-  private static let ends: [String: Int32] = Dictionary(
+  private static let signalsByExitText: [String: Int32] = Dictionary(
     uniqueKeysWithValues: (1...64).map {
       ("\(NodeReport.exited(.signalled(number: $0)))", $0)
     })
@@ -47,13 +47,13 @@ package struct EndCheck: Sendable {
 
   /// Notes that a signal is about to be sent.
   package mutating func note(_ signal: Signal, to node: String, pid: Int32) {
-    sent.insert(Sent(pid: pid, signal: signal.number))
+    sentSignals.insert(SentSignal(pid: pid, signal: signal.number))
   }
 
   /// Adds a line of a node's log.
-  package mutating func take(_ entry: LogEntry) {
+  package mutating func add(_ entry: LogEntry) {
     switch entry.stream {
-    case .note: takeNote(entry.text, of: entry.node)
+    case .note: addNote(entry.text, of: entry.node)
     case .err:
       if entry.text.hasPrefix("failpoint "), entry.text.contains(": crash (") {
         markKilled(entry.node)
@@ -64,13 +64,13 @@ package struct EndCheck: Sendable {
     }
   }
 
-  private mutating func takeNote(_ text: String, of node: String) {
+  private mutating func addNote(_ text: String, of node: String) {
     if let pid = Self.number(in: text, after: "spawned, pid ") {
       processes[node] = Process(pid: pid)
     } else if let pid = Self.number(in: text, after: "still running as pid ") {
-      processes[node] = Process(pid: pid, isHeard: false)
+      processes[node] = Process(pid: pid, isLogged: false)
     } else if text.hasPrefix("adopted (") {
-      processes[node]?.isHeard = true
+      processes[node]?.isLogged = true
     } else if text.hasPrefix("killed: ") {
       markKilled(node)
     } else if text == "\(NodeReport.stopping)" {
@@ -79,8 +79,8 @@ package struct EndCheck: Sendable {
       processes[node]?.isEnded = true
       markKilled(node)
     } else if text.hasSuffix(" log lines lost here") {
-      processes[node]?.isHeard = false
-    } else if let signal = Self.ends[text] {
+      processes[node]?.isLogged = false
+    } else if let signal = Self.signalsByExitText[text] {
       check(signal, processes[node], of: node)
     }
   }
@@ -103,20 +103,20 @@ package struct EndCheck: Sendable {
   private mutating func check(_ signal: Int32, _ process: Process?, of node: String) {
     if toleratesKills, signal == SIGKILL || signal == SIGTERM { return }
     // If nothing was logged about the process, it is unknown what was done to it.
-    let mayBeKilled = process.map { $0.isKilled || !$0.isHeard } ?? true
-    let mayBeEnded = process.map { $0.isEnded || !$0.isHeard } ?? true
-    if signal == SIGKILL && mayBeKilled || signal == SIGTERM && mayBeEnded { return }
-    complain(signal, node, process?.pid)
+    let mayHaveBeenKilled = process.map { $0.isKilled || !$0.isLogged } ?? true
+    let mayHaveBeenEnded = process.map { $0.isEnded || !$0.isLogged } ?? true
+    if signal == SIGKILL && mayHaveBeenKilled || signal == SIGTERM && mayHaveBeenEnded { return }
+    reportViolation(signal, node, process?.pid)
   }
 
   /// Adds the end of a process that had no orchestrator for a while, as reported by the system.
-  package mutating func take(_ exit: ProcessExit, of node: String, pid: Int32) {
+  package mutating func add(_ exit: ProcessExit, of node: String, pid: Int32) {
     guard case .signalled(let signal) = exit, signal != SIGKILL, signal != SIGTERM else { return }
-    complain(signal, node, pid)
+    reportViolation(signal, node, pid)
   }
 
-  private mutating func complain(_ signal: Int32, _ node: String, _ pid: Int32?) {
-    if let pid, sent.contains(Sent(pid: pid, signal: signal)) { return }
+  private mutating func reportViolation(_ signal: Int32, _ node: String, _ pid: Int32?) {
+    if let pid, sentSignals.contains(SentSignal(pid: pid, signal: signal)) { return }
     let process = pid.map { "process \($0)" } ?? "a process"
     let text =
       "\(process) of node '\(node)' ended by \(Signal(number: signal)), which nobody had sent"

@@ -4,21 +4,21 @@ import NumberMachines
 
 /// Keeps sources busy with requests, and records the requests.
 final class Feeder: Sendable {
-  private let client: SteadyClient
+  private let client: ReattachingClient
   private let sources: [String]
   private let durability: Durability
   private let isStopped = Mutex(false)
 
   /// The count of numbers in one request to a source.
-  private let portion: Int
+  private let batchSize: Int
 
   init(
-    _ client: SteadyClient, _ sources: [String], _ durability: Durability, portion: Int = 100
+    _ client: ReattachingClient, _ sources: [String], _ durability: Durability, batchSize: Int = 100
   ) {
     self.client = client
     self.sources = sources
     self.durability = durability
-    self.portion = portion
+    self.batchSize = batchSize
   }
 
   /// Stops sending requests. The pending ones complete.
@@ -43,7 +43,7 @@ final class Feeder: Sendable {
     do {
       repeat {
         if let source = try await progress(of: source) {
-          if source.sent + portion / 2 >= until { until += portion }
+          if source.sent + batchSize / 2 >= until { until += batchSize }
           // Repeats the request if the source has forgotten it. The source then sends everything
           // again, which the comparison finds.
           if source.until < until { try await requester.go(until: until) }

@@ -7,9 +7,9 @@ extension SoakPlan: SoakSubject {
   var summary: String { "\(shape.rawValue) of \(nodes.count) nodes" }
   var details: String { nodes.map { "\($0.name)" }.joined(separator: " ") }
   var topic: SoakTopic { .pipes }
-  var struck: [String] { nodes.map(\.name) }
+  var faultTargets: [String] { nodes.map(\.name) }
   var hosts: [String: String] { [:] }
-  var coordinated: [Coordinated] { [] }
+  var memberCoordinators: [MemberCoordinator] { [] }
 
   /// Returns the counts of the sinks.
   func progress(_ directory: TopologyDirectory) -> Int {
@@ -17,14 +17,14 @@ extension SoakPlan: SoakSubject {
       .reduce(0) { $0 + Int(directory[node: $1.name]?.status?.version ?? 0) }
   }
 
-  func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
+  func load(_ client: ReattachingClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
     PipeLoad(client, self, durability)
   }
 }
 
 /// Feeds the sources of a plan, and compares the arrived numbers with a reference.
 final class PipeLoad: SoakLoad {
-  private let client: SteadyClient
+  private let client: ReattachingClient
   private let plan: SoakPlan
   private let durability: Durability
   private let feeder: Feeder
@@ -35,7 +35,7 @@ final class PipeLoad: SoakLoad {
   /// The number of unchanged polls in a row after which unrest counts as stuck.
   private static let unchangedLimit = 300
 
-  init(_ client: SteadyClient, _ plan: SoakPlan, _ durability: Durability) {
+  init(_ client: ReattachingClient, _ plan: SoakPlan, _ durability: Durability) {
     self.client = client
     self.plan = plan
     self.durability = durability

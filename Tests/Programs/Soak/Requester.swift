@@ -7,7 +7,7 @@ import NumberMachines
 /// duplicate. Without a journal, this type handles unknown outcomes: it asks the node for its
 /// state, and sends the request again only if the state does not include it.
 struct Requester {
-  let client: SteadyClient
+  let client: ReattachingClient
   let node: String
   let durability: Durability
 

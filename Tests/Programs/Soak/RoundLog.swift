@@ -12,7 +12,7 @@ final class RoundLog: Sendable {
     var reader: LogReader
     var counts = FaultCounts()
     var meetings = MeetingCounts()
-    var ends: EndCheck
+    var exitChecker: UnexpectedExitChecker
     /// The processes that have lost their orchestrator.
     var orphans: [Survivor] = []
   }
@@ -23,37 +23,38 @@ final class RoundLog: Sendable {
   init(_ directories: RuntimeDirectories, isOnHosts: Bool) {
     state = Mutex(
       State(
-        reader: LogReader(directory: directories.logs), ends: EndCheck(toleratesKills: isOnHosts)))
+        reader: LogReader(directory: directories.logs),
+        exitChecker: UnexpectedExitChecker(toleratesKills: isOnHosts)))
   }
 
   /// The faults that nodes have reported.
   var counts: FaultCounts { state.withLock { $0.counts } }
   var meetings: MeetingCounts { state.withLock { $0.meetings } }
-  var violations: [String] { state.withLock { $0.ends.violations } }
+  var violations: [String] { state.withLock { $0.exitChecker.violations } }
 
   /// Reads the lines since the last call.
   func read() {
     state.withLock { state in
       for entry in state.reader.next() {
-        state.counts.take(entry)
-        state.meetings.take(entry)
-        if entry.node != Self.orchestrator { state.ends.take(entry) }
+        state.counts.add(entry)
+        state.meetings.add(entry)
+        if entry.node != Self.orchestrator { state.exitChecker.add(entry) }
       }
-      var left: [Survivor] = []
+      var remaining: [Survivor] = []
       for orphan in state.orphans {
         if let exit = orphan.process.exit {
-          state.ends.take(exit, of: orphan.node, pid: orphan.process.pid)
+          state.exitChecker.add(exit, of: orphan.node, pid: orphan.process.pid)
         } else {
-          left.append(orphan)
+          remaining.append(orphan)
         }
       }
-      state.orphans = left
+      state.orphans = remaining
     }
   }
 
   /// Notes that a signal is about to be sent.
   func note(_ signal: Signal, to survivor: Survivor) {
-    state.withLock { $0.ends.note(signal, to: survivor.node, pid: survivor.process.pid) }
+    state.withLock { $0.exitChecker.note(signal, to: survivor.node, pid: survivor.process.pid) }
   }
 
   /// Watches the ends of processes that are about to lose their orchestrator.

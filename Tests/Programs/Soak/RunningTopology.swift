@@ -6,13 +6,13 @@ import Synchronization
 /// A topology of the soak in the background, in its own directory, under the real orchestrator,
 /// which may be killed and started again.
 final class RunningTopology: Sendable {
-  let client: SteadyClient
+  let client: ReattachingClient
   let directory: TestDirectory
   let directories: RuntimeDirectories
   let log: RoundLog
   /// The disk for its state, if it has its own.
   let disk: SmallDisk?
-  private let guardian: LaunchedProgram
+  private let cleanupProcess: LaunchedProgram
   private let site: OrchestratorSite
 
   private struct State {
@@ -40,8 +40,8 @@ final class RunningTopology: Sendable {
     self.site = site
     directories = try RuntimeDirectories(topology: topology.name, roots: directory.roots)
     log = RoundLog(directories, isOnHosts: site.deployment != nil)
-    client = try SteadyClient(directories, patience: site.patience)
-    guardian = try directory.killAfterCrash()
+    client = try ReattachingClient(directories, patience: site.patience)
+    cleanupProcess = try directory.killAfterCrash()
     disk = try hasDisk ? SmallDisk(at: directory.roots.state) : nil
     do {
       try directory.write(topology.yaml, to: Self.file)
@@ -167,7 +167,7 @@ final class RunningTopology: Sendable {
 
   // MARK: The end
 
-  private static let killedAtEnd =
+  private static let killedDuringStop =
     "did not stop gracefully: \(ProcessExit.signalled(number: SIGKILL))"
 
   /// Stops the topology in order.
@@ -184,7 +184,7 @@ final class RunningTopology: Sendable {
       case .some(let exit) where exit.isSuccess: break
       case .some(let exit):
         let reason = orchestrator.outputText.split(separator: "\n").last ?? "no reason given"
-        if toleratesKills, reason.contains(Self.killedAtEnd) { break }
+        if toleratesKills, reason.contains(Self.killedDuringStop) { break }
         problems.append("the topology did not stop in order: \(exit), \(reason)")
       case nil:
         problems.append("the topology did not stop within \(Self.limit.shortText)")
@@ -199,27 +199,28 @@ final class RunningTopology: Sendable {
     }
     log.read()
     problems += log.violations
-    let left = directory.processes
-    problems += left.map { "left behind: \($0)" } + directory.sockets.map { "left behind: \($0)" }
-    for process in left { process.kill() }
+    let remaining = directory.processes
+    problems +=
+      remaining.map { "left behind: \($0)" } + directory.sockets.map { "left behind: \($0)" }
+    for process in remaining { process.kill() }
     return problems
   }
 
   /// Removes the directory, or keeps it for the investigation of a failure.
-  func finish(keeping isKept: Bool) async {
-    if isKept {
+  func finish(keeping keepsFiles: Bool) async {
+    if keepsFiles {
       let output = state.withLock {
         $0.output + $0.orchestrator.outputText + $0.orchestrator.errorText
       }
       _ = try? directory.write(output, to: "orchestrator.out")
       await disk?.unmountKeepingFiles()
-      guardian.signal(.kill)
+      cleanupProcess.signal(.kill)
     } else {
       disk?.unmount()
       directory.remove()
-      guardian.closeInput()
+      cleanupProcess.closeInput()
     }
-    _ = try? await guardian.waitForExit(within: .seconds(10))
+    _ = try? await cleanupProcess.waitForExit(within: .seconds(10))
   }
 }
 

@@ -6,7 +6,7 @@ import PipeRuntime
 enum Soak {
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
-    if SmallDisk.guardIfAsked(CommandLine.arguments) { return }
+    if SmallDisk.unmountIfRequested(CommandLine.arguments) { return }
     let options: SoakOptions
     do {
       options = try SoakOptions(
@@ -17,8 +17,10 @@ enum Soak {
     }
     do {
       if options.isOnHosts {
-        if let obstacle = HostCluster.obstacle() { throw SoakFailure(obstacle) }
-        try HostCluster.leaveNetwork()
+        if let missingRequirements = HostCluster.missingRequirements() {
+          throw SoakFailure(missingRequirements)
+        }
+        try HostCluster.enterNetworkNamespace()
         var soak = HostsSoak(options)
         exit(try await soak.run() ? 0 : 1)
       }

@@ -41,19 +41,19 @@ struct SoakRound {
     let load = subject.load(running.client, options.durability, seed: generator.next())
     var outcome = SoakOutcome()
     do {
-      try await drive(running, load, faults: faults, failpoints, &outcome, &generator)
+      try await runLoad(running, load, faults: faults, failpoints, &outcome, &generator)
     } catch {
       outcome.violations.append("\(error)")
     }
     outcome.violations += await running.stop()
     if outcome.violations.isEmpty { load.inspect(running.directories, &outcome) }
-    let isBad = !outcome.violations.isEmpty
-    if isBad { outcome.directory = directory.path }
-    await running.finish(keeping: isBad)
+    let hasViolations = !outcome.violations.isEmpty
+    if hasViolations { outcome.directory = directory.path }
+    await running.finish(keeping: hasViolations)
     return outcome
   }
 
-  private func drive(
+  private func runLoad(
     _ running: RunningTopology, _ load: any SoakLoad, faults: Int,
     _ failpoints: FailpointSwitch,
     _ outcome: inout SoakOutcome, _ generator: inout SplitMix64
@@ -67,7 +67,7 @@ struct SoakRound {
       outcome.meetings += log.meetings
     }
     try await running.waitUntilRunning()
-    let loading = Task { try await load.run() }
+    let loadTask = Task { try await load.run() }
     do {
       if options.isCalm {
         try await Task.sleep(for: Self.calmTime)
@@ -82,12 +82,12 @@ struct SoakRound {
       // Failpoints must not act during the orderly stop that follows.
       failpoints.disarm()
       load.stop()
-      _ = await loading.result
+      _ = await loadTask.result
       throw error
     }
     failpoints.disarm()
     load.stop()
-    try await loading.value
+    try await loadTask.value
     try await load.verify(&outcome)
   }
 }

@@ -5,7 +5,7 @@ struct SoakRun {
   private let options: SoakOptions
   private let choice: FaultChoice
   /// The reason why no disk can be filled.
-  private let diskObstacle: String?
+  private let diskUnavailableReason: String?
   private var generator: SplitMix64
   private var total = SoakOutcome()
   private var rounds = 0
@@ -16,8 +16,8 @@ struct SoakRun {
 
   init(_ options: SoakOptions) {
     self.options = options
-    diskObstacle = options.isCalm ? nil : SmallDisk.obstacle
-    choice = FaultChoice(options.topic, options.durability, fillsDisk: diskObstacle == nil)
+    diskUnavailableReason = options.isCalm ? nil : SmallDisk.unavailableReason
+    choice = FaultChoice(options.topic, options.durability, fillsDisk: diskUnavailableReason == nil)
     generator = SplitMix64(seed: options.seed)
   }
 
@@ -25,32 +25,32 @@ struct SoakRun {
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     let deadline = options.time.map { start + $0 }
-    say(
+    printLine(
       "soak of \(options.topic.rawValue): seed \(options.seed), "
         + "durability \(options.durability.rawValue)")
-    if let diskObstacle {
-      say("no disk is filled, since there can be no small one: \(diskObstacle)")
+    if let diskUnavailableReason {
+      printLine("no disk is filled, since there can be no small one: \(diskUnavailableReason)")
     }
-    while wantsMore(until: deadline) {
+    while shouldContinue(until: deadline) {
       // Each round has its own generator, so the duration of the previous round has no influence on
       // it.
       var generator = SplitMix64(seed: self.generator.next())
       let subject = options.topic.subject(round: rounds, using: &generator)
-      let left = options.faults == 0 ? Int.max : options.faults - total.counts.total
+      let remaining = options.faults == 0 ? Int.max : options.faults - total.counts.total
       rounds += 1
-      let began = ContinuousClock.now
+      let roundStart = ContinuousClock.now
       let round = SoakRound(
         number: rounds - 1, subject: subject, options: options, choice: choice,
         deadline: deadline)
       let outcome = try await round.run(
-        faults: min(left, options.roundFaults), using: &generator)
-      tell(outcome, of: subject, took: .now - began)
+        faults: min(remaining, options.roundFaults), using: &generator)
+      printReport(outcome, of: subject, took: .now - roundStart)
       add(outcome)
     }
-    return conclude(took: .now - start)
+    return printConclusion(took: .now - start)
   }
 
-  private func wantsMore(until deadline: ContinuousClock.Instant?) -> Bool {
+  private func shouldContinue(until deadline: ContinuousClock.Instant?) -> Bool {
     if let deadline, ContinuousClock.now >= deadline { return false }
     if options.isCalm { return rounds < Self.calmRounds }
     return options.faults == 0 || total.counts.total < options.faults
@@ -61,35 +61,38 @@ struct SoakRun {
     total.violations += outcome.violations.map { "round \(rounds): \($0)" }
   }
 
-  private func tell(
+  private func printReport(
     _ outcome: SoakOutcome, of subject: any SoakSubject, took time: Duration
   ) {
-    let met = options.topic.isOfComposites ? "\(outcome.meetings.committed) meetings, " : ""
-    say(
-      "round \(rounds): \(subject.summary), \(outcome.counts.total) faults, \(met)"
+    let committedText =
+      options.topic.involvesComposites ? "\(outcome.meetings.committed) meetings, " : ""
+    printLine(
+      "round \(rounds): \(subject.summary), \(outcome.counts.total) faults, \(committedText)"
         + "\(outcome.arrived) numbers arrived, "
         + "\(time.shortText): \(outcome.violations.isEmpty ? "exact" : "VIOLATED")")
     guard let directory = outcome.directory else { return }
-    say("  nodes: " + subject.details)
-    for violation in outcome.violations.prefix(12) { say("  \(violation)") }
-    if outcome.violations.count > 12 { say("  and \(outcome.violations.count - 12) more") }
-    say("  its file and its logs are kept in \(directory)")
+    printLine("  nodes: " + subject.details)
+    for violation in outcome.violations.prefix(12) { printLine("  \(violation)") }
+    if outcome.violations.count > 12 { printLine("  and \(outcome.violations.count - 12) more") }
+    printLine("  its file and its logs are kept in \(directory)")
   }
 
-  private func conclude(took time: Duration) -> Bool {
+  private func printConclusion(took time: Duration) -> Bool {
     let counts = total.counts
-    if !options.isCalm { say("faults that struck:\n\(counts.table(of: choice))") }
-    if options.topic.isOfComposites { say("what became of meetings:\n\(total.meetings.text)") }
+    if !options.isCalm { printLine("faults that struck:\n\(counts.table(of: choice))") }
+    if options.topic.involvesComposites {
+      printLine("what became of meetings:\n\(total.meetings.text)")
+    }
     var problems: [String] = []
     if !options.isCalm, counts.total < options.faults {
       problems.append("only \(counts.total) of \(options.faults) faults in the time")
     }
     if counts.total >= Self.longRun {
       problems += missing("struck", counts.missing(of: choice))
-      if options.topic.isOfComposites { problems += missing("seen", total.meetings.missing) }
+      if options.topic.involvesComposites { problems += missing("seen", total.meetings.missing) }
     }
     return SoakVerdict(options: options, rounds: rounds, faults: counts.total, total: total)
-      .tell(with: problems, took: time)
+      .printReport(with: problems, took: time)
   }
 
   private func missing(_ verb: String, _ what: [String]) -> [String] {

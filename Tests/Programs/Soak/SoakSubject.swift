@@ -7,12 +7,12 @@ package enum SoakTopic: String, CaseIterable, Sendable {
   case models
 
   /// Whether the topic is about synchronized events.
-  package var isOfComposites: Bool { self != .pipes }
+  package var involvesComposites: Bool { self != .pipes }
 
   /// The failpoints that must act in a long run.
-  package var points: [Failpoint] {
+  package var failpointsToCover: [Failpoint] {
     Failpoint.allCases.filter { point in
-      point.isOfSynchronizedEvents == isOfComposites
+      point.isOfSynchronizedEvents == involvesComposites
         // This one acts only after an asynchronous transition.
         && (point != .evaluateAfter || self == .models)
     }
@@ -28,7 +28,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
   }
 
   /// The required progress after some faults.
-  var advance: Int {
+  var requiredProgress: Int {
     switch self {
     case .pipes: 1
     // Each meeting has at least two members.
@@ -37,7 +37,7 @@ package enum SoakTopic: String, CaseIterable, Sendable {
   }
 
   /// The number of faults from outside after which there must be progress.
-  var patience: Int {
+  var faultsPerProgressCheck: Int {
     switch self {
     case .pipes: 6
     case .composites, .models: 3
@@ -64,11 +64,11 @@ protocol SoakSubject: Sendable {
   var details: String { get }
   var topic: SoakTopic { get }
   /// The nodes that faults strike. A node that is listed twice is struck twice as often.
-  var struck: [String] { get }
+  var faultTargets: [String] { get }
   /// The carrier nodes, by the nodes that live in their processes.
   var hosts: [String: String] { get }
   /// The participants of synchronized events, with the coordinators that may get namesakes.
-  var coordinated: [Coordinated] { get }
+  var memberCoordinators: [MemberCoordinator] { get }
   /// Returns a number that grows while events arrive.
   func progress(_ directory: TopologyDirectory) -> Int
   func topology(
@@ -76,11 +76,11 @@ protocol SoakSubject: Sendable {
     heartbeat: Duration
   ) -> Topology
   /// Returns the load that keeps the topology busy while it runs.
-  func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
+  func load(_ client: ReattachingClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
 }
 
 /// A member of a composite, and the node that coordinates it.
-struct Coordinated: Sendable {
+struct MemberCoordinator: Sendable {
   var member: String
   var coordinator: String
 }

@@ -11,24 +11,24 @@ struct SoakVerdict {
   /// Prints the verdict.
   /// - Parameter problems: The problems other than violations.
   /// - Returns: Whether there were no problems and no violations.
-  func tell(with problems: [String], took time: Duration) -> Bool {
-    say(
+  func printReport(with problems: [String], took time: Duration) -> Bool {
+    printLine(
       "\(rounds) topologies, \(faults) faults, \(total.arrived) numbers arrived: "
         + "\(total.lost) lost, \(total.repeated) repeated, \(total.reordered) reordered; "
         + time.shortText)
     let count = total.violations.count + problems.count
     guard count > 0 else {
-      say("verdict: exact")
+      printLine("verdict: exact")
       return true
     }
-    for problem in problems { say(problem) }
-    say("verdict: VIOLATED, in \(count) places; repeat with: soak \(options.text)")
+    for problem in problems { printLine(problem) }
+    printLine("verdict: VIOLATED, in \(count) places; repeat with: soak \(options.text)")
     return false
   }
 }
 
 /// Prints a line and flushes it, even into a pipe.
-func say(_ line: String) {
+func printLine(_ line: String) {
   print(line)
   fflush(nil)
 }

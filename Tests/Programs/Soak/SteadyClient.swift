@@ -3,7 +3,7 @@ import Synchronization
 
 /// A client of a topology whose orchestrator comes and goes. It attaches to each new orchestrator
 /// by itself.
-final class SteadyClient: Sendable {
+final class ReattachingClient: Sendable {
   private struct State {
     var current: TopologyClient
     /// The number of pending calls of each client.
@@ -114,16 +114,18 @@ final class SteadyClient: Sendable {
 
   /// - Returns: Whether all nodes ran in the end. Other faults may have prevented it.
   func start(_ nodes: [String]) async throws -> Bool {
-    try await steer { try await $0.start(nodes) }
+    try await performLifecycleRequest { try await $0.start(nodes) }
   }
 
   /// - Returns: Whether the node has stopped in order and runs again. Other faults may have
   ///   prevented it.
   func restart(_ node: String) async throws -> Bool {
-    try await steer { try await $0.restart([node]) }
+    try await performLifecycleRequest { try await $0.restart([node]) }
   }
 
-  private func steer(_ body: (TopologyClient) async throws -> Void) async throws -> Bool {
+  private func performLifecycleRequest(_ body: (TopologyClient) async throws -> Void) async throws
+    -> Bool
+  {
     do {
       try await perform(body)
       return true

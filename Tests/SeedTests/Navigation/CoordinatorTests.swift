@@ -197,7 +197,7 @@ struct RegistrationCoordinatorTests {
     try state.apply(.registered(name: "Ada"))
     #expect(state.user == "Ada" && state.main == .quizzes)
     try state.apply(.logOut)
-    #expect(state.user == nil && state.beforeLogin == .start)
+    #expect(state.user == nil && state.unauthenticatedRoute == .start)
   }
 }
 

@@ -5,12 +5,14 @@ import PipeRuntime
 package actor CompositeModel: StateMachineProtocol {
   private let modelA: CompositeComponent<ModelA.State, ModelA.Event>
   private let modelB: CompositeComponent<ModelB.State, ModelB.Event>
-  private nonisolated let both: AsyncCompositeSequence<(ModelA.State, ModelB.State)>
+  private nonisolated let composite: AsyncCompositeSequence<(ModelA.State, ModelB.State)>
 
-  package nonisolated var state: ModelsState { both.state(as: ModelsState.init(modelA:modelB:)) }
+  package nonisolated var state: ModelsState {
+    composite.state(as: ModelsState.init(modelA:modelB:))
+  }
 
   package nonisolated var stateDidChange: StatePublisher<ModelsState> {
-    StatePublisher { [both] in both.states(as: ModelsState.init(modelA:modelB:)) }
+    StatePublisher { [composite] in composite.states(as: ModelsState.init(modelA:modelB:)) }
   }
 
   /// Starts both models.
@@ -19,21 +21,21 @@ package actor CompositeModel: StateMachineProtocol {
       "modelA", stateMachine: ModelMachine<ModelA>.stateMachine(NoParameters()))
     modelB = CompositeComponent(
       "modelB", stateMachine: ModelMachine<ModelB>.stateMachine(NoParameters()))
-    both = try AsyncCompositeSequence("models", modelA, modelB, synchronize: ["eventX"])
+    composite = try AsyncCompositeSequence("models", modelA, modelB, synchronize: ["eventX"])
   }
 
   /// Resets both models, or none.
   package func synchronizedEvent() async throws -> SynchronizedReply {
-    try await both.synchronizedEvent(ModelA.Event.eventX)
+    try await composite.synchronizedEvent(ModelA.Event.eventX)
   }
 
   /// Sends an event to the first model alone.
   package func eventForModelA(message: String) async throws {
-    _ = try await both.send(.eventA(message: message), to: modelA)
+    _ = try await composite.send(.eventA(message: message), to: modelA)
   }
 
   /// Sends an event to the second model alone.
   package func eventForModelB(value: Int) async throws {
-    _ = try await both.send(.eventB(value: value), to: modelB)
+    _ = try await composite.send(.eventB(value: value), to: modelB)
   }
 }

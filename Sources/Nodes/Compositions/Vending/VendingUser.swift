@@ -126,8 +126,8 @@ package enum VendingUserView: TerminalView {
       (.idle, "looks"), (.gonnaBuy, "takes a coin"), (.paying, "pays"), (.choosing, "chooses"),
       (.waiting, "waits for the goods"),
     ]
-    let now = steps.first { $0.0 == state }?.1 ?? ""
-    return [StyledLine(now, .bold), "", StyledLine("t thinks of something else", .dim)]
+    let currentText = steps.first { $0.0 == state }?.1 ?? ""
+    return [StyledLine(currentText, .bold), "", StyledLine("t thinks of something else", .dim)]
   }
 
   package static func event(for key: Key, in state: VendingUser.State) -> VendingUser.Event? {

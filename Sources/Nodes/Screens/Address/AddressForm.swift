@@ -48,9 +48,9 @@ package enum AddressForm: Machine {
     case (.saved, .clear): .empty
     case (.saved, _): state
     case (.complete(let address), .save), (.rejected(let address, _), .save): .saving(address)
-    case (_, .cityChanged(let text)): changing(.city, of: state, to: text.trimmed)
-    case (_, .streetChanged(let text)): changing(.street, of: state, to: text.trimmed)
-    case (_, .houseChanged(let text)): changing(.house, of: state, to: text.trimmed)
+    case (_, .cityChanged(let text)): replacing(.city, of: state, to: text.trimmed)
+    case (_, .streetChanged(let text)): replacing(.street, of: state, to: text.trimmed)
+    case (_, .houseChanged(let text)): replacing(.house, of: state, to: text.trimmed)
     case (_, .clear): .empty
     case (.empty, _), (.city, _), (.street, _), (.complete, _), (.rejected, _): state
     }
@@ -59,7 +59,7 @@ package enum AddressForm: Machine {
   private enum Field { case city, street, house }
 
   /// Changes a field and clears the fields below it, because a house belongs to one street only.
-  private static func changing(_ field: Field, of state: State, to text: String) -> State {
+  private static func replacing(_ field: Field, of state: State, to text: String) -> State {
     let (city, street, house) = state.fields
     switch field {
     case .city:

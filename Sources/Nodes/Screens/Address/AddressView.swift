@@ -13,7 +13,7 @@ package enum AddressView: TerminalView {
     var focus = TerminalFocus(Field.city)
 
     /// Whether the fields can be edited.
-    var isOpen: Bool {
+    var isEditable: Bool {
       switch state {
       case .saving, .saved: false
       case .empty, .city, .street, .complete, .rejected: true
@@ -45,7 +45,7 @@ package enum AddressView: TerminalView {
   }
 
   package static func takesText(_ screen: Screen) -> Bool {
-    screen.isOpen && screen.focus.field != .save
+    screen.isEditable && screen.focus.field != .save
   }
 
   // MARK: Appearance
@@ -54,9 +54,9 @@ package enum AddressView: TerminalView {
     func line(_ label: String, _ text: TerminalTextField, _ field: Field) -> StyledLine {
       StyledLine(label, .bold)
         + text.line(
-          columns: size.columns - 8, isFocused: screen.isOpen && screen.focus.field == field)
+          columns: size.columns - 8, isFocused: screen.isEditable && screen.focus.field == field)
     }
-    let isSaveFocused = screen.isOpen && screen.focus.field == .save
+    let isSaveFocused = screen.isEditable && screen.focus.field == .save
     return [
       StyledLine("Add an address", .bold), "",
       line("City    ", screen.city, .city), line("Street  ", screen.street, .street),
@@ -82,14 +82,14 @@ package enum AddressView: TerminalView {
   package static func press(
     _ key: Key, in screen: inout Screen, size: TerminalSize
   ) -> AddressForm.Event? {
-    guard screen.isOpen else {
+    guard screen.isEditable else {
       if case .saved = screen.state, key == .enter { return .clear }
       return nil
     }
     let field = screen.focus.field
     if key == .enter, field == .save { return .save }
-    let isLeft = screen.focus.press(key == .enter ? .tab : key)
-    if isLeft { return change(of: field, in: screen) }
+    let hasLeftField = screen.focus.press(key == .enter ? .tab : key)
+    if hasLeftField { return change(of: field, in: screen) }
     switch field {
     case .city: _ = screen.city.press(key)
     case .street: _ = screen.street.press(key)

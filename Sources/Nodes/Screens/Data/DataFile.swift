@@ -18,32 +18,32 @@ package struct DataFile: Hashable, Sendable {
     do { json = try JSONValue(parsing: bytes()) } catch let error as DataFileError {
       throw error
     } catch {
-      throw problem("is not valid JSON; correct the file")
+      throw fileError("is not valid JSON; correct the file")
     }
     do { return try json.decode() } catch {
-      throw problem("has unexpected content: \(Self.wording(of: error)); correct the file")
+      throw fileError("has unexpected content: \(Self.wording(of: error)); correct the file")
     }
   }
 
   /// An error that names the file.
-  package func problem(_ what: String) -> DataFileError {
-    DataFileError("the data file '\(path)' \(what), or set the parameter 'path' to another file")
+  package func fileError(_ reason: String) -> DataFileError {
+    DataFileError("the data file '\(path)' \(reason), or set the parameter 'path' to another file")
   }
 
   private func bytes() throws -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw problem("cannot be opened: \(SystemError.text(of: errno)); create the file")
+      throw fileError("cannot be opened: \(SystemError.text(of: errno)); create the file")
     }
     defer { close(descriptor) }
     do {
       let bytes = try FileSystem.read(descriptor, limit: Self.limit + 1)
       guard bytes.count <= Self.limit else {
-        throw problem("is larger than \(Self.limit) bytes; shorten the file")
+        throw fileError("is larger than \(Self.limit) bytes; shorten the file")
       }
       return bytes
     } catch let error as SystemError {
-      throw problem("cannot be read: \(SystemError.text(of: error.code)); replace the file")
+      throw fileError("cannot be read: \(SystemError.text(of: error.code)); replace the file")
     }
   }
 
@@ -51,16 +51,17 @@ package struct DataFile: Hashable, Sendable {
     guard let error = error as? DecodingError else { return "\(error)" }
     switch error {
     case .keyNotFound(let key, let context):
-      return "\(place(context)) has no '\(key.stringValue)'"
+      return "\(codingPathText(context)) has no '\(key.stringValue)'"
     case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
-      return "\(place(context)) is not of type \(type)"
-    case .dataCorrupted(let context): return "\(place(context)): \(context.debugDescription)"
+      return "\(codingPathText(context)) is not of type \(type)"
+    case .dataCorrupted(let context):
+      return "\(codingPathText(context)): \(context.debugDescription)"
     @unknown default: return "\(error)"
     }
   }
 
   /// Formats a coding path: `[2].questions[0]`, with indices from 0.
-  private static func place(_ context: DecodingError.Context) -> String {
+  private static func codingPathText(_ context: DecodingError.Context) -> String {
     let path = context.codingPath.map { key in
       key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)"
     }.joined()

@@ -37,7 +37,7 @@ package enum MoviesPages: Machine {
   }
 
   /// The reasons why an event is refused.
-  package enum Misplaced: Error, CustomStringConvertible {
+  package enum UnexpectedEventError: Error, CustomStringConvertible {
     /// There is no further page.
     case complete
     /// Another page is being loaded, or none.
@@ -54,7 +54,7 @@ package enum MoviesPages: Machine {
     }
   }
 
-  package static func reducer(state: inout State, event: Event) throws(Misplaced) {
+  package static func reducer(state: inout State, event: Event) throws(UnexpectedEventError) {
     switch event {
     case .didLoad(let batch):
       guard batch.page == state.nextPage else { throw .otherPage }

@@ -51,7 +51,7 @@ package enum MainCoordinator: Machine {
         state.root.isAuthenticated ? LoginScreen.Event.leave : .show
       }
       .connectAsSender(to: ports.pipe("registration")) { state in
-        state.beforeLogin == .registration ? RegistrationCoordinator.Event.show : .hide
+        state.unauthenticatedRoute == .registration ? RegistrationCoordinator.Event.show : .hide
       }
       .connectAsSender(to: ports.pipe("results")) { state in
         state.main == .results ? ResultsScreen.Event.show : .hide
@@ -80,7 +80,7 @@ extension MainCoordinator.State {
   }
 
   /// The screen that users see before the login, below a sheet.
-  package var beforeLogin: UnauthenticatedRoute? {
+  package var unauthenticatedRoute: UnauthenticatedRoute? {
     if case .unauthenticated(let screens) = root { screens.top } else { nil }
   }
 
@@ -104,7 +104,7 @@ extension MainCoordinator.State {
         try stack.push(.registration)
       }
     case .registered(let name):
-      guard beforeLogin == .registration else { throw .notShown("registration") }
+      guard unauthenticatedRoute == .registration else { throw .notShown("registration") }
       try logIn(as: name)
     case .forgotPassword:
       try root.whenUnauthenticated { stack throws(NavigationError) in

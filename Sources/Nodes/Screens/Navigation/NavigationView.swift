@@ -11,7 +11,7 @@ package enum NavigationView: TerminalView {
     var tabs: NavigationTabs<CoordinatorTab>? {
       if case .authenticated(let tabs) = state.root { tabs } else { nil }
     }
-    var isCovered: Bool {
+    var hasSheet: Bool {
       switch state.root {
       case .unauthenticated(let stack): stack.sheet != nil
       case .authenticated(let tabs): tabs.stack.sheet != nil
@@ -41,7 +41,7 @@ package enum NavigationView: TerminalView {
   package static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine] {
     let lines =
       switch screen.state.root {
-      case .unauthenticated(let stack): before(stack)
+      case .unauthenticated(let stack): unauthenticated(stack)
       case .authenticated(let tabs):
         [screen.tab.line(columns: size.columns), path(tabs.stack)]
           + shown(tabs.stack, screen, size)
@@ -50,7 +50,9 @@ package enum NavigationView: TerminalView {
     return lines + problem
   }
 
-  private static func before(_ stack: NavigationStack<UnauthenticatedRoute>) -> [StyledLine] {
+  private static func unauthenticated(_ stack: NavigationStack<UnauthenticatedRoute>)
+    -> [StyledLine]
+  {
     switch stack.shown {
     case .start:
       [
@@ -117,15 +119,15 @@ package enum NavigationView: TerminalView {
   package static func press(
     _ key: Key, in screen: inout Screen, size: TerminalSize
   ) -> MainCoordinator.Event? {
-    if screen.isCovered { return key == .character("d") || key == .escape ? .dismiss : nil }
-    guard let tabs = screen.tabs else { return before(key) }
+    if screen.hasSheet { return key == .character("d") || key == .escape ? .dismiss : nil }
+    guard let tabs = screen.tabs else { return unauthenticated(key) }
     if screen.tab.press(key) {
       return screen.tab.selected == tabs.selected ? nil : .switchTo(tab: screen.tab.selected)
     }
-    return inside(key, &screen, tabs.stack.top, size)
+    return authenticated(key, &screen, tabs.stack.top, size)
   }
 
-  private static func before(_ key: Key) -> MainCoordinator.Event? {
+  private static func unauthenticated(_ key: Key) -> MainCoordinator.Event? {
     switch key {
     case .enter: .logIn
     case .character("r"): .register
@@ -135,7 +137,7 @@ package enum NavigationView: TerminalView {
     }
   }
 
-  private static func inside(
+  private static func authenticated(
     _ key: Key, _ screen: inout Screen, _ route: MainRoute, _ size: TerminalSize
   ) -> MainCoordinator.Event? {
     switch (key, route) {

@@ -208,10 +208,11 @@ package enum QuizView: TerminalView {
   package static func event(for key: Key, in state: QuizScreen.State) -> QuizScreen.Event? {
     switch (state, key) {
     case (.question(_, _, let question, _), .character(let digit)):
-      guard let place = digit.wholeNumberValue, question.answers.indices.contains(place - 1) else {
+      guard let number = digit.wholeNumberValue, question.answers.indices.contains(number - 1)
+      else {
         return nil
       }
-      return .questionAnswered(questionId: question.id, answerId: question.answers[place - 1].id)
+      return .questionAnswered(questionId: question.id, answerId: question.answers[number - 1].id)
     case (.quizAnswersSended, .character("r")), (.quizAnswersSended, .enter): return .onResults
     case (_, .escape): return .onDisappear
     default: return nil

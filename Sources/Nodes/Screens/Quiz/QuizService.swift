@@ -41,7 +41,7 @@ package struct FileQuizService: QuizService {
     }
     try await EffectClock.sleep(for: answerTime)
     guard let key = try file.decode([Key].self).first(where: { $0.id == sheet.quiz }) else {
-      throw file.problem("no longer has quiz \(sheet.quiz); add the quiz")
+      throw file.fileError("no longer has quiz \(sheet.quiz); add the quiz")
     }
     let right = sheet.answers.count { given in
       key.questions.contains { $0.id == given.questionId && $0.correct == given.answerId }
@@ -52,22 +52,22 @@ package struct FileQuizService: QuizService {
   private func check(_ quiz: Quiz) throws(DataFileError) {
     let owner = "has a quiz \(quiz.id)"
     guard !quiz.questions.isEmpty else {
-      throw file.problem("\(owner) without questions; add questions")
+      throw file.fileError("\(owner) without questions; add questions")
     }
     for question in quiz.questions {
       guard question.answers.count == 4 else {
-        throw file.problem(
+        throw file.fileError(
           "\(owner) whose question \(question.id) has \(question.answers.count) answers "
             + "instead of 4; correct the file")
       }
       guard question.timeLimit > 0 else {
-        throw file.problem(
+        throw file.fileError(
           "\(owner) whose question \(question.id) has a time limit of \(question.timeLimit) "
             + "seconds; correct the file")
       }
     }
     guard Set(quiz.questions.map(\.id)).count == quiz.questions.count else {
-      throw file.problem("\(owner) with two questions of the same id; correct the file")
+      throw file.fileError("\(owner) with two questions of the same id; correct the file")
     }
   }
 }

@@ -35,13 +35,13 @@ extension Attempt.Outcome {
 }
 
 /// The answers of coordinators about their transactions. They must never change.
-package struct Endings: Sendable {
-  package enum Ending: Equatable, Sendable {
+package struct CoordinatorAnswers: Sendable {
+  package enum Decision: Equatable, Sendable {
     case committed([String: UInt64])
     case aborted
   }
 
-  private var known: [String: [TransactionID: Ending]] = [:]
+  private var decisions: [String: [TransactionID: Decision]] = [:]
   /// The descriptions of all answers that differ from an earlier one.
   package private(set) var contradictions: [String] = []
   /// The number of answered questions, including those answered with `unknown`.
@@ -50,33 +50,33 @@ package struct Endings: Sendable {
   package init() {}
 
   /// Adds an answer.
-  package mutating func tell(
+  package mutating func record(
     _ transaction: TransactionID, of coordinator: String, _ reply: SynchronizedReply
   ) {
-    let ending: Ending
+    let decision: Decision
     switch reply {
     case .committed(let number, let versions):
       if number != transaction {
         contradictions.append("\(coordinator): asked for \(transaction), was told of \(number)")
       }
-      ending = .committed(versions)
-    case .refused, .busy, .unavailable: ending = .aborted
+      decision = .committed(versions)
+    case .refused, .busy, .unavailable: decision = .aborted
     case .unknown: return
     }
-    if let before = known[coordinator]?[transaction], before != ending {
+    if let before = decisions[coordinator]?[transaction], before != decision {
       contradictions.append(
-        "\(coordinator): transaction \(transaction) was \(before), and then \(ending)")
+        "\(coordinator): transaction \(transaction) was \(before), and then \(decision)")
     }
-    known[coordinator, default: [:]][transaction] = ending
+    decisions[coordinator, default: [:]][transaction] = decision
   }
 
   mutating func count() { answered += 1 }
 
   /// Returns the transactions with a known ending.
-  func settled(of coordinator: String) -> [TransactionID] {
-    known[coordinator]?.keys.sorted() ?? []
+  func decidedTransactions(of coordinator: String) -> [TransactionID] {
+    decisions[coordinator]?.keys.sorted() ?? []
   }
 
   /// Returns the newest transaction with a known ending.
-  func newest(of coordinator: String) -> TransactionID? { known[coordinator]?.keys.max() }
+  func newest(of coordinator: String) -> TransactionID? { decisions[coordinator]?.keys.max() }
 }

@@ -2,29 +2,29 @@ import PipeRuntime
 import Synchronization
 
 /// The callers that request meetings, several at a time for each composite, and record the answers.
-final class Callers: Sendable {
+final class MeetingRequesters: Sendable {
   private struct State {
     var attempts: [Attempt] = []
-    var endings = Endings()
+    var coordinatorAnswers = CoordinatorAnswers()
     var isStopped = false
   }
 
-  private let client: SteadyClient
+  private let client: ReattachingClient
   private let plan: MeetingPlan
   private let state = Mutex(State())
 
   /// The number of callers for each composite.
-  private static let perComposite = 2
+  private static let requestersPerComposite = 2
   /// The longest wait for an answer, for callers that wait for it.
-  private static let patience: Duration = .seconds(30)
+  private static let answerTimeout: Duration = .seconds(30)
 
-  init(_ client: SteadyClient, _ plan: MeetingPlan) {
+  init(_ client: ReattachingClient, _ plan: MeetingPlan) {
     self.client = client
     self.plan = plan
   }
 
   var attempts: [Attempt] { state.withLock { $0.attempts } }
-  var endings: Endings { state.withLock { $0.endings } }
+  var coordinatorAnswers: CoordinatorAnswers { state.withLock { $0.coordinatorAnswers } }
 
   /// Stops sending requests. The pending ones complete.
   func stop() { state.withLock { $0.isStopped = true } }
@@ -33,10 +33,11 @@ final class Callers: Sendable {
   func run(using generator: inout SplitMix64) async throws {
     try await withThrowingTaskGroup { group in
       for composite in plan.composites {
-        for place in 0..<Self.perComposite {
+        for number in 0..<Self.requestersPerComposite {
           var own = SplitMix64(seed: generator.next())
           group.addTask { [self] in
-            try await call(composite, as: "\(composite.name)\(["a", "b"][place])", using: &own)
+            try await requestMeetings(
+              composite, as: "\(composite.name)\(["a", "b"][number])", using: &own)
           }
         }
       }
@@ -44,8 +45,8 @@ final class Callers: Sendable {
     }
   }
 
-  private func call(
-    _ composite: MeetingPlan.Composite, as caller: String, using generator: inout SplitMix64
+  private func requestMeetings(
+    _ composite: MeetingPlan.Composite, as requester: String, using generator: inout SplitMix64
   ) async throws {
     var n = 0
     while !state.withLock({ $0.isStopped }) {
@@ -56,8 +57,8 @@ final class Callers: Sendable {
         Bool.random(using: &generator)
         ? .try : .await(.milliseconds(Int.random(in: 1...300, using: &generator)))
       let timeout: Duration =
-        waits ? Self.patience : .milliseconds(Int.random(in: 1...20, using: &generator))
-      try await meet(composite, caller, n, mode, timeout)
+        waits ? Self.answerTimeout : .milliseconds(Int.random(in: 1...20, using: &generator))
+      try await requestMeeting(composite, requester, n, mode, timeout)
       if Int.random(in: 0..<4, using: &generator) == 0 {
         try await ask(composite, Int.random(in: -2...3, using: &generator))
       }
@@ -67,43 +68,45 @@ final class Callers: Sendable {
 
   /// Requests a meeting of the members of a composite, and records the answer.
   @discardableResult
-  func meet(
-    _ composite: MeetingPlan.Composite, _ caller: String, _ n: Int, _ mode: SynchronizedMode,
+  func requestMeeting(
+    _ composite: MeetingPlan.Composite, _ requester: String, _ n: Int, _ mode: SynchronizedMode,
     _ timeout: Duration
   ) async throws -> Attempt.Outcome {
     var outcome = Attempt.Outcome.unknown
     do {
       let reply = try await client.synchronize(
         composite.name,
-        json: ["meet": ["by": .string(caller), "n": .integer(Int64(n))]], mode: mode,
+        json: ["meet": ["by": .string(requester), "n": .integer(Int64(n))]], mode: mode,
         timeout: timeout)
       outcome = Attempt.Outcome(reply)
       if case .committed(let transaction, _) = reply {
-        state.withLock { $0.endings.tell(transaction, of: composite.coordinator, reply) }
+        state.withLock {
+          $0.coordinatorAnswers.record(transaction, of: composite.coordinator, reply)
+        }
       }
     } catch TopologyClientError.unknownOutcome {
       // The caller does not know the outcome, but the members must still agree on it.
     }
-    let attempt = Attempt(composite.name, "\(caller):\(n)", outcome)
+    let attempt = Attempt(composite.name, "\(requester):\(n)", outcome)
     state.withLock { $0.attempts.append(attempt) }
     return outcome
   }
 
   /// Asks for the outcome of a transaction near the newest one. It may still be in flight.
   private func ask(_ composite: MeetingPlan.Composite, _ distance: Int) async throws {
-    let newest = state.withLock { $0.endings.newest(of: composite.coordinator) }
-    guard let newest, let place = UInt64(exactly: Int(newest.sequence) + distance), place > 0
+    let newest = state.withLock { $0.coordinatorAnswers.newest(of: composite.coordinator) }
+    guard let newest, let number = UInt64(exactly: Int(newest.sequence) + distance), number > 0
     else { return }
-    try await ask(composite.name, TransactionID(epoch: newest.epoch, sequence: place))
+    try await ask(composite.name, TransactionID(epoch: newest.epoch, sequence: number))
   }
 
   /// Asks each coordinator again for all outcomes that it has reported.
   /// - Returns: The transactions that the coordinator has forgotten.
-  func askAgain() async throws -> [String] {
+  func requeryOutcomes() async throws -> [String] {
     var lost: [String] = []
     for coordinator in plan.coordinators {
-      let known = state.withLock { $0.endings.settled(of: coordinator) }
-      for transaction in known.suffix(Self.askedAgain) {
+      let known = state.withLock { $0.coordinatorAnswers.decidedTransactions(of: coordinator) }
+      for transaction in known.suffix(Self.requeryLimit) {
         guard let reply = try await ask(coordinator, transaction) else {
           lost.append("\(coordinator): nothing was said of transaction \(transaction) at the end")
           continue
@@ -118,7 +121,7 @@ final class Callers: Sendable {
 
   /// The number of transactions of each coordinator to ask for at the end. It is less than the
   /// coordinator keeps.
-  private static let askedAgain = 400
+  private static let requeryLimit = 400
 
   @discardableResult
   private func ask(
@@ -128,8 +131,8 @@ final class Callers: Sendable {
       let reply = try await client.ask(composite, about: transaction)
       let coordinator = plan[composite]?.coordinator ?? composite
       state.withLock {
-        $0.endings.count()
-        $0.endings.tell(transaction, of: coordinator, reply)
+        $0.coordinatorAnswers.count()
+        $0.coordinatorAnswers.record(transaction, of: coordinator, reply)
       }
       return reply
     } catch let error as TopologyClientError {

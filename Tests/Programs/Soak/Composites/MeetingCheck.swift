@@ -10,8 +10,8 @@ package struct MeetingCheck {
 
   private let plan: MeetingPlan
   /// The number of times that each member has recorded each meeting.
-  private var takers: [String: [String: Int]] = [:]
-  private var explained: Set<String> = []
+  private var recordCounts: [String: [String: Int]] = [:]
+  private var requestedMeetings: Set<String> = []
 
   /// - Parameters:
   ///   - met: The records of each member, oldest first.
@@ -23,11 +23,11 @@ package struct MeetingCheck {
   ) {
     self.plan = plan
     for (member, meetings) in met {
-      for meeting in meetings { takers[meeting, default: [:]][member, default: 0] += 1 }
+      for meeting in meetings { recordCounts[meeting, default: [:]][member, default: 0] += 1 }
     }
     for attempt in attempts { check(attempt) }
     for bell in plan.bells { check(bell, rung: rung[bell.source] ?? 0, deadLetters) }
-    for meeting in takers.keys.sorted() where !explained.contains(meeting) {
+    for meeting in recordCounts.keys.sorted() where !requestedMeetings.contains(meeting) {
       violations.append("'\(meeting)' was taken, and nobody has asked for it")
     }
     checkOrder(met)
@@ -35,29 +35,33 @@ package struct MeetingCheck {
   }
 
   private mutating func check(_ attempt: Attempt) {
-    explained.insert(attempt.meeting)
+    requestedMeetings.insert(attempt.meeting)
     guard let composite = plan[attempt.composite] else { return }
-    let takers = takers[attempt.meeting] ?? [:]
-    func complain(_ what: String) {
+    let recordCounts = recordCounts[attempt.meeting] ?? [:]
+    func reportViolation(_ what: String) {
       violations.append(
         "'\(attempt.meeting)' of \(composite.name), whose caller was told \(attempt.outcome), "
           + "was taken \(what)")
     }
-    if let member = takers.first(where: { $0.value > 1 }) {
-      complain("\(member.value) times by \(member.key)")
+    if let member = recordCounts.first(where: { $0.value > 1 }) {
+      reportViolation("\(member.value) times by \(member.key)")
     }
-    let who = Set(takers.keys)
+    let recordingMembers = Set(recordCounts.keys)
     switch attempt.outcome {
     case .committed(_, let versions):
-      if who != Set(composite.members) { complain("by \(Self.names(who))") }
+      if recordingMembers != Set(composite.members) {
+        reportViolation("by \(Self.names(recordingMembers))")
+      }
       if Set(versions.keys) != Set(composite.members) {
-        complain("with versions of \(Self.names(Set(versions.keys)))")
+        reportViolation("with versions of \(Self.names(Set(versions.keys)))")
       }
     case .refused, .busy, .unavailable:
-      if !who.isEmpty { complain("by \(Self.names(who))") }
+      if !recordingMembers.isEmpty { reportViolation("by \(Self.names(recordingMembers))") }
     case .unknown:
-      if who.isEmpty { unknown.notTaken += 1 } else { unknown.taken += 1 }
-      if !who.isEmpty && who != Set(composite.members) { complain("by \(Self.names(who)) only") }
+      if recordingMembers.isEmpty { unknown.notTaken += 1 } else { unknown.taken += 1 }
+      if !recordingMembers.isEmpty && recordingMembers != Set(composite.members) {
+        reportViolation("by \(Self.names(recordingMembers)) only")
+      }
     }
   }
 
@@ -74,13 +78,15 @@ package struct MeetingCheck {
     var missing = 0
     for n in 1..<(rung + 1) {
       let meeting = "\(bell.source):\(n)"
-      explained.insert(meeting)
-      let takers = takers[meeting] ?? [:]
-      if takers.isEmpty { missing += 1 }
-      let isTwice = takers.values.contains { $0 > 1 }
-      if takers.isEmpty || Set(takers.keys) == Set(composite.members) && !isTwice { continue }
+      requestedMeetings.insert(meeting)
+      let recordCounts = recordCounts[meeting] ?? [:]
+      if recordCounts.isEmpty { missing += 1 }
+      let isRepeated = recordCounts.values.contains { $0 > 1 }
+      if recordCounts.isEmpty || Set(recordCounts.keys) == Set(composite.members) && !isRepeated {
+        continue
+      }
       violations.append(
-        "'\(meeting)' of \(composite.name) was taken by \(takers.sorted { $0.key < $1.key })")
+        "'\(meeting)' of \(composite.name) was taken by \(recordCounts.sorted { $0.key < $1.key })")
     }
     let deadLetters = deadLetters[composite.coordinator] ?? 0
     if missing != deadLetters {
@@ -97,11 +103,11 @@ package struct MeetingCheck {
   /// Checks that members have taken their common meetings in the same order, and the meetings of a
   /// bell in its order.
   private mutating func checkOrder(_ met: [String: [String]]) {
-    for (place, left) in plan.members.enumerated() {
-      for right in plan.members[(place + 1)...] {
-        let (here, there) = (met[left] ?? [], met[right] ?? [])
-        let shared = Set(here).intersection(there)
-        if here.filter(shared.contains) != there.filter(shared.contains) {
+    for (index, left) in plan.members.enumerated() {
+      for right in plan.members[(index + 1)...] {
+        let (leftMeetings, rightMeetings) = (met[left] ?? [], met[right] ?? [])
+        let shared = Set(leftMeetings).intersection(rightMeetings)
+        if leftMeetings.filter(shared.contains) != rightMeetings.filter(shared.contains) {
           violations.append("\(left) and \(right) have met in different orders")
         }
       }
@@ -117,16 +123,16 @@ package struct MeetingCheck {
 
   /// Checks that the versions and transactions in the answers grow with the order of the meetings.
   private mutating func checkVersions(_ met: [String: [String]], _ attempts: [Attempt]) {
-    var told: [String: (transaction: TransactionID, versions: [String: UInt64])] = [:]
+    var answers: [String: (transaction: TransactionID, versions: [String: UInt64])] = [:]
     for attempt in attempts {
       if case .committed(let transaction, let versions) = attempt.outcome {
-        told[attempt.meeting] = (transaction, versions)
+        answers[attempt.meeting] = (transaction, versions)
       }
     }
     for member in plan.members {
       var last: (version: UInt64, transaction: TransactionID) = (0, .zero)
       for meeting in met[member] ?? [] {
-        guard let (transaction, versions) = told[meeting], let version = versions[member] else {
+        guard let (transaction, versions) = answers[meeting], let version = versions[member] else {
           continue
         }
         if version <= last.version || transaction <= last.transaction {

@@ -55,7 +55,7 @@ package struct MeetingCounts: Equatable, Sendable {
   static let causes = ["a restart", "a lost connection", "without a message"]
 
   /// Counts a line of a node's log that reports a doubt or its end.
-  package mutating func take(_ entry: LogEntry) {
+  package mutating func add(_ entry: LogEntry) {
     guard entry.stream == .err else { return }
     if entry.text.contains(" is in doubt after ") {
       for cause in Self.causes where entry.text.contains(cause) {
@@ -75,30 +75,30 @@ package struct MeetingCounts: Equatable, Sendable {
   /// The cases that never occurred, in words.
   package var missing: [String] {
     var missing: [String] = []
-    func need(_ count: Int, _ what: String) {
+    func require(_ count: Int, _ what: String) {
       if count == 0 { missing.append(what) }
     }
-    need(committed, "a commit")
-    need(refused, "a refusal")
-    need(unavailable, "an unavailable participant")
-    need(unknownTaken, "an unknown outcome that was taken")
-    need(unknownNotTaken, "an unknown outcome that was not taken")
-    for cause in Self.causes { need(doubts[cause] ?? 0, "a doubt after \(cause)") }
-    need(doubtsCommitted, "a doubt that ended with a commit")
-    need(doubtsAborted, "a doubt that ended without one")
-    need(recoveries, "a coordinator that came back to commits")
+    require(committed, "a commit")
+    require(refused, "a refusal")
+    require(unavailable, "an unavailable participant")
+    require(unknownTaken, "an unknown outcome that was taken")
+    require(unknownNotTaken, "an unknown outcome that was not taken")
+    for cause in Self.causes { require(doubts[cause] ?? 0, "a doubt after \(cause)") }
+    require(doubtsCommitted, "a doubt that ended with a commit")
+    require(doubtsAborted, "a doubt that ended without one")
+    require(recoveries, "a coordinator that came back to commits")
     return missing
   }
 
   /// The counts, for a person to read.
   package var text: String {
-    let doubted = Self.causes.map { "\(doubts[$0] ?? 0) after \($0)" }.joined(separator: ", ")
+    let doubtText = Self.causes.map { "\(doubts[$0] ?? 0) after \($0)" }.joined(separator: ", ")
     return """
         meetings: \(committed) committed, \(refused) refused, \(busy) busy, \(unavailable) \
       unavailable, \(rung) rung for
         unknown to their callers: \(unknownTaken) taken by all, \(unknownNotTaken) by none
         transactions asked for: \(asked)
-        promises in doubt: \(doubted); \(doubtsCommitted) were committed, \(doubtsAborted) given up
+        promises in doubt: \(doubtText); \(doubtsCommitted) were committed, \(doubtsAborted) given up
         coordinators that came back to commits: \(recoveries)
       """
   }

@@ -20,7 +20,7 @@ extension MeetingPlan: SoakSubject {
     }
   }
 
-  func load(_ client: SteadyClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
+  func load(_ client: ReattachingClient, _ durability: Durability, seed: UInt64) -> any SoakLoad {
     MeetingLoad(client, self, durability, seed: seed)
   }
 }
@@ -28,11 +28,11 @@ extension MeetingPlan: SoakSubject {
 /// Requests meetings, rings bells, feeds members with numbers, and compares the members' records
 /// with the answers.
 final class MeetingLoad: SoakLoad {
-  private let client: SteadyClient
+  private let client: ReattachingClient
   private let plan: MeetingPlan
-  private let callers: Callers
+  private let requesters: MeetingRequesters
   private let feeder: Feeder
-  private let ringer: Feeder
+  private let bellFeeder: Feeder
   private let seed: UInt64
   private let durability: Durability
   /// The number up to which each source should send.
@@ -42,29 +42,29 @@ final class MeetingLoad: SoakLoad {
   private static let verifyLimit: Duration = .seconds(60)
   /// The number of unchanged polls after which no more changes are expected. In volatile
   /// topologies, lost events never arrive, so waiting is shorter.
-  private var stuck: Int { durability == .volatile ? 20 : 300 }
+  private var unchangedLimit: Int { durability == .volatile ? 20 : 300 }
   /// The maximum number of polls. Polling itself keeps the processes busy, so an endless change
   /// would not count as a stall.
-  private static let looks = 1_200
+  private static let pollCount = 1_200
   /// The caller of the meetings at the end, which no member refuses and which must therefore take
   /// place.
   private static let last = NumberMember.bell + "Last"
 
-  init(_ client: SteadyClient, _ plan: MeetingPlan, _ durability: Durability, seed: UInt64) {
+  init(_ client: ReattachingClient, _ plan: MeetingPlan, _ durability: Durability, seed: UInt64) {
     self.client = client
     self.plan = plan
     self.seed = seed
     self.durability = durability
-    callers = Callers(client, plan)
+    requesters = MeetingRequesters(client, plan)
     feeder = Feeder(client, [MeetingPlan.source], durability)
-    ringer = Feeder(client, plan.bells.map(\.source), durability, portion: 10)
+    bellFeeder = Feeder(client, plan.bells.map(\.source), durability, batchSize: 10)
   }
 
   func run() async throws {
     var generator = SplitMix64(seed: seed)
     async let fed = feeder.run()
-    async let rung = ringer.run()
-    try await callers.run(using: &generator)
+    async let rung = bellFeeder.run()
+    try await requesters.run(using: &generator)
     let inputs = try await fed.merging(try await rung) { left, _ in left }
     until.withLock { until in
       for (source, events) in inputs {
@@ -74,50 +74,51 @@ final class MeetingLoad: SoakLoad {
   }
 
   func stop() {
-    callers.stop()
+    requesters.stop()
     feeder.stop()
-    ringer.stop()
+    bellFeeder.stop()
   }
 
   func verify(_ outcome: inout SoakOutcome) async throws {
-    let first = try await rest()
+    let first = try await waitForRest()
     // Checks that no lock is left.
-    for (place, composite) in plan.composites.enumerated() {
-      let end = try await callers.meet(
-        composite, Self.last, place + 1, .await(.seconds(20)), .seconds(20))
+    for (index, composite) in plan.composites.enumerated() {
+      let end = try await requesters.requestMeeting(
+        composite, Self.last, index + 1, .await(.seconds(20)), .seconds(20))
       if case .committed = end { continue }
       outcome.violations.append("\(composite.name) takes no event any more: \(end)")
     }
-    let lost = try await callers.askAgain()
-    let view = try await rest(despite: Set(first.unrest))
-    let endings = callers.endings
+    let lost = try await requesters.requeryOutcomes()
+    let view = try await waitForRest(despite: Set(first.unfinished))
+    let coordinatorAnswers = requesters.coordinatorAnswers
     let check = MeetingCheck(
-      plan, met: view.met, attempts: callers.attempts, rung: view.sent, deadLetters: view.deadLetters)
-    outcome.violations += check.violations + endings.contradictions + lost
-    outcome.violations += view.unrest + view.differences
+      plan, met: view.met, attempts: requesters.attempts, rung: view.sent,
+      deadLetters: view.deadLetters)
+    outcome.violations += check.violations + coordinatorAnswers.contradictions + lost
+    outcome.violations += view.unfinished + view.differences
     outcome.arrived = view.arrived
-    outcome.meetings.add(callers.attempts)
+    outcome.meetings.add(requesters.attempts)
     outcome.meetings.unknownTaken = check.unknown.taken
     outcome.meetings.unknownNotTaken = check.unknown.notTaken
     outcome.meetings.rung = plan.bells.reduce(0) { $0 + (view.sent[$1.source] ?? 0) }
-    outcome.meetings.asked = endings.answered
+    outcome.meetings.asked = coordinatorAnswers.answered
   }
 
   /// Waits until no event is in flight, and returns the final view.
   /// - Parameter known: The unrest that an earlier wait could not resolve.
-  private func rest(despite known: Set<String> = []) async throws -> MeetingView {
+  private func waitForRest(despite known: Set<String> = []) async throws -> MeetingView {
     var last: MeetingView?
-    var (good, same, looks) = (0, 0, 0)
+    var (good, same, pollCount) = (0, 0, 0)
     _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
       // Two equal views are required, because an event between two nodes is visible at neither of
       // them.
-      good = view == last && known.isSuperset(of: view.unrest) ? good + 1 : 0
+      good = view == last && known.isSuperset(of: view.unfinished) ? good + 1 : 0
       same = view == last ? same + 1 : 0
       last = view
-      looks += 1
-      return good == 2 || same == stuck || looks == Self.looks ? true : nil
+      pollCount += 1
+      return good == 2 || same == unchangedLimit || pollCount == Self.pollCount ? true : nil
     }
     guard let last else { throw SoakFailure("no node has told its state") }
     return last
@@ -125,10 +126,10 @@ final class MeetingLoad: SoakLoad {
 
   /// Checks that no member is left prepared.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
-    let places = JournalPaths(in: directories)
+    let journalPaths = JournalPaths(in: directories)
     for node in plan.members {
       do {
-        let journal = try JournalReader(places[node], node: node)
+        let journal = try JournalReader(journalPaths[node], node: node)
         guard let prepared = try journal.snapshot(limit: 1).prepared else { continue }
         outcome.violations.append(
           "\(node) was stopped with a promise for transaction \(prepared.transaction)")

@@ -47,17 +47,17 @@ package struct MeetingPlan: Equatable, Sendable {
       let others = (0..<Int.random(in: 2...3, using: &generator)).map { _ in newMember() }
       add(others, of: nil)
     }
-    for (place, member) in members.enumerated() {
-      if Bool.random(using: &generator) || place == 0 {
+    for (index, member) in members.enumerated() {
+      if Bool.random(using: &generator) || index == 0 {
         fed[member] = [1, 3, 64].randomElement(using: &generator)!
       }
       refusals[member] = Int.random(in: 0...19, using: &generator)
     }
-    for (place, coordinator) in coordinators.enumerated() {
+    for (index, coordinator) in coordinators.enumerated() {
       let composites = composites.filter { $0.coordinator == coordinator }
       bells.append(
         Bell(
-          source: "\(NumberMember.bell)\(place + 1)",
+          source: "\(NumberMember.bell)\(index + 1)",
           composite: composites.randomElement(using: &generator)!.name,
           onRefused: Bool.random(using: &generator) ? .postpone : .record))
     }
@@ -100,11 +100,11 @@ package struct MeetingPlan: Equatable, Sendable {
 
   /// The nodes that faults strike: the participants and their coordinators, the latter twice as
   /// often.
-  var struck: [String] { members + coordinators + coordinators + [Self.source] }
+  var faultTargets: [String] { members + coordinators + coordinators + [Self.source] }
 
-  var coordinated: [Coordinated] {
+  var memberCoordinators: [MemberCoordinator] {
     composites.flatMap { composite in
-      composite.members.map { Coordinated(member: $0, coordinator: composite.coordinator) }
+      composite.members.map { MemberCoordinator(member: $0, coordinator: composite.coordinator) }
     }
   }
 

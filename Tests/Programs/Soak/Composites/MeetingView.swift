@@ -10,7 +10,7 @@ struct MeetingView: Equatable {
   /// The number of dead letters of each coordinator.
   private(set) var deadLetters: [String: Int] = [:]
   /// The descriptions of everything that is not at rest.
-  private(set) var unrest: [String] = []
+  private(set) var unfinished: [String] = []
   /// The descriptions of numbers from pipes that differ from the sent ones.
   private(set) var differences: [String] = []
   /// The count of numbers that have arrived through pipes.
@@ -23,15 +23,15 @@ struct MeetingView: Equatable {
       let sent = (members?["sent"] ?? members?["n"])?.integer.map { Int($0) } ?? 0
       self.sent[source] = sent
       if sent != until[source] ?? 0 {
-        unrest.append("\(source) has sent \(sent) of \(until[source] ?? 0)")
+        unfinished.append("\(source) has sent \(sent) of \(until[source] ?? 0)")
       }
     }
-    for member in plan.members { look(at: member, plan, directory) }
+    for member in plan.members { addMember(at: member, plan, directory) }
     for coordinator in plan.coordinators {
       let status = status(of: coordinator, in: directory)
       deadLetters[coordinator] = Int(status?.deadLetters ?? 0)
     }
-    lookAtSink(plan, directory)
+    addSink(plan, directory)
   }
 
   /// Returns a node's status if the node runs, and records which of its pipes and effects are not
@@ -40,13 +40,14 @@ struct MeetingView: Equatable {
     guard let information = directory[node: node], information.isRunning,
       let status = information.status
     else {
-      unrest.append("\(node) does not run: \(directory[node: node]?.phase ?? "unknown")")
+      unfinished.append("\(node) does not run: \(directory[node: node]?.phase ?? "unknown")")
       return nil
     }
     for pipe in status.outs + status.ins where pipe.applied != pipe.events || pipe.waiting > 0 {
-      unrest.append("\(pipe.applied) of \(pipe.events) events of pipe '\(pipe.name)' are done with")
+      unfinished.append(
+        "\(pipe.applied) of \(pipe.events) events of pipe '\(pipe.name)' are done with")
     }
-    if status.effects > 0 { unrest.append("an effect of \(node) runs") }
+    if status.effects > 0 { unfinished.append("an effect of \(node) runs") }
     return status
   }
 
@@ -58,7 +59,7 @@ struct MeetingView: Equatable {
     return status?.state
   }
 
-  private mutating func look(
+  private mutating func addMember(
     at member: String, _ plan: MeetingPlan, _ directory: TopologyDirectory
   ) {
     guard let json = state(of: member, in: directory) else { return }
@@ -66,13 +67,13 @@ struct MeetingView: Equatable {
       differences.append("\(member) is in state \(json.text)")
       return
     }
-    if case .resting = state { unrest.append("\(member) rests") }
+    if case .resting = state { unfinished.append("\(member) rests") }
     met[member] = state.record.met
     let wanted = plan.fed[member] == nil ? [] : [MeetingPlan.source]
     compare(state.record.tallies, to: wanted.map { ($0, sent[$0] ?? 0) }, at: member)
   }
 
-  private mutating func lookAtSink(_ plan: MeetingPlan, _ directory: TopologyDirectory) {
+  private mutating func addSink(_ plan: MeetingPlan, _ directory: TopologyDirectory) {
     let json = state(of: MeetingPlan.sink, in: directory)?.caseMembers?["tallies"]
     let tallies = (try? json?.decode(Tallies.self)) ?? Tallies()
     compare(

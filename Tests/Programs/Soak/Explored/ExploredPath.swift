@@ -9,7 +9,7 @@ package struct ExploredPath {
   }
 
   /// Counts of notable events, which show whether a soak has covered them.
-  package struct Sights: Equatable, Sendable {
+  package struct EventCounts: Equatable, Sendable {
     package var steps = 0
     package var refusals = 0
     package var effects = 0
@@ -20,7 +20,7 @@ package struct ExploredPath {
 
     package init() {}
 
-    package static func += (left: inout Sights, right: Sights) {
+    package static func += (left: inout EventCounts, right: EventCounts) {
       left.steps += right.steps
       left.refusals += right.refusals
       left.effects += right.effects
@@ -45,39 +45,42 @@ package struct ExploredPath {
   /// reported.
   private var states: Set<ExploredTopology.State>
   /// The events in each pipe, with their numbers.
-  private var held: [String: [(number: UInt64, event: JSONValue)]] = [:]
-  package private(set) var sights = Sights()
+  private var pipeContents: [String: [(number: UInt64, event: JSONValue)]] = [:]
+  package private(set) var eventCounts = EventCounts()
 
   package init(_ explored: ExploredTopology, _ pipes: [PipeSpecification]) {
     self.explored = explored
     self.pipes = pipes
     states = [explored.first]
     for pipe in pipes {
-      held[pipe.name] = explored.contents(of: pipe.name, in: explored.first).enumerated().map {
-        (UInt64($0.offset) + 1, $0.element)
-      }
+      pipeContents[pipe.name] = explored.contents(of: pipe.name, in: explored.first).enumerated()
+        .map {
+          (UInt64($0.offset) + 1, $0.element)
+        }
     }
   }
 
   /// Returns the number of events in a pipe.
-  package func count(of pipe: String) -> Int { held[pipe]?.count ?? 0 }
+  package func count(of pipe: String) -> Int { pipeContents[pipe]?.count ?? 0 }
 
   /// Replays a whole run.
-  package mutating func take(_ line: [RunTrace.Item]) throws(Failure) {
-    for (index, item) in line.enumerated() {
-      do { try take(item) } catch {
-        let way = line[..<index].suffix(12).map { "\n    \($0)" }.joined()
-        throw Failure(description: "\(error); before that:\(way.isEmpty ? " nothing" : way)")
+  package mutating func replay(_ order: [RunTrace.Item]) throws(Failure) {
+    for (index, item) in order.enumerated() {
+      do { try replay(item) } catch {
+        let precedingSteps = order[..<index].suffix(12).map { "\n    \($0)" }.joined()
+        throw Failure(
+          description:
+            "\(error); before that:\(precedingSteps.isEmpty ? " nothing" : precedingSteps)")
       }
     }
   }
 
   /// Replays an item, which must be a step from one of the possible states.
-  package mutating func take(_ item: RunTrace.Item) throws(Failure) {
+  package mutating func replay(_ item: RunTrace.Item) throws(Failure) {
     let possible = Set(states.flatMap(statesAfterLostEvents(of: item.node)))
     var next: Set<ExploredTopology.State> = []
     for state in possible {
-      for step in explored.steps(from: state) where Self.isTold(step, by: item, explored) {
+      for step in explored.steps(from: state) where Self.matches(step, by: item, explored) {
         next.insert(step.target)
       }
     }
@@ -85,24 +88,24 @@ package struct ExploredPath {
       throw Failure(description: "no step of the search is this one: \(item), with \(text)")
     }
     try move(item)
-    let same = next.filter { state in
+    let matching = next.filter { state in
       pipes.allSatisfy { pipe in
-        explored.contents(of: pipe.name, in: state) == held[pipe.name]?.map(\.event)
+        explored.contents(of: pipe.name, in: state) == pipeContents[pipe.name]?.map(\.event)
       }
     }
-    guard !same.isEmpty else {
+    guard !matching.isEmpty else {
       throw Failure(
         description: "the search has other events in the pipes behind this one: \(item), "
           + "with \(text)")
     }
-    guard same.allSatisfy(explored.hasVisited) else {
+    guard matching.allSatisfy(explored.hasVisited) else {
       throw Failure(description: "the search has not met the state behind this one: \(item)")
     }
-    states = same
-    note(item)
+    states = matching
+    countEvents(item)
   }
 
-  private static func isTold(
+  private static func matches(
     _ step: ExploredTopology.Step, by item: RunTrace.Item, _ explored: ExploredTopology
   ) -> Bool {
     guard step.owner == item.node, step.event == item.event,
@@ -110,7 +113,7 @@ package struct ExploredPath {
     else { return false }
     switch (step.origin, item.origin) {
     case (.outside, .outside), (.effect, .effect): break
-    case (.pipe(let name), .pipe(let told, _)) where name == told: break
+    case (.pipe(let name), .pipe(let reportedPipe, _)) where name == reportedPipe: break
     default: return false
     }
     guard let state = item.state else { return true }
@@ -145,30 +148,30 @@ package struct ExploredPath {
   /// Moves the numbered events of the pipes.
   private mutating func move(_ item: RunTrace.Item) throws(Failure) {
     if case .pipe(let name, let number) = item.origin {
-      guard let place = held[name]?.firstIndex(where: { $0.number == number }) else {
+      guard let index = pipeContents[name]?.firstIndex(where: { $0.number == number }) else {
         throw Failure(description: "the pipe does not hold what is taken: \(item), with \(text)")
       }
-      if place > 0 { sights.overtaking += 1 }
-      held[name]?.remove(at: place)
+      if index > 0 { eventCounts.overtaking += 1 }
+      pipeContents[name]?.remove(at: index)
     }
     for sent in item.sent {
-      held[sent.pipe, default: []].append((sent.number, sent.event ?? .null))
+      pipeContents[sent.pipe, default: []].append((sent.number, sent.event ?? .null))
     }
   }
 
-  private mutating func note(_ item: RunTrace.Item) {
-    if item.state == nil { sights.refusals += 1 } else { sights.steps += 1 }
-    if item.origin == .effect { sights.effects += 1 }
-    let isOver = pipes.contains { pipe in
+  private mutating func countEvents(_ item: RunTrace.Item) {
+    if item.state == nil { eventCounts.refusals += 1 } else { eventCounts.steps += 1 }
+    if item.origin == .effect { eventCounts.effects += 1 }
+    let isOverCapacity = pipes.contains { pipe in
       pipe.sender == item.node && count(of: pipe.name) > pipe.capacity
         && item.sent.contains { $0.pipe == pipe.name }
     }
-    if isOver { sights.overshooting += 1 }
+    if isOverCapacity { eventCounts.overshooting += 1 }
   }
 
   /// The contents of the pipes, in words.
   private var text: String {
-    let full = held.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
+    let full = pipeContents.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
     guard !full.isEmpty else { return "empty pipes" }
     return full.map { name, events in
       "'\(name)': " + events.map { "\($0.number) \($0.event.caseText)" }.joined(separator: ", ")

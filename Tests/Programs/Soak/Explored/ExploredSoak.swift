@@ -9,7 +9,7 @@ import PipeSupervision
 struct ExploredSoak {
   private let options: SoakOptions
   private var generator: SplitMix64
-  private var sights = ExploredPath.Sights()
+  private var eventCounts = ExploredPath.EventCounts()
   private var problems: [String] = []
 
   /// The number of orders of one run to check.
@@ -28,7 +28,7 @@ struct ExploredSoak {
   /// - Returns: Whether every run was as predicted.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
-    say(
+    printLine(
       "soak of \(SoakOptions.explored): seed \(options.seed), "
         + "durability \(options.durability.rawValue)")
     var count = 0
@@ -36,22 +36,22 @@ struct ExploredSoak {
       options.time.map({ ContinuousClock.now - start < $0 }) ?? true
     {
       count += 1
-      var own = SplitMix64(seed: generator.next())
-      try await round(count, using: &own)
+      var roundGenerator = SplitMix64(seed: generator.next())
+      try await round(count, using: &roundGenerator)
     }
     if count >= Self.longRun {
-      problems += sights.missing.map { "never seen: \($0)" }
+      problems += eventCounts.missing.map { "never seen: \($0)" }
     }
-    say(
-      "\(count) topologies, \(sights.steps) steps, \(sights.effects) of them by effects, "
-        + "\(sights.refusals) dead letters, \(sights.overtaking) events that overtook others, "
-        + "\(sights.overshooting) steps beyond the room in a pipe; "
+    printLine(
+      "\(count) topologies, \(eventCounts.steps) steps, \(eventCounts.effects) of them by effects, "
+        + "\(eventCounts.refusals) dead letters, \(eventCounts.overtaking) events that overtook others, "
+        + "\(eventCounts.overshooting) steps beyond the room in a pipe; "
         + (ContinuousClock.now - start).shortText)
     guard !problems.isEmpty else {
-      say("verdict: as searched")
+      printLine("verdict: as searched")
       return true
     }
-    say("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
+    printLine("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
     return false
   }
 
@@ -59,8 +59,8 @@ struct ExploredSoak {
     let start = ContinuousClock.now
     let (plan, topology, explored) = try await search(using: &generator)
     let trace = try await RamblingRun.run(plan, topology, using: &generator)
-    var found = ""
-    var taken = 0
+    var failure = ""
+    var itemCount = 0
     do {
       for order in 0..<Self.orders {
         var path = ExploredPath(explored, plan.pipes)
@@ -69,26 +69,26 @@ struct ExploredSoak {
           plan.pipes.map { pipe in
             RunOrder.Pipe(
               name: pipe.name, sender: pipe.sender, receiver: pipe.receiver,
-              capacity: pipe.capacity, held: path.count(of: pipe.name))
+              capacity: pipe.capacity, initialCount: path.count(of: pipe.name))
           })
-        taken = run.count
-        try path.take(run.line(using: &generator))
-        if order == 0 { sights += path.sights }
+        itemCount = run.count
+        try path.replay(run.order(using: &generator))
+        if order == 0 { eventCounts += path.eventCounts }
       }
     } catch {
-      found = "\(error)"
+      failure = "\(error)"
     }
     let states = explored.report.totals.states
-    say(
-      "topology \(number): \(plan.summary), \(states) states; \(taken) steps and dead letters, "
+    printLine(
+      "topology \(number): \(plan.summary), \(states) states; \(itemCount) steps and dead letters, "
         + "\((ContinuousClock.now - start).shortText): "
-        + (found.isEmpty ? "as searched" : "VIOLATED"))
-    guard !found.isEmpty else { return }
-    problems.append(found)
-    say("  \(found)")
-    let kept = try TestDirectory()
-    try kept.write(topology.yaml, to: "topology.yaml")
-    say("  its file is kept in \(kept.path)")
+        + (failure.isEmpty ? "as searched" : "VIOLATED"))
+    guard !failure.isEmpty else { return }
+    problems.append(failure)
+    printLine("  \(failure)")
+    let keptDirectory = try TestDirectory()
+    try keptDirectory.write(topology.yaml, to: "topology.yaml")
+    printLine("  its file is kept in \(keptDirectory.path)")
   }
 
   /// Generates topologies until the search of one of them is complete.

@@ -8,9 +8,9 @@ package struct RamblingPlan: Equatable, Sendable {
     /// In the form of the machine's parameters.
     let steps: [String]
     let sends: [String]
-    let works: [String]
+    let stateEffects: [String]
     /// The events that are sent to it from outside.
-    package let outside: [String]
+    package let externalEvents: [String]
   }
 
   package let nodes: [Node]
@@ -19,7 +19,7 @@ package struct RamblingPlan: Equatable, Sendable {
   /// The event that a node accepts in its initial state without a change of the state.
   package static let tick = "tick"
 
-  private static let places = ["home", "north", "east", "south"]
+  private static let states = ["home", "north", "east", "south"]
   private static let words = ["x", "y", "z"]
   private static let effects = ["hurry": "soon", "dawdle": "late"]
 
@@ -35,29 +35,29 @@ package struct RamblingPlan: Equatable, Sendable {
   }
 
   private static func node(_ name: String, using generator: inout SplitMix64) -> Node {
-    let places = places.prefix(Int.random(in: 3...4, using: &generator))
-    var works: [String: String] = [:]
-    for place in places.dropFirst() where Int.random(in: 0..<3, using: &generator) == 0 {
-      works[place] = effects.keys.sorted().randomElement(using: &generator)!
+    let states = states.prefix(Int.random(in: 3...4, using: &generator))
+    var stateEffects: [String: String] = [:]
+    for state in states.dropFirst() where Int.random(in: 0..<3, using: &generator) == 0 {
+      stateEffects[state] = effects.keys.sorted().randomElement(using: &generator)!
     }
-    let events = words + Set(works.values.compactMap { effects[$0] }).sorted()
+    let events = words + Set(stateEffects.values.compactMap { effects[$0] }).sorted()
     var steps: [String] = []
     var sends: [String] = []
-    for place in places {
+    for state in states {
       for event in events where Int.random(in: 0..<100, using: &generator) < 55 {
-        steps.append("\(place) \(event) \(places.randomElement(using: &generator)!)")
+        steps.append("\(state) \(event) \(states.randomElement(using: &generator)!)")
       }
-      guard place != places[0] else { continue }
+      guard state != states[0] else { continue }
       let sent = (0..<[0, 1, 1, 2].randomElement(using: &generator)!).map { _ in
         words.randomElement(using: &generator)!
       }
-      if !sent.isEmpty { sends.append(([place] + sent).joined(separator: " ")) }
+      if !sent.isEmpty { sends.append(([state] + sent).joined(separator: " ")) }
     }
-    let outside = words.filter { _ in Int.random(in: 0..<2, using: &generator) == 0 }
+    let externalEvents = words.filter { _ in Int.random(in: 0..<2, using: &generator) == 0 }
     return Node(
       name: name, steps: steps, sends: sends,
-      works: works.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" },
-      outside: outside.isEmpty ? [words[0]] : outside)
+      stateEffects: stateEffects.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" },
+      externalEvents: externalEvents.isEmpty ? [words[0]] : externalEvents)
   }
 
   private static func pipe(
@@ -72,17 +72,17 @@ package struct RamblingPlan: Equatable, Sendable {
         from: from + ".out", to: to + ".in", capacity: capacity, onRefused: onRefused)
     }
     return .rule(
-      from: from, when: places.dropFirst().randomElement(using: &generator)!, to: to,
+      from: from, when: states.dropFirst().randomElement(using: &generator)!, to: to,
       send: .string(words.randomElement(using: &generator)!), capacity: capacity,
       onRefused: onRefused)
   }
 
   /// Returns the topology, with all the information that a search requires.
   package func topology(name: String, program: String, durability: Durability) -> Topology {
-    var outside: [String: [EventPattern]] = [:]
+    var externalEvents: [String: [EventPattern]] = [:]
     var gives: [String: [String: EffectPattern]] = [:]
     for node in nodes {
-      outside[node.name] = ([Self.tick] + node.outside).map { EventPattern($0) }
+      externalEvents[node.name] = ([Self.tick] + node.externalEvents).map { EventPattern($0) }
       gives[node.name] = Self.effects.mapValues { EffectPattern([EventPattern($0)]) }
     }
     return Topology(
@@ -91,13 +91,14 @@ package struct RamblingPlan: Equatable, Sendable {
         var specification = NodeSpecification.machine(
           "Rambler", name: node.name,
           parameters: [
-            "steps": .texts(node.steps), "sends": .texts(node.sends), "works": .texts(node.works),
+            "steps": .texts(node.steps), "sends": .texts(node.sends),
+            "works": .texts(node.stateEffects),
           ])
         specification.durability = durability
         return specification
       },
       pipes: pipes,
-      explore: ExploreSection(capacity: 2, fromOutside: outside, gives: gives))
+      explore: ExploreSection(capacity: 2, fromOutside: externalEvents, gives: gives))
   }
 
   /// A description in words.

@@ -7,38 +7,38 @@ import Synchronization
 struct RamblingRun {
   private let topology: TopologyHarness
   private let nodes: [RamblingPlan.Node]
-  private let reader = Reader()
+  private let collector = StepCollector()
 
   /// The number of events to send.
   private static let requests = 60
   /// The longest wait for an answer. A node with a full pipe may never answer.
-  private static let patience: Duration = .milliseconds(150)
+  private static let answerTimeout: Duration = .milliseconds(150)
   /// The number of unanswered events after which no more are sent.
-  private static let silences = 4
+  private static let unansweredLimit = 4
   /// The number of events between two reads of the dead letters. A node without a journal keeps
   /// only the latest ones.
-  private static let letterPace = 6
+  private static let deadLetterInterval = 6
   private static let limit: Duration = .seconds(60)
 
   /// Collects the steps during the run.
-  private final class Reader: Sendable {
+  private final class StepCollector: Sendable {
     private let trace = Mutex(RunTrace())
-    private let reading = Mutex<Task<Void, Never>?>(nil)
+    private let readTask = Mutex<Task<Void, Never>?>(nil)
 
     var current: RunTrace { trace.withLock { $0 } }
 
     func read(_ messages: AsyncStream<FeedMessage>) {
       let task = Task { [self] in
-        for await case .step(let step) in messages { trace.withLock { $0.take(step) } }
+        for await case .step(let step) in messages { trace.withLock { $0.add(step) } }
       }
-      reading.withLock { $0 = task }
+      readTask.withLock { $0 = task }
     }
 
-    func take(_ deadLetters: [DeadLetter], of node: String) {
-      trace.withLock { $0.take(deadLetters, of: node) }
+    func add(_ deadLetters: [DeadLetter], of node: String) {
+      trace.withLock { $0.add(deadLetters, of: node) }
     }
 
-    func stop() { reading.withLock { $0 }?.cancel() }
+    func stop() { readTask.withLock { $0 }?.cancel() }
   }
 
   private init(_ topology: TopologyHarness, _ plan: RamblingPlan) {
@@ -59,21 +59,21 @@ struct RamblingRun {
   }
 
   private func trace(using generator: inout SplitMix64) async throws -> RunTrace {
-    reader.read(try await topology.client.steps(of: nodes.map(\.name)))
-    defer { reader.stop() }
+    collector.read(try await topology.client.steps(of: nodes.map(\.name)))
+    defer { collector.stop() }
     try await awaitFirstSteps()
     var silent = 0
-    for number in 0..<Self.requests where silent < Self.silences {
+    for number in 0..<Self.requests where silent < Self.unansweredLimit {
       let node = nodes.randomElement(using: &generator)!
-      let event = node.outside.randomElement(using: &generator)!
+      let event = node.externalEvents.randomElement(using: &generator)!
       if try await !send(event, to: node.name) { silent += 1 }
-      if number % Self.letterPace == 0 { try await takeLetters() }
+      if number % Self.deadLetterInterval == 0 { try await readDeadLetters() }
     }
     try await awaitLastSteps()
     // The trace ends here: steps reported later may follow dead letters that the requests below miss.
-    var trace = reader.current
+    var trace = collector.current
     for node in nodes {
-      trace.take(try await topology.client.deadLetters(of: node.name), of: node.name)
+      trace.add(try await topology.client.deadLetters(of: node.name), of: node.name)
     }
     return trace
   }
@@ -81,7 +81,7 @@ struct RamblingRun {
   /// - Returns: Whether the event was answered.
   private func send(_ event: String, to node: String) async throws -> Bool {
     do {
-      _ = try await topology.client.send(node, json: .string(event), timeout: Self.patience)
+      _ = try await topology.client.send(node, json: .string(event), timeout: Self.answerTimeout)
       return true
     } catch TopologyClientError.unknownOutcome, TopologyClientError.busy {
       return false
@@ -92,7 +92,7 @@ struct RamblingRun {
   /// before that.
   private func awaitFirstSteps() async throws {
     let haveBegun: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
-      let silent = nodes.filter { !reader.current.hasBegun($0.name) }
+      let silent = nodes.filter { !collector.current.hasBegun($0.name) }
       for node in silent { _ = try await send(RamblingPlan.tick, to: node.name) }
       return silent.isEmpty ? true : nil
     }
@@ -102,18 +102,18 @@ struct RamblingRun {
   /// Waits until all steps so far were delivered, or reported as skipped.
   private func awaitLastSteps() async throws {
     let directory = try await topology.client.directory()
-    let isTold: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
-      let current = reader.current
+    let areReported: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
+      let current = collector.current
       return nodes.allSatisfy { node in
         current.version(of: node.name) >= directory[node: node.name]?.status?.version ?? 0
       } ? true : nil
     }
-    guard isTold != nil else { throw SoakFailure("the feeds do not tell of all steps") }
+    guard areReported != nil else { throw SoakFailure("the feeds do not tell of all steps") }
   }
 
-  private func takeLetters() async throws {
+  private func readDeadLetters() async throws {
     for node in nodes {
-      reader.take(try await topology.client.deadLetters(of: node.name), of: node.name)
+      collector.add(try await topology.client.deadLetters(of: node.name), of: node.name)
     }
   }
 }

@@ -16,19 +16,21 @@ package struct RunOrder {
     package var receiver: String
     package var capacity: Int
     /// The number of events in the pipe at the start.
-    package var held: Int
+    package var initialCount: Int
 
-    package init(name: String, sender: String, receiver: String, capacity: Int, held: Int = 0) {
+    package init(
+      name: String, sender: String, receiver: String, capacity: Int, initialCount: Int = 0
+    ) {
       self.name = name
       self.sender = sender
       self.receiver = receiver
       self.capacity = capacity
-      self.held = held
+      self.initialCount = initialCount
     }
   }
 
   /// Items that each depend on another one of them. No run can contain them.
-  package struct Circle: Error, Hashable, CustomStringConvertible {
+  package struct Cycle: Error, Hashable, CustomStringConvertible {
     package let items: [Item]
 
     package var description: String {
@@ -50,40 +52,42 @@ package struct RunOrder {
     var first = 0
     // By pipe: the sender of each number, and the takers of events in the receiver's order.
     var senders: [String: [UInt64: Int]] = [:]
-    var takers: [String: [Int]] = [:]
+    var takingItems: [String: [Int]] = [:]
     for trace in traces {
       for (offset, item) in trace.enumerated() {
         let place = first + offset
         if offset > 0 { before[place].insert(place - 1) }
         for sent in item.sent { senders[sent.pipe, default: [:]][sent.number] = place }
-        if case .pipe(let name, _) = item.origin { takers[name, default: []].append(place) }
+        if case .pipe(let name, _) = item.origin { takingItems[name, default: []].append(place) }
       }
       first += trace.count
     }
     for (place, item) in items.enumerated() {
       guard case .pipe(let name, let number) = item.origin,
-        let pipe = pipes.first(where: { $0.name == name }), number > UInt64(pipe.held)
+        let pipe = pipes.first(where: { $0.name == name }), number > UInt64(pipe.initialCount)
       else { continue }
-      need(senders[name]?[number], before: place)
+      addDependency(senders[name]?[number], before: place)
     }
     for pipe in pipes {
-      var sent = pipe.held
+      var sent = pipe.initialCount
       for (place, item) in items.enumerated() where item.node == pipe.sender {
         let taken = sent - pipe.capacity + 1
-        let takers = takers[pipe.name] ?? []
-        if taken > 0 { need(taken <= takers.count ? takers[taken - 1] : nil, before: place) }
+        let takingItems = takingItems[pipe.name] ?? []
+        if taken > 0 {
+          addDependency(taken <= takingItems.count ? takingItems[taken - 1] : nil, before: place)
+        }
         sent += item.sent.count { $0.pipe == pipe.name }
       }
     }
-    spread()
+    propagateUnordered()
   }
 
-  private mutating func need(_ earlier: Int?, before place: Int) {
+  private mutating func addDependency(_ earlier: Int?, before place: Int) {
     if let earlier { before[place].insert(earlier) } else { open.insert(place) }
   }
 
   /// Adds all successors of open items.
-  private mutating func spread() {
+  private mutating func propagateUnordered() {
     while true {
       let more = items.indices.filter { !open.contains($0) && !before[$0].isDisjoint(with: open) }
       if more.isEmpty { return }
@@ -95,27 +99,27 @@ package struct RunOrder {
   package var count: Int { items.count - open.count }
 
   /// Returns a random order that is consistent with the causal order.
-  package func line(using generator: inout SplitMix64) throws(Circle) -> [Item] {
+  package func order(using generator: inout SplitMix64) throws(Cycle) -> [Item] {
     var rest = before
-    var after: [[Int]] = items.map { _ in [] }
+    var successors: [[Int]] = items.map { _ in [] }
     for place in items.indices where !open.contains(place) {
-      for earlier in before[place] { after[earlier].append(place) }
+      for earlier in before[place] { successors[earlier].append(place) }
     }
     var ready = items.indices.filter { !open.contains($0) && rest[$0].isEmpty }
-    var line: [Int] = []
+    var order: [Int] = []
     while !ready.isEmpty {
       let next = ready.remove(at: Int.random(in: 0..<ready.count, using: &generator))
-      line.append(next)
-      for later in after[next].sorted() {
+      order.append(next)
+      for later in successors[next].sorted() {
         rest[later].remove(next)
         if rest[later].isEmpty { ready.append(later) }
       }
     }
-    guard line.count == count else {
-      throw Circle(
-        items: Set(items.indices).subtracting(open).subtracting(line).sorted().map { items[$0] })
+    guard order.count == count else {
+      throw Cycle(
+        items: Set(items.indices).subtracting(open).subtracting(order).sorted().map { items[$0] })
     }
-    return line.map { items[$0] }
+    return order.map { items[$0] }
   }
 }
 
@@ -127,9 +131,10 @@ extension RunTrace.Item: CustomStringConvertible {
       case .pipe(let pipe, let number): "event \(number) of '\(pipe)'"
       case .effect: "an effect"
       }
-    let what = "\(node) \(state == nil ? "refuses" : "takes") \(event.caseText) (\(from))"
-    let led = state.map { ", is \($0.caseText)" } ?? ""
-    let out = sent.map { "\($0.event?.caseText ?? "?") into '\($0.pipe)'" }
-    return what + led + (out.isEmpty ? "" : ", sends " + out.joined(separator: ", "))
+    let action = "\(node) \(state == nil ? "refuses" : "takes") \(event.caseText) (\(from))"
+    let stateText = state.map { ", is \($0.caseText)" } ?? ""
+    let sendTexts = sent.map { "\($0.event?.caseText ?? "?") into '\($0.pipe)'" }
+    return action + stateText
+      + (sendTexts.isEmpty ? "" : ", sends " + sendTexts.joined(separator: ", "))
   }
 }

@@ -40,7 +40,7 @@ package struct RunTrace: Sendable {
     /// The version of the last step, whether reported or skipped.
     var version: UInt64 = 0
     /// Whether items after the last one are missing.
-    var isCut = false
+    var hasGap = false
     var deadLetters: [DeadLetter] = []
   }
 
@@ -55,7 +55,7 @@ package struct RunTrace: Sendable {
   package func version(of node: String) -> UInt64 { nodes[node]?.version ?? 0 }
 
   /// Adds a step from a node's feed. Steps after a gap are ignored.
-  package mutating func take(_ step: NodeStep) {
+  package mutating func add(_ step: NodeStep) {
     var node = nodes[step.node] ?? Node()
     defer { nodes[step.node] = node }
     node.version = max(node.version, step.version)
@@ -64,9 +64,9 @@ package struct RunTrace: Sendable {
       node.place.map { step.index == $0 + 1 }
       ?? (step.index == 1 || step.event == .string(RamblingPlan.tick))
     node.place = step.index
-    guard !node.isCut, follows, step.skipped == nil, let event = step.event, let state = step.state
+    guard !node.hasGap, follows, step.skipped == nil, let event = step.event, let state = step.state
     else {
-      node.isCut = true
+      node.hasGap = true
       return
     }
     let origin: Item.Origin =
@@ -84,7 +84,7 @@ package struct RunTrace: Sendable {
   }
 
   /// Adds the dead letters that a node has now, oldest first. Known ones are ignored.
-  package mutating func take(_ deadLetters: [DeadLetter], of name: String) {
+  package mutating func add(_ deadLetters: [DeadLetter], of name: String) {
     var node = nodes[name] ?? Node()
     let known = node.deadLetters.last?.id ?? 0
     node.deadLetters += deadLetters.filter { $0.id > known }
@@ -94,14 +94,17 @@ package struct RunTrace: Sendable {
   /// Returns the actions of a node, in order, up to the first gap.
   package func items(of name: String) -> [Item] {
     guard let node = nodes[name] else { return [] }
-    let deadLetters = node.deadLetters.enumerated().prefix { $0.element.id == UInt64($0.offset) + 1 }
-      .map(\.element)
+    let deadLetters = node.deadLetters.enumerated().prefix {
+      $0.element.id == UInt64($0.offset) + 1
+    }
+    .map(\.element)
     // Dead letters that were dropped before they were read are unknown, and so is everything after
     // them.
     let end = deadLetters.count < node.deadLetters.count ? deadLetters.last?.version ?? 0 : .max
     // Dead letters after the last known step may come after unknown steps.
     let last = node.items.last?.version ?? 0
-    let refusals = deadLetters.filter { $0.pipe != "request" && $0.version <= last }.map { deadLetter in
+    let refusals = deadLetters.filter { $0.pipe != "request" && $0.version <= last }.map {
+      deadLetter in
       Item(
         node: name, version: deadLetter.version, event: deadLetter.event,
         origin: .pipe(deadLetter.pipe, number: deadLetter.sequence))

@@ -9,13 +9,13 @@ final class Claims: Sendable {
 
   private struct State {
     /// The suspended processes.
-    var still: Set<Process> = []
+    var suspended: Set<Process> = []
     /// The processes that must not be ended, because they hold the only copy of their data at the
     /// moment.
     var guarded: Set<Process> = []
     /// The number of orderly restarts in progress, by process.
     var restarting: [Process: Int] = [:]
-    var isTopologyTaken = false
+    var isTopologyClaimed = false
   }
 
   private let hosts: [String: String]
@@ -28,16 +28,16 @@ final class Claims: Sendable {
 
   /// Claims a node in order to suspend it.
   /// - Returns: Whether the claim succeeded: the process must not be suspended or guarded.
-  func hold(_ node: String) -> Bool {
+  func claimForSuspension(_ node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
-      !state.guarded.contains(process) && state.still.insert(process).inserted
+      !state.guarded.contains(process) && state.suspended.insert(process).inserted
     }
   }
 
   func release(_ node: String) {
     let process = process(of: node)
-    state.withLock { _ = $0.still.remove(process) }
+    state.withLock { _ = $0.suspended.remove(process) }
   }
 
   /// Claims a node in order to restart it.
@@ -58,17 +58,17 @@ final class Claims: Sendable {
 
   /// Claims a node so that no fault ends it.
   /// - Returns: Whether the claim succeeded: no fault may be about to end it.
-  func guardAgainstEnds(_ node: String) -> Bool {
+  func protectFromFaults(_ node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
-      guard !state.still.contains(process), state.restarting[process, default: 0] == 0 else {
+      guard !state.suspended.contains(process), state.restarting[process, default: 0] == 0 else {
         return false
       }
       return state.guarded.insert(process).inserted
     }
   }
 
-  func endGuard(of node: String) {
+  func endProtection(of node: String) {
     let process = process(of: node)
     state.withLock { _ = $0.guarded.remove(process) }
   }
@@ -81,14 +81,14 @@ final class Claims: Sendable {
 
   /// Claims the whole topology.
   /// - Returns: Whether the claim succeeded.
-  func takeTopology() -> Bool {
+  func claimTopology() -> Bool {
     state.withLock { state in
-      defer { state.isTopologyTaken = true }
-      return !state.isTopologyTaken
+      defer { state.isTopologyClaimed = true }
+      return !state.isTopologyClaimed
     }
   }
 
-  func releaseTopology() { state.withLock { $0.isTopologyTaken = false } }
+  func releaseTopology() { state.withLock { $0.isTopologyClaimed = false } }
 
-  var isTopologyTaken: Bool { state.withLock { $0.isTopologyTaken } }
+  var isTopologyClaimed: Bool { state.withLock { $0.isTopologyClaimed } }
 }

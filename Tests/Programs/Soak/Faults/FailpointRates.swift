@@ -6,17 +6,20 @@ import PipeRuntime
 /// some are in focus and act more often, so that all of them get their turn.
 package enum FailpointRates {
   /// The number of failpoints in focus in one round.
-  private static let focused = 4
-  private static let factor = 6
+  private static let focusCount = 4
+  private static let focusFactor = 6
 
   /// Returns the failpoint settings for a round's environment.
   /// - Parameter sparing: The factor by which all of them act less often.
-  package static func text(of topic: SoakTopic, round: Int, sparing: Int = 1) -> String {
-    let points = topic.points
-    let focus = (0..<focused).map { points[(round * focused + $0) % points.count] }
+  package static func text(of topic: SoakTopic, round: Int, rateDivisor: Int = 1) -> String {
+    let failpointsToCover = topic.failpointsToCover
+    let focus = (0..<focusCount).map {
+      failpointsToCover[(round * focusCount + $0) % failpointsToCover.count]
+    }
     return Failpoint.allCases.flatMap { point -> [String] in
-      guard points.contains(point) || !point.isOfSynchronizedEvents else { return [] }
-      let rate = min(500_000, millionths(point) * (focus.contains(point) ? factor : 1)) / sparing
+      guard failpointsToCover.contains(point) || !point.isOfSynchronizedEvents else { return [] }
+      let rate =
+        min(500_000, millionths(point) * (focus.contains(point) ? focusFactor : 1)) / rateDivisor
       let actions = actions(at: point)
       let sum = actions.reduce(0) { $0 + $1.weight }
       return actions.map { action in

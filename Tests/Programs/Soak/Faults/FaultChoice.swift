@@ -7,8 +7,8 @@ package struct FaultChoice: Sendable {
   package let kinds: [FaultKind]
 
   /// The number of rare kinds in focus in one round, so that all of them get their turn.
-  private static let focused = 2
-  private static let factor = 5
+  private static let focusCount = 2
+  private static let focusFactor = 5
 
   /// - Parameter fillsDisk: Whether there is a disk that can be filled.
   package init(_ topic: SoakTopic, _ durability: Durability, fillsDisk: Bool) {
@@ -16,7 +16,7 @@ package struct FaultChoice: Sendable {
     self.durability = durability
     kinds = FaultKind.allCases.filter { kind in
       switch kind {
-      case .longPause, .namesakeOfCoordinator: topic.isOfComposites
+      case .longPause, .namesakeOfCoordinator: topic.involvesComposites
       case .removeJournal: durability != .volatile
       case .fillDisk: durability != .volatile && fillsDisk
       case .kill, .killTwo, .pause, .hang, .restart, .namesakeOfPipe, .namesakeOfNode,
@@ -30,9 +30,9 @@ package struct FaultChoice: Sendable {
   /// Returns the kinds for a round, each repeated according to its weight.
   package func weighted(round: Int) -> [FaultKind] {
     let rare = kinds.filter { $0.weight == 1 }
-    let focus = (0..<Self.focused).map { rare[(round * Self.focused + $0) % rare.count] }
+    let focus = (0..<Self.focusCount).map { rare[(round * Self.focusCount + $0) % rare.count] }
     return kinds.flatMap { kind in
-      Array(repeating: kind, count: kind.weight * (focus.contains(kind) ? Self.factor : 1))
+      Array(repeating: kind, count: kind.weight * (focus.contains(kind) ? Self.focusFactor : 1))
     }
   }
 }

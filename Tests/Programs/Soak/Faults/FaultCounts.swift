@@ -16,7 +16,7 @@ package struct FaultCounts: Equatable {
   package var replaced = 0
   /// The number of reconnections after the other end was silent, because a namesake may have taken
   /// the name.
-  package var takenBack = 0
+  package var reclaimedIDs = 0
 
   package init() {}
 
@@ -32,11 +32,11 @@ package struct FaultCounts: Equatable {
     left.foundHung += right.foundHung
     left.adopted += right.adopted
     left.replaced += right.replaced
-    left.takenBack += right.takenBack
+    left.reclaimedIDs += right.reclaimedIDs
   }
 
   /// Counts a line of a node's log that reports a fault, or its consequence.
-  package mutating func take(_ entry: LogEntry) {
+  package mutating func add(_ entry: LogEntry) {
     guard entry.node != RoundLog.orchestrator else { return }
     if entry.stream == .note {
       if entry.text.hasPrefix("killed: hung") { foundHung += 1 }
@@ -44,7 +44,7 @@ package struct FaultCounts: Equatable {
       if entry.text.hasPrefix("not adopted: ") { replaced += 1 }
     }
     guard entry.stream == .err else { return }
-    if entry.text.contains(" with the same routing id, ") { takenBack += 1 }
+    if entry.text.contains(" with the same routing id, ") { reclaimedIDs += 1 }
     guard entry.text.hasPrefix("failpoint ") else { return }
     // failpoint record.after: crash (hit 3)
     let words = entry.text.split(separator: " ")
@@ -60,10 +60,10 @@ package struct FaultCounts: Equatable {
     var missing = choice.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
     if adopted == 0 { missing.append("adopted") }
     if replaced == 0 { missing.append("not adopted and replaced") }
-    if takenBack == 0 { missing.append("names taken back") }
+    if reclaimedIDs == 0 { missing.append("names taken back") }
     // Without a journal there is no record to fail or to restore.
     if choice.durability != .volatile {
-      missing += choice.topic.points.filter { failpoints[$0] == nil }.map(\.rawValue)
+      missing += choice.topic.failpointsToCover.filter { failpoints[$0] == nil }.map(\.rawValue)
       if foundHung == 0 { missing.append("found hung") }
     }
     return missing
@@ -75,9 +75,9 @@ package struct FaultCounts: Equatable {
     lines.append(line("  of all, found hung and killed", foundHung, ""))
     lines.append(line("  processes adopted by the next", adopted, ""))
     lines.append(line("  processes replaced by it", replaced, ""))
-    lines.append(line("  names taken back from namesakes", takenBack, ""))
+    lines.append(line("  names taken back from namesakes", reclaimedIDs, ""))
     for point in Failpoint.allCases
-    where choice.topic.points.contains(point) || failpoints[point] != nil {
+    where choice.topic.failpointsToCover.contains(point) || failpoints[point] != nil {
       let actions = failpoints[point] ?? [:]
       let detail = actions.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
       lines.append(

@@ -40,26 +40,26 @@ final class FaultInjector: Sendable {
     try await withThrowingTaskGroup { group in
       var count = 0
       while !isEnough() {
-        let fault = Fault(of: kinds, on: subject.struck, using: &generator)
-        group.addTask { [self] in try await strike(fault) }
+        let fault = Fault(of: kinds, on: subject.faultTargets, using: &generator)
+        group.addTask { [self] in try await inject(fault) }
         try await Task.sleep(
           for: .microseconds(Int.random(in: subject.topic.gap, using: &generator)))
         count += 1
         // Faults should hit events in flight, not a topology that never recovers. So the injector
         // waits for progress.
-        if count.isMultiple(of: subject.topic.patience) { try await awaitProgress() }
+        if count.isMultiple(of: subject.topic.faultsPerProgressCheck) { try await awaitProgress() }
       }
       try await group.waitForAll()
     }
   }
 
-  private func strike(_ fault: Fault) async throws {
+  private func inject(_ fault: Fault) async throws {
     guard fault.kind.isOfTopology else {
-      return try await nodeFaults.strike(fault) { count(fault.kind) }
+      return try await nodeFaults.inject(fault) { count(fault.kind) }
     }
-    guard claims.takeTopology() else { return }
+    guard claims.claimTopology() else { return }
     defer { claims.releaseTopology() }
-    if try await topologyFaults.strike(fault) { count(fault.kind) }
+    if try await topologyFaults.inject(fault) { count(fault.kind) }
   }
 
   private func awaitProgress() async throws {
@@ -67,20 +67,21 @@ final class FaultInjector: Sendable {
     while ContinuousClock.now < start + .seconds(1) {
       // The orchestrator may be down, so there is no progress to read. Faults on nodes go on
       // meanwhile, from time to time.
-      if claims.isTopologyTaken {
+      if claims.isTopologyClaimed {
         guard ContinuousClock.now < start + .milliseconds(500) else { return }
         try await Task.sleep(for: .milliseconds(20))
         continue
       }
       let directory = try await running.client.directory(fresh: false)
       let now = subject.progress(directory)
-      let hasMoved = state.withLock { state in
+      let hasProgressed = state.withLock { state in
         // A lower value means that a node has not reported its state since its start.
-        let hasMoved = now < state.progress || now >= state.progress + subject.topic.advance
-        if hasMoved { state.progress = now }
-        return hasMoved
+        let hasProgressed =
+          now < state.progress || now >= state.progress + subject.topic.requiredProgress
+        if hasProgressed { state.progress = now }
+        return hasProgressed
       }
-      if hasMoved { return }
+      if hasProgressed { return }
       try await Task.sleep(for: .milliseconds(10))
     }
   }
@@ -99,7 +100,7 @@ struct Fault: Sendable {
   /// The duration of the fault.
   let pause: Duration
   /// A random number for further choices.
-  let draw: Int
+  let randomNumber: Int
 
   init(of kinds: [FaultKind], on nodes: [String], using generator: inout SplitMix64) {
     kind = kinds.randomElement(using: &generator)!
@@ -107,6 +108,6 @@ struct Fault: Sendable {
     self.node = node
     other = nodes.filter { $0 != node }.randomElement(using: &generator) ?? node
     pause = .microseconds(Int.random(in: kind.pause, using: &generator))
-    draw = Int.random(in: 0..<1_000, using: &generator)
+    randomNumber = Int.random(in: 0..<1_000, using: &generator)
   }
 }

@@ -21,7 +21,7 @@ struct Namesake {
     return hasConnected
   }
 
-  func leave() {
+  func disconnect() {
     socket.close()
     connections.socket.close()
   }

@@ -22,7 +22,7 @@ struct NodeFaults: Sendable {
   }
 
   /// - Parameter count: Called when the fault has struck.
-  func strike(_ fault: Fault, _ count: () -> Void) async throws {
+  func inject(_ fault: Fault, _ count: () -> Void) async throws {
     switch fault.kind {
     case .kill:
       if signal(.kill, to: fault.node) != nil { count() }
@@ -30,14 +30,14 @@ struct NodeFaults: Sendable {
       let both = (signal(.kill, to: fault.node), signal(.kill, to: fault.other))
       if both.0 != nil, both.1 != nil { count() }
     case .pause, .longPause:
-      guard claims.hold(fault.node) else { return }
+      guard claims.claimForSuspension(fault.node) else { return }
       defer { claims.release(fault.node) }
       guard let survivor = signal(.stop, to: fault.node) else { return }
       defer { survivor.process.signal(.resume) }
       count()
       try await Task.sleep(for: fault.pause)
     case .hang:
-      guard claims.hold(fault.node) else { return }
+      guard claims.claimForSuspension(fault.node) else { return }
       defer { claims.release(fault.node) }
       // A process that has not sent hello yet gets the time of 'timeouts.start'.
       let known = try await running.client.directory(fresh: false)[node: fault.node]
@@ -59,7 +59,7 @@ struct NodeFaults: Sendable {
       try await removeSockets(of: fault.node, for: fault.pause)
       count()
     case .namesakeOfPipe, .namesakeOfCoordinator, .namesakeOfNode:
-      if try await visit(fault) { count() }
+      if try await connectNamesake(fault) { count() }
     case .killOrchestrator, .killOrchestratorTwice, .killOrchestratorAndNode, .changeFile,
       .stopOrchestrator, .removeLock, .removeJournal, .removeRuntime, .fillDisk:
       throw SoakFailure("'\(fault.kind.rawValue)' is no fault of a node")
@@ -106,10 +106,10 @@ struct NodeFaults: Sendable {
 
   /// Connects under the name of another end for a while.
   /// - Returns: Whether the connection was made.
-  private func visit(_ fault: Fault) async throws -> Bool {
-    guard let taken = try await takenName(by: fault) else { return false }
-    let namesake = try Namesake(taken.name, at: taken.endpoint)
-    defer { namesake.leave() }
+  private func connectNamesake(_ fault: Fault) async throws -> Bool {
+    guard let target = try await namesakeTarget(by: fault) else { return false }
+    let namesake = try Namesake(target.name, at: target.endpoint)
+    defer { namesake.disconnect() }
     let deadline = ContinuousClock.now + Self.connectLimit
     while !namesake.hasConnected() {
       guard ContinuousClock.now < deadline else { return false }
@@ -120,22 +120,22 @@ struct NodeFaults: Sendable {
   }
 
   /// Returns the name that the namesake uses, and its endpoint.
-  private func takenName(
+  private func namesakeTarget(
     by fault: Fault
   ) async throws -> (name: String, endpoint: String)? {
     switch fault.kind {
     case .namesakeOfPipe:
       let directory = try await running.client.directory(fresh: false)
       guard !directory.pipes.isEmpty else { return nil }
-      let pipe = directory.pipes[fault.draw % directory.pipes.count]
+      let pipe = directory.pipes[fault.randomNumber % directory.pipes.count]
       guard let receiver = directory[node: pipe.to] else { return nil }
       return (WireName.pipe(pipe.name), receiver.inbox)
     case .namesakeOfCoordinator:
-      guard !subject.coordinated.isEmpty else { return nil }
-      let one = subject.coordinated[fault.draw % subject.coordinated.count]
+      guard !subject.memberCoordinators.isEmpty else { return nil }
+      let pair = subject.memberCoordinators[fault.randomNumber % subject.memberCoordinators.count]
       return (
-        WireName.coordinator(one.coordinator),
-        try running.directories.endpoint(.inbox(node: one.member))
+        WireName.coordinator(pair.coordinator),
+        try running.directories.endpoint(.inbox(node: pair.member))
       )
     default:
       return (WireName.node(fault.node), try running.directories.endpoint(.control))

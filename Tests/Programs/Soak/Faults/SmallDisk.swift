@@ -5,15 +5,15 @@ import PipeRuntimeTestKit
 /// A separate file system in memory, which can be filled on request.
 final class SmallDisk: Sendable {
   private let path: String
-  private let guardian: LaunchedProgram
+  private let cleanupProcess: LaunchedProgram
 
   private static let size = "1g"
-  private static let guardArgument = "--unmount-at-end-of-input"
+  private static let unmountArgument = "--unmount-at-end-of-input"
 
   /// Waits for the end of the process that started this one, and then unmounts its disk.
   /// - Returns: Whether the arguments request this.
-  static func guardIfAsked(_ arguments: [String]) -> Bool {
-    guard arguments.count == 3, arguments[1] == guardArgument else { return false }
+  static func unmountIfRequested(_ arguments: [String]) -> Bool {
+    guard arguments.count == 3, arguments[1] == unmountArgument else { return false }
     while getchar() != EOF {}
     umount2(arguments[2], Int32(MNT_DETACH))
     return true
@@ -29,8 +29,8 @@ final class SmallDisk: Sendable {
     }
     do {
       // If this process crashes, the guardian unmounts the disk.
-      guardian = try LaunchedProgram(
-        "/proc/self/exe", [Self.guardArgument, path], environment: [:])
+      cleanupProcess = try LaunchedProgram(
+        "/proc/self/exe", [Self.unmountArgument, path], environment: [:])
     } catch {
       umount2(path, Int32(MNT_DETACH))
       throw error
@@ -38,7 +38,7 @@ final class SmallDisk: Sendable {
   }
 
   /// The reason why a disk cannot be mounted, or `nil`.
-  static var obstacle: String? {
+  static var unavailableReason: String? {
     do {
       let directory = try TestDirectory()
       defer { directory.remove() }
@@ -82,7 +82,7 @@ final class SmallDisk: Sendable {
   /// Unmounts the disk and discards its files.
   func unmount() {
     umount2(path, Int32(MNT_DETACH))
-    guardian.signal(.kill)
+    cleanupProcess.signal(.kill)
   }
 
   /// Unmounts the disk and keeps its files in the directory.

@@ -11,14 +11,14 @@ struct TopologyFaults: Sendable {
   private let hosts: [String: String]
 
   /// The longest time until a full disk is reported.
-  private static let fullLimit: Duration = .seconds(5)
+  private static let fullDiskTimeout: Duration = .seconds(5)
   /// The time after which pending failpoints have acted.
-  private static let disarmed: Duration = .milliseconds(50)
+  private static let disarmDelay: Duration = .milliseconds(50)
   /// The longest time for an answer. A node that has just answered is found hung at the earliest
   /// after twice this time.
   private static let answerLimit: Duration = .milliseconds(200)
   /// The number of attempts to get an answer from a node.
-  private static let questions = 10
+  private static let queryAttempts = 10
 
   init(
     _ running: RunningTopology, _ nodes: NodeFaults, _ claims: Claims,
@@ -32,7 +32,7 @@ struct TopologyFaults: Sendable {
   }
 
   /// - Returns: Whether the fault has struck.
-  func strike(_ fault: Fault) async throws -> Bool {
+  func inject(_ fault: Fault) async throws -> Bool {
     switch fault.kind {
     case .killOrchestrator:
       try await running.killOrchestrator()
@@ -77,7 +77,7 @@ struct TopologyFaults: Sendable {
         .exited(code: 1), saying: "was removed while the topology was running")
       try await running.startOrchestrator()
       return true
-    case .removeJournal: return try await removeJournal(of: fault.node, fault.draw)
+    case .removeJournal: return try await removeJournal(of: fault.node, fault.randomNumber)
     case .fillDisk: return try await fillDisk(for: fault.pause)
     case .kill, .killTwo, .pause, .longPause, .hang, .restart, .namesakeOfPipe,
       .namesakeOfCoordinator, .namesakeOfNode, .removeSockets:
@@ -103,13 +103,13 @@ struct TopologyFaults: Sendable {
   /// ended.
   ///
   /// No fault may end the node before that, because the data exists only in its memory.
-  private func removeJournal(of node: String, _ draw: Int) async throws -> Bool {
-    guard claims.guardAgainstEnds(node) else { return false }
-    defer { claims.endGuard(of: node) }
+  private func removeJournal(of node: String, _ randomNumber: Int) async throws -> Bool {
+    guard claims.protectFromFaults(node) else { return false }
+    defer { claims.endProtection(of: node) }
     failpoints.disarm()
     let result: Bool
     do {
-      result = try await removeGuardedJournal(of: node, draw)
+      result = try await removeGuardedJournal(of: node, randomNumber)
     } catch {
       try failpoints.arm()
       throw error
@@ -118,12 +118,12 @@ struct TopologyFaults: Sendable {
     return result
   }
 
-  private func removeGuardedJournal(of node: String, _ draw: Int) async throws -> Bool {
-    try await Task.sleep(for: Self.disarmed)
+  private func removeGuardedJournal(of node: String, _ randomNumber: Int) async throws -> Bool {
+    try await Task.sleep(for: Self.disarmDelay)
     guard let survivor = try await answeringProcess(of: node) else { return false }
     let journal = running.directories.journal(of: node)
     let variants: [[String]] = [[""], ["", "-wal"], [".step"], ["", "-wal", "-shm", ".step"]]
-    for suffix in variants[draw % variants.count] { unlink(journal + suffix) }
+    for suffix in variants[randomNumber % variants.count] { unlink(journal + suffix) }
     guard hosts[node] == nil else {
       // An embedded coordinator restarts alone, and its process goes on. The rewriting is not
       // observed then, but a loss would be.
@@ -142,11 +142,12 @@ struct TopologyFaults: Sendable {
   /// Returns the process of a node that has just answered, and is therefore not about to be found
   /// hung.
   private func answeringProcess(of node: String) async throws -> Survivor? {
-    for _ in 1...Self.questions {
-      let asked = ContinuousClock.now
+    for _ in 1...Self.queryAttempts {
+      let queryStart = ContinuousClock.now
       let information = try await running.client.directory()[node: node]
       // A quick answer means that all nodes have answered.
-      if ContinuousClock.now - asked < Self.answerLimit, let information, information.isRunning,
+      if ContinuousClock.now - queryStart < Self.answerLimit, let information,
+        information.isRunning,
         let survivor = nodes.process(of: node), survivor.process.pid == information.pid
       {
         return survivor
@@ -162,10 +163,10 @@ struct TopologyFaults: Sendable {
   /// that have failed for good.
   private func fillDisk(for pause: Duration) async throws -> Bool {
     guard let disk = running.disk else { return false }
-    let isTold: Bool
+    let isReported: Bool
     do {
       try disk.fill()
-      isTold = try await awaitFailure()
+      isReported = try await awaitFailure()
       try await Task.sleep(for: pause)
     } catch {
       try? disk.free()
@@ -179,11 +180,11 @@ struct TopologyFaults: Sendable {
       }
       return nodes.allSatisfy { $0.isRunning || !Self.lacksSpace($0) && $0.phase != "failed" }
     }
-    return isTold
+    return isReported
   }
 
   private func awaitFailure() async throws -> Bool {
-    let deadline = ContinuousClock.now + Self.fullLimit
+    let deadline = ContinuousClock.now + Self.fullDiskTimeout
     while ContinuousClock.now < deadline {
       if try await running.client.directory(fresh: false).nodes.contains(where: Self.lacksSpace) {
         return true
@@ -205,9 +206,9 @@ extension RunningTopology {
 
   /// Waits until a condition holds.
   /// - Parameter what: The condition, in words.
-  func wait(for what: String, until isSo: () async throws -> Bool) async throws {
+  func wait(for what: String, until condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + Self.effectLimit
-    while try await !isSo() {
+    while try await !condition() {
       guard ContinuousClock.now < deadline else {
         throw SoakFailure("waited \(Self.effectLimit.shortText) in vain for \(what)")
       }

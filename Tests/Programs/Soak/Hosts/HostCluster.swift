@@ -9,7 +9,7 @@ package final class HostCluster: Sendable {
   private let directory: TestDirectory
   private let prefix: String
   /// The process that ends the hosts if this process dies.
-  private let guardian: LaunchedProgram
+  private let cleanupProcess: LaunchedProgram
   /// The Slurm job on the hosts.
   let job: String
 
@@ -26,7 +26,7 @@ package final class HostCluster: Sendable {
   /// - Parameters:
   ///   - isRoot: Whether this process runs as root.
   ///   - exists: Returns whether a file exists.
-  package static func obstacle(
+  package static func missingRequirements(
     isRoot: Bool = geteuid() == 0, exists: (String) -> Bool = FileSystem.exists
   ) -> String? {
     var missing: [String] = []
@@ -46,7 +46,7 @@ package final class HostCluster: Sendable {
 
   /// Moves this process into a new network namespace by executing itself again, because its threads
   /// already use the old one.
-  static func leaveNetwork() throws {
+  static func enterNetworkNamespace() throws {
     if ProcessEnvironment.current[isHostVariable] != nil { return }
     setenv(isHostVariable, "1", 1)
     // The next program would inherit a signal mask, with which a pool thread blocks signals.
@@ -72,18 +72,18 @@ package final class HostCluster: Sendable {
       "$1" "$2/slurm" "$3" down
       rm -rf -- "$2"
       """
-    guardian = try LaunchedProgram(
+    cleanupProcess = try LaunchedProgram(
       "/bin/sh", ["-c", script, "sh", Self.script, directory.path, prefix],
       environment: ["PATH": "/usr/bin:/bin"])
     try FileSystem.makeDirectories(directory.path + "/slurm")
     do {
-      let job = try await Self.call("up", [], directory, prefix)
+      let job = try await Self.runScript("up", [], directory, prefix)
       guard !job.isEmpty else { throw SoakFailure("Slurm gives no job on the hosts") }
       self.job = job
-      _ = try await Self.call("join", [String(getpid())], directory, prefix)
+      _ = try await Self.runScript("join", [String(getpid())], directory, prefix)
     } catch {
-      guardian.closeInput()
-      _ = try? await guardian.waitForExit(within: .seconds(60))
+      cleanupProcess.closeInput()
+      _ = try? await cleanupProcess.waitForExit(within: .seconds(60))
       throw error
     }
   }
@@ -92,9 +92,9 @@ package final class HostCluster: Sendable {
   /// - Returns: The descriptions of what is left.
   func end() async -> [String] {
     var problems: [String] = []
-    do { try await call("down") } catch { problems.append("\(error)") }
-    guardian.signal(.kill)
-    _ = try? await guardian.waitForExit(within: .seconds(10))
+    do { try await runScript("down") } catch { problems.append("\(error)") }
+    cleanupProcess.signal(.kill)
+    _ = try? await cleanupProcess.waitForExit(within: .seconds(10))
     let left: [String]? = try? await poll(every: .milliseconds(100), within: .seconds(10)) {
       leftovers.isEmpty ? [] : nil
     }
@@ -127,11 +127,11 @@ package final class HostCluster: Sendable {
   // MARK: Faults of hosts
 
   /// Makes the script perform a command on a host.
-  func call(_ command: String, _ host: Int? = nil) async throws {
-    _ = try await Self.call(command, host.map { [String($0)] } ?? [], directory, prefix)
+  func runScript(_ command: String, _ host: Int? = nil) async throws {
+    _ = try await Self.runScript(command, host.map { [String($0)] } ?? [], directory, prefix)
   }
 
-  private static func call(
+  private static func runScript(
     _ command: String, _ arguments: [String], _ directory: TestDirectory, _ prefix: String
   ) async throws -> String {
     let all = [directory.path + "/slurm", prefix, command] + arguments
@@ -160,7 +160,7 @@ package final class HostCluster: Sendable {
 
   /// Runs a program of Slurm.
   /// - Returns: The program's output; `nil` if it failed.
-  func ask(_ program: String, _ arguments: String...) async throws -> String? {
+  func runSlurm(_ program: String, _ arguments: String...) async throws -> String? {
     let line = prefixOfOrchestrator + ["/usr/bin/" + program] + arguments
     let launched = try LaunchedProgram(
       line[0], Array(line.dropFirst()),
@@ -171,7 +171,7 @@ package final class HostCluster: Sendable {
 
   /// Returns Slurm's jobs other than the job of the hosts.
   func otherJobs() async throws -> [String] {
-    try await ask("squeue", "-h", "-o", "%i %j")?.split(separator: "\n").map(String.init)
+    try await runSlurm("squeue", "-h", "-o", "%i %j")?.split(separator: "\n").map(String.init)
       .filter { !$0.hasPrefix(job + " ") } ?? ["Slurm does not answer"]
   }
 

@@ -48,15 +48,15 @@ package struct HostFault: Equatable, Sendable, CustomStringConvertible {
   package var time: Int
 
   package var description: String {
-    let place: String
+    let target: String
     switch kind {
     case .kill, .cancel: return "\(gap) ms \(name) \(node)"
-    case .pause, .hang: place = node
-    case .hangAndPartition: place = "\(node) fh\(host)"
-    case .partition, .lossy, .power, .daemon: place = "fh\(host)"
-    case .controller, .orchestrator: place = ""
+    case .pause, .hang: target = node
+    case .hangAndPartition: target = "\(node) fh\(host)"
+    case .partition, .lossy, .power, .daemon: target = "fh\(host)"
+    case .controller, .orchestrator: target = ""
     }
-    return "\(gap) ms \(name)\(place.isEmpty ? "" : " " + place) for \(time) ms"
+    return "\(gap) ms \(name)\(target.isEmpty ? "" : " " + target) for \(time) ms"
   }
 
   private var name: String {

@@ -8,9 +8,9 @@ final class HostInjector: Sendable {
   private struct State {
     var counts = HostFaultCounts()
     /// The hosts that a fault has claimed, or has released only a moment ago.
-    var taken: Set<Int> = []
-    var isControllerTaken = false
-    var isOrchestratorTaken = false
+    var claimedHosts: Set<Int> = []
+    var isControllerClaimed = false
+    var isOrchestratorClaimed = false
     /// The topology's progress at the last check.
     var progress = 0
   }
@@ -21,7 +21,7 @@ final class HostInjector: Sendable {
   private let state = Mutex(State())
 
   /// The number of faults after which the topology must make progress.
-  private static let patience = 4
+  private static let faultsPerProgressCheck = 4
   private static let progressLimit: Duration = .seconds(15)
   /// The time until Slurm has heard from a host again, so that a further silence does not add to
   /// the last one.
@@ -40,30 +40,30 @@ final class HostInjector: Sendable {
   /// - Parameter isEnough: Called before each fault.
   func run(until isEnough: () -> Bool) async throws {
     try await withThrowingTaskGroup { group in
-      for (place, fault) in plan.faults.enumerated() where !isEnough() {
+      for (index, fault) in plan.faults.enumerated() where !isEnough() {
         try await Task.sleep(for: .milliseconds(fault.gap))
         group.addTask { [self] in
-          if try await strike(fault) { state.withLock { $0.counts.count(fault.kind) } }
+          if try await inject(fault) { state.withLock { $0.counts.count(fault.kind) } }
         }
-        if (place + 1).isMultiple(of: Self.patience) { try await awaitProgress() }
+        if (index + 1).isMultiple(of: Self.faultsPerProgressCheck) { try await awaitProgress() }
       }
       try await group.waitForAll()
     }
   }
 
   /// - Returns: Whether the fault has struck.
-  private func strike(_ fault: HostFault) async throws -> Bool {
+  private func inject(_ fault: HostFault) async throws -> Bool {
     switch fault.kind {
     case .kill: return processes(of: fault.node).contains { kill($0, SIGKILL) == 0 }
     case .cancel: return try await cancel(fault.node)
-    case .pause, .hang: return await halt(fault.node, for: fault.time)
-    case .controller: return try await strikeController(for: fault.time)
-    case .orchestrator: return try await strikeOrchestrator(for: fault.time)
+    case .pause, .hang: return await suspend(fault.node, for: fault.time)
+    case .controller: return try await injectControllerFault(for: fault.time)
+    case .orchestrator: return try await injectOrchestratorFault(for: fault.time)
     case .hangAndPartition, .partition, .lossy, .power, .daemon:
-      guard state.withLock({ $0.taken.insert(fault.host).inserted }) else { return false }
-      try await strikeHost(fault)
+      guard state.withLock({ $0.claimedHosts.insert(fault.host).inserted }) else { return false }
+      try await injectHostFault(fault)
       if fault.kind.silencesHost { try? await Task.sleep(for: Self.recovery) }
-      state.withLock { _ = $0.taken.remove(fault.host) }
+      state.withLock { _ = $0.claimedHosts.remove(fault.host) }
       return true
     }
   }
@@ -75,17 +75,17 @@ final class HostInjector: Sendable {
   }
 
   /// Suspends the processes of a node for a while.
-  private func halt(_ node: String, for time: Int) async -> Bool {
-    let held = processes(of: node).compactMap { AdoptedProcess(pid: $0) }
+  private func suspend(_ node: String, for time: Int) async -> Bool {
+    let suspended = processes(of: node).compactMap { AdoptedProcess(pid: $0) }
       .filter { $0.signal(.stop) }
     try? await Task.sleep(for: .milliseconds(time))
-    for process in held { process.signal(.resume) }
-    return !held.isEmpty
+    for process in suspended { process.signal(.resume) }
+    return !suspended.isEmpty
   }
 
   /// Makes Slurm cancel the job step of a node, as a user might by mistake.
   private func cancel(_ node: String) async throws -> Bool {
-    guard let steps = try await cluster.ask("squeue", "-h", "-s", "-o", "%i %j") else {
+    guard let steps = try await cluster.runSlurm("squeue", "-h", "-s", "-o", "%i %j") else {
       return false
     }
     let ids = steps.split(separator: "\n").compactMap { line -> String? in
@@ -95,12 +95,12 @@ final class HostInjector: Sendable {
       return String(words[0])
     }
     guard let id = ids.last else { return false }
-    return try await cluster.ask("scancel", id) != nil
+    return try await cluster.runSlurm("scancel", id) != nil
   }
 
   // MARK: Hosts
 
-  private func strikeHost(_ fault: HostFault) async throws {
+  private func injectHostFault(_ fault: HostFault) async throws {
     let (begin, end) =
       switch fault.kind {
       case .lossy: ("lossy", "clear")
@@ -108,39 +108,39 @@ final class HostInjector: Sendable {
       case .daemon: ("end", "restart")
       default: ("partition", "heal")
       }
-    try await cluster.call(begin, fault.host)
+    try await cluster.runScript(begin, fault.host)
     if fault.kind == .hangAndPartition {
-      _ = await halt(fault.node, for: fault.time)
+      _ = await suspend(fault.node, for: fault.time)
     } else {
       try? await Task.sleep(for: .milliseconds(fault.time))
     }
-    try await cluster.call(end, fault.host)
+    try await cluster.runScript(end, fault.host)
   }
 
-  private func strikeController(for time: Int) async throws -> Bool {
+  private func injectControllerFault(for time: Int) async throws -> Bool {
     // The controller must run when an orchestrator starts, because the orchestrator asks Slurm for
     // the hosts.
-    let isFree = state.withLock { state in
-      guard !state.isControllerTaken, !state.isOrchestratorTaken else { return false }
-      state.isControllerTaken = true
+    let hasClaimed = state.withLock { state in
+      guard !state.isControllerClaimed, !state.isOrchestratorClaimed else { return false }
+      state.isControllerClaimed = true
       return true
     }
-    guard isFree else { return false }
-    defer { state.withLock { $0.isControllerTaken = false } }
-    try await cluster.call("end", 0)
+    guard hasClaimed else { return false }
+    defer { state.withLock { $0.isControllerClaimed = false } }
+    try await cluster.runScript("end", 0)
     try? await Task.sleep(for: .milliseconds(time))
-    try await cluster.call("restart", 0)
+    try await cluster.runScript("restart", 0)
     return true
   }
 
-  private func strikeOrchestrator(for time: Int) async throws -> Bool {
-    let isFree = state.withLock { state in
-      guard !state.isControllerTaken, !state.isOrchestratorTaken else { return false }
-      state.isOrchestratorTaken = true
+  private func injectOrchestratorFault(for time: Int) async throws -> Bool {
+    let hasClaimed = state.withLock { state in
+      guard !state.isControllerClaimed, !state.isOrchestratorClaimed else { return false }
+      state.isOrchestratorClaimed = true
       return true
     }
-    guard isFree else { return false }
-    defer { state.withLock { $0.isOrchestratorTaken = false } }
+    guard hasClaimed else { return false }
+    defer { state.withLock { $0.isOrchestratorClaimed = false } }
     try await running.killOrchestrator()
     try await Task.sleep(for: .milliseconds(time))
     try await running.startOrchestrator()
@@ -153,14 +153,15 @@ final class HostInjector: Sendable {
   private func awaitProgress() async throws {
     let start = ContinuousClock.now
     while ContinuousClock.now < start + Self.progressLimit {
-      if !state.withLock(\.isOrchestratorTaken) {
+      if !state.withLock(\.isOrchestratorClaimed) {
         let now = plan.subject.progress(try await running.client.directory(fresh: false))
-        let hasMoved = state.withLock { state in
-          let hasMoved = now < state.progress || now >= state.progress + plan.subject.topic.advance
-          if hasMoved { state.progress = now }
-          return hasMoved
+        let hasProgressed = state.withLock { state in
+          let hasProgressed =
+            now < state.progress || now >= state.progress + plan.subject.topic.requiredProgress
+          if hasProgressed { state.progress = now }
+          return hasProgressed
         }
-        if hasMoved { return }
+        if hasProgressed { return }
       }
       try await Task.sleep(for: .milliseconds(50))
     }

@@ -14,30 +14,30 @@ package struct HostsPlan: Sendable {
   }
 
   /// A host placement of the deployment, with hosts by number.
-  package struct Place: Equatable, Sendable {
+  package struct HostPlacement: Equatable, Sendable {
     package var name: String
     package var hosts: [Int]
     package var spare: [Int]
   }
 
   /// The placement of a node. Without one, the node runs on the orchestrator's host.
-  package struct Spot: Equatable, Sendable {
+  package struct NodePlacement: Equatable, Sendable {
     package var place: String?
     package var moves = false
     package var durability: Durability
   }
 
   package let base: Base
-  package private(set) var places: [Place] = []
+  package private(set) var hostPlacements: [HostPlacement] = []
   /// The placement of each node, by name.
-  package private(set) var spots: [String: Spot] = [:]
+  package private(set) var nodePlacements: [String: NodePlacement] = [:]
   /// The duration of a lease. Unit: milliseconds.
   package let lease: Int
   /// The interval of heartbeats. Unit: milliseconds.
   package let heartbeat: Int
   /// Whether Slurm removes silent hosts from its job. Then no orchestrator is killed, because its
   /// successor is refused while a host of the deployment belongs to no job: see docs/CLUSTERS.md.
-  package let isLasting: Bool
+  package let hasLongFaults: Bool
   package private(set) var faults: [HostFault] = []
   /// The number that selects the failpoints in focus.
   let focus: Int
@@ -45,9 +45,9 @@ package struct HostsPlan: Sendable {
   /// The hosts with nodes.
   package static let hosts = [1, 2, 3]
   /// A node that records nothing, has no pipes, and moves between hosts.
-  package static let loner = "loner"
+  package static let isolatedNode = "loner"
   /// The time until Slurm notices that a host is silent, with a margin. Unit: milliseconds.
-  package static let unnoticed = 6_000
+  package static let silenceLimit = 6_000
 
   /// - Parameter count: The number of faults.
   package init(faults count: Int, using generator: inout SplitMix64) {
@@ -60,13 +60,14 @@ package struct HostsPlan: Sendable {
     }
     lease = Int.random(in: 2_000...3_500, using: &generator)
     heartbeat = Int.random(in: 1_500...3_000, using: &generator)
-    isLasting = Bool.random(using: &generator)
+    hasLongFaults = Bool.random(using: &generator)
     focus = Int.random(in: 0..<1_000, using: &generator)
-    drawPlaces(using: &generator)
-    for node in nodes { spots[node] = spot(using: &generator) }
-    let roomy = places.first { $0.hosts.count + $0.spare.count > 1 }!
-    spots[Self.loner] = Spot(place: roomy.name, moves: true, durability: .volatile)
-    drawFaults(count, using: &generator)
+    choosePlacements(using: &generator)
+    for node in nodes { nodePlacements[node] = nodePlacement(using: &generator) }
+    let multiHostPlacement = hostPlacements.first { $0.hosts.count + $0.spare.count > 1 }!
+    nodePlacements[Self.isolatedNode] = NodePlacement(
+      place: multiHostPlacement.name, moves: true, durability: .volatile)
+    chooseFaults(count, using: &generator)
   }
 
   /// The nodes that have machines.
@@ -86,27 +87,30 @@ package struct HostsPlan: Sendable {
 
   // MARK: Places
 
-  private mutating func drawPlaces(using generator: inout SplitMix64) {
+  private mutating func choosePlacements(using generator: inout SplitMix64) {
     for name in ["front", "back", "hall"].prefix(Int.random(in: 2...3, using: &generator)) {
       let hosts = Self.hosts.shuffled(using: &generator)
       let count = Int.random(in: 1...2, using: &generator)
       // The first placement has spare hosts for nodes that move.
-      let spare = Int.random(in: places.isEmpty && count == 1 ? 1...2 : 0...1, using: &generator)
-      places.append(
-        Place(
+      let spare = Int.random(
+        in: hostPlacements.isEmpty && count == 1 ? 1...2 : 0...1, using: &generator)
+      hostPlacements.append(
+        HostPlacement(
           name: name, hosts: Array(hosts.prefix(count)),
           spare: Array(hosts.dropFirst(count).prefix(spare))))
     }
   }
 
-  private func spot(using generator: inout SplitMix64) -> Spot {
+  private func nodePlacement(using generator: inout SplitMix64) -> NodePlacement {
     let durability: Durability =
       Int.random(in: 0..<3, using: &generator) == 0 ? .power : .process
-    guard Int.random(in: 0..<8, using: &generator) > 0 else { return Spot(durability: durability) }
-    let place = places.randomElement(using: &generator)!
+    guard Int.random(in: 0..<8, using: &generator) > 0 else {
+      return NodePlacement(durability: durability)
+    }
+    let place = hostPlacements.randomElement(using: &generator)!
     let moves =
       place.hosts.count + place.spare.count > 1 && Int.random(in: 0..<5, using: &generator) > 1
-    return Spot(place: place.name, moves: moves, durability: moves ? .power : durability)
+    return NodePlacement(place: place.name, moves: moves, durability: moves ? .power : durability)
   }
 
   /// Returns the text of the deployment file.
@@ -123,7 +127,7 @@ package struct HostsPlan: Sendable {
       places:
 
       """
-        + places.map { place in
+        + hostPlacements.map { place in
           "  \(place.name): { hosts: \(list(place.hosts))"
             + (place.spare.isEmpty ? "" : ", spare: \(list(place.spare))") + " }\n"
         }.joined()
@@ -144,34 +148,35 @@ package struct HostsPlan: Sendable {
       heartbeat: .milliseconds(heartbeat))
     topology.timeouts.start = .seconds(30)
     topology.nodes.append(
-      .machine("NumberSource", name: Self.loner, parameters: ["id": .string(Self.loner)]))
+      .machine(
+        "NumberSource", name: Self.isolatedNode, parameters: ["id": .string(Self.isolatedNode)]))
     for index in topology.nodes.indices {
       topology.nodes[index].restart = Self.restart
-      guard let spot = spots[topology.nodes[index].name] else { continue }
-      topology.nodes[index].durability = spot.durability
-      topology.nodes[index].place = spot.place
-      topology.nodes[index].hostLossPolicy = spot.moves ? .move : .wait
+      guard let nodePlacement = nodePlacements[topology.nodes[index].name] else { continue }
+      topology.nodes[index].durability = nodePlacement.durability
+      topology.nodes[index].place = nodePlacement.place
+      topology.nodes[index].hostLossPolicy = nodePlacement.moves ? .move : .wait
     }
     return topology
   }
 
   // MARK: Faults
 
-  private mutating func drawFaults(_ count: Int, using generator: inout SplitMix64) {
+  private mutating func chooseFaults(_ count: Int, using generator: inout SplitMix64) {
     let kinds = HostFaultKind.allCases.flatMap { Array(repeating: $0, count: $0.weight) }
-      .filter { !isLasting || $0 != .orchestrator }
-    let placed = spots.keys.sorted().filter { spots[$0]?.place != nil }
+      .filter { !hasLongFaults || $0 != .orchestrator }
+    let placedNodes = nodePlacements.keys.sorted().filter { nodePlacements[$0]?.place != nil }
     while faults.count < count {
       let kind = kinds.randomElement(using: &generator)!
       var fault = HostFault(
         kind: kind, gap: Int.random(in: 100...4_000, using: &generator),
         host: Self.hosts.randomElement(using: &generator)!,
-        node: placed.randomElement(using: &generator)!, time: 0)
+        node: placedNodes.randomElement(using: &generator)!, time: 0)
       if kind == .partition, Int.random(in: 0..<8, using: &generator) == 0 { fault.host = 0 }
       if kind == .hangAndPartition {
         fault.host = host(of: fault.node, using: &generator)
       }
-      let isShort = !isLasting || fault.host == 0
+      let isShort = !hasLongFaults || fault.host == 0
       fault.time = Int.random(in: times(of: kind, isShort: isShort), using: &generator)
       faults.append(fault)
     }
@@ -179,20 +184,20 @@ package struct HostsPlan: Sendable {
 
   /// Returns a random host on which a node may run.
   private func host(of node: String, using generator: inout SplitMix64) -> Int {
-    let place = places.first { $0.name == spots[node]?.place }!
+    let place = hostPlacements.first { $0.name == nodePlacements[node]?.place }!
     return (place.hosts + place.hosts + place.spare).randomElement(using: &generator)!
   }
 
   /// Returns the range of durations of a fault. Unit: milliseconds.
   private func times(of kind: HostFaultKind, isShort: Bool) -> ClosedRange<Int> {
-    let pastLease = lease * 11 / 10 + 500
+    let beyondLease = lease * 11 / 10 + 500
     switch kind {
     case .kill, .cancel: return 0...0
     case .pause: return 100...1_200
-    case .hang: return pastLease...(pastLease + 8_000)
+    case .hang: return beyondLease...(beyondLease + 8_000)
     case .hangAndPartition:
-      return pastLease...(isShort ? max(pastLease, Self.unnoticed) : pastLease + 12_000)
-    case .partition, .power, .daemon: return 1_000...(isShort ? Self.unnoticed - 1_000 : 20_000)
+      return beyondLease...(isShort ? max(beyondLease, Self.silenceLimit) : beyondLease + 12_000)
+    case .partition, .power, .daemon: return 1_000...(isShort ? Self.silenceLimit - 1_000 : 20_000)
     case .lossy: return 1_000...8_000
     case .controller: return 500...15_000
     // Within a lease, or longer.
@@ -210,7 +215,7 @@ package struct HostsPlan: Sendable {
     case .meetings(let plan): kind = plan.summary
     }
     return kind + "; lease \(lease) ms, heartbeat \(heartbeat) ms, "
-      + (isLasting ? "hosts are lost for long" : "orchestrators are killed")
+      + (hasLongFaults ? "hosts are lost for long" : "orchestrators are killed")
   }
 
   /// The details of the plan, one aspect per line.
@@ -222,12 +227,12 @@ package struct HostsPlan: Sendable {
         + subject.hosts.sorted { $0.key < $1.key }.map { "\($0.key) in \($0.value)" }
         .joined(separator: ", "),
       "places: "
-        + places.map {
+        + hostPlacements.map {
           "\($0.name) \(list($0.hosts))" + ($0.spare.isEmpty ? "" : ", spare \(list($0.spare))")
         }.joined(separator: "; "),
       "spots: "
-        + spots.sorted { $0.key < $1.key }.map { node, spot in
-          "\(node) \(spot.place ?? "-") \(spot.moves ? "move" : "wait") \(spot.durability.rawValue)"
+        + nodePlacements.sorted { $0.key < $1.key }.map { node, nodePlacement in
+          "\(node) \(nodePlacement.place ?? "-") \(nodePlacement.moves ? "move" : "wait") \(nodePlacement.durability.rawValue)"
         }.joined(separator: ", "),
       "faults, each so long after the one before: "
         + faults.map(\.description).joined(separator: ", "),

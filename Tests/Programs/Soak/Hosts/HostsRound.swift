@@ -11,7 +11,7 @@ struct HostsRound {
 
   static let topology = "soak"
   /// The factor by which failpoints act less often than in topologies whose restarts are cheap.
-  private static let sparing = 30
+  private static let rateDivisor = 30
   private static let calmTime: Duration = .seconds(1)
   /// The longest time for one request. Hosts may be without power for a part of it, and Slurm
   /// without its controller.
@@ -41,16 +41,16 @@ struct HostsRound {
   ) async throws -> (SoakOutcome, HostFaultCounts) {
     let directory = try TestDirectory()
     let failpoints = FailpointSwitch(in: directory)
-    let (lives, journals) = (directory.path + "/lives", directory.path + "/shared")
-    for path in [lives, journals] { try FileSystem.makeDirectories(path) }
+    let (lifetimes, journals) = (directory.path + "/lives", directory.path + "/shared")
+    for path in [lifetimes, journals] { try FileSystem.makeDirectories(path) }
     let topology = plan.topology(
       name: Self.topology, program: try BinaryLocator.find("TestNodes"),
       environment: [
         FailpointCounter.rulesVariable: FailpointRates.text(
-          of: plan.subject.topic, round: plan.focus, sparing: Self.sparing),
+          of: plan.subject.topic, round: plan.focus, rateDivisor: Self.rateDivisor),
         FailpointCounter.seedVariable: String(generator.next()),
         FailpointCounter.switchVariable: failpoints.path,
-        Lives.variable: lives,
+        LifetimeRecorder.variable: lifetimes,
       ])
     let running = try await RunningTopology(
       topology, in: directory, hasDisk: false,
@@ -61,28 +61,28 @@ struct HostsRound {
     let injector = HostInjector(running, plan, cluster)
     var outcome = SoakOutcome()
     do {
-      try await drive(running, load, injector, failpoints, &outcome)
+      try await runLoad(running, load, injector, failpoints, &outcome)
     } catch {
       outcome.violations.append("\(error)")
     }
-    let isWhole = outcome.violations.isEmpty
+    let hasNoViolations = outcome.violations.isEmpty
     // A slurmctld that was killed reuses the numbers of the job steps of its last seconds, and the
     // end of a step kills the processes under the same number on its host: see docs/CLUSTERS.md.
     outcome.violations += await running.stop(
       toleratesKills: injector.counts.kinds[.controller] != nil)
-    if isWhole { load.inspect(running.directories, &outcome) }
-    outcome.violations += LivesCheck(LivesCheck.lives(in: lives)).violations
+    if hasNoViolations { load.inspect(running.directories, &outcome) }
+    outcome.violations += LifetimeCheck(LifetimeCheck.lifetimes(in: lifetimes)).violations
     outcome.violations += try await cluster.otherJobs().map { "left behind: job \($0)" }
-    let isBad = !outcome.violations.isEmpty
-    if isBad {
+    let hasViolations = !outcome.violations.isEmpty
+    if hasViolations {
       outcome.directory = directory.path
       cluster.keepOutput(in: directory)
     }
-    await running.finish(keeping: isBad)
+    await running.finish(keeping: hasViolations)
     return (outcome, injector.counts)
   }
 
-  private func drive(
+  private func runLoad(
     _ running: RunningTopology, _ load: any SoakLoad, _ injector: HostInjector,
     _ failpoints: FailpointSwitch, _ outcome: inout SoakOutcome
   ) async throws {
@@ -93,7 +93,7 @@ struct HostsRound {
     }
     try await waitUntilRunning(running)
     if !isCalm { try failpoints.arm() }
-    let loading = Task { try await load.run() }
+    let loadTask = Task { try await load.run() }
     do {
       if isCalm { try await Task.sleep(for: Self.calmTime) }
       try await injector.run { deadline.map { ContinuousClock.now >= $0 } ?? false }
@@ -102,17 +102,17 @@ struct HostsRound {
     } catch {
       failpoints.disarm()
       load.stop()
-      _ = await loading.result
+      _ = await loadTask.result
       throw error
     }
     load.stop()
-    try await loading.value
+    try await loadTask.value
     try await load.verify(&outcome)
     if outcome.arrived == 0 { outcome.violations.append("no number has arrived") }
   }
 
   /// A snapshot of the directory.
-  private struct Look: Equatable {
+  private struct DirectorySnapshot: Equatable {
     var nodes: [String]
     var isRunning: Bool
 
@@ -127,17 +127,17 @@ struct HostsRound {
 
   /// Waits until all nodes run at the same time, as long as there is progress.
   private func waitUntilRunning(_ running: RunningTopology) async throws {
-    var last: Look?
+    var last: DirectorySnapshot?
     var unchanged = 0
     while true {
-      let look = Look(try await running.client.directory(fresh: false))
-      if look.isRunning { return }
-      unchanged = look == last ? unchanged + 1 : 0
-      last = look
+      let snapshot = DirectorySnapshot(try await running.client.directory(fresh: false))
+      if snapshot.isRunning { return }
+      unchanged = snapshot == last ? unchanged + 1 : 0
+      last = snapshot
       guard unchanged < Self.unchangedLimit else {
         throw SoakFailure(
           "all is healed, and nothing changes any more:\n    "
-            + look.nodes.joined(separator: "\n    "))
+            + snapshot.nodes.joined(separator: "\n    "))
       }
       try await Task.sleep(for: .milliseconds(200))
     }

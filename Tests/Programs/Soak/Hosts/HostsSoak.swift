@@ -18,19 +18,19 @@ struct HostsSoak {
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     let deadline = options.time.map { start + $0 }
-    say("soak of \(SoakOptions.onHosts): seed \(options.seed)")
+    printLine("soak of \(SoakOptions.onHosts): seed \(options.seed)")
     // Each round has its own seed, with which another soak can repeat it as its first round.
     var seed = options.seed
-    while wantsMore(until: deadline) {
+    while shouldContinue(until: deadline) {
       rounds += 1
       try await round(seed: seed, until: deadline)
       var generator = SplitMix64(seed: seed)
       seed = generator.next() % 1_000_000
     }
-    return conclude(took: .now - start)
+    return printConclusion(took: .now - start)
   }
 
-  private func wantsMore(until deadline: ContinuousClock.Instant?) -> Bool {
+  private func shouldContinue(until deadline: ContinuousClock.Instant?) -> Bool {
     if let deadline, ContinuousClock.now >= deadline { return false }
     if options.isCalm { return rounds < Self.calmRounds }
     return options.faults == 0 || counts.total < options.faults
@@ -39,35 +39,35 @@ struct HostsSoak {
   private mutating func round(seed: UInt64, until deadline: ContinuousClock.Instant?) async throws {
     var generator = SplitMix64(seed: seed)
     let plan = HostsPlan(faults: options.isCalm ? 0 : options.roundFaults, using: &generator)
-    say("round \(rounds), seed \(seed): \(plan.summary)")
-    for line in plan.details { say("  \(line)") }
-    let began = ContinuousClock.now
+    printLine("round \(rounds), seed \(seed): \(plan.summary)")
+    for line in plan.details { printLine("  \(line)") }
+    let roundStart = ContinuousClock.now
     let (outcome, counts) = try await HostsRound(
       plan: plan, isCalm: options.isCalm, deadline: deadline
     ).run(using: &generator)
     self.counts += counts
     total += outcome
     total.violations += outcome.violations.map { "round \(rounds): \($0)" }
-    say(
+    printLine(
       "  \(counts.total) faults, \(outcome.counts.total) at failpoints, "
         + "\(outcome.meetings.committed) meetings, \(outcome.arrived) numbers arrived, "
-        + "\((ContinuousClock.now - began).shortText): "
+        + "\((ContinuousClock.now - roundStart).shortText): "
         + (outcome.violations.isEmpty ? "exact" : "VIOLATED"))
-    for violation in outcome.violations.prefix(12) { say("  \(violation)") }
-    if outcome.violations.count > 12 { say("  and \(outcome.violations.count - 12) more") }
+    for violation in outcome.violations.prefix(12) { printLine("  \(violation)") }
+    if outcome.violations.count > 12 { printLine("  and \(outcome.violations.count - 12) more") }
     guard let directory = outcome.directory else { return }
-    say("  its file and its logs are kept in \(directory)")
-    say("  repeat it with: make soak SOAKS=\(SoakOptions.onHosts) SEED=\(seed)")
+    printLine("  its file and its logs are kept in \(directory)")
+    printLine("  repeat it with: make soak SOAKS=\(SoakOptions.onHosts) SEED=\(seed)")
   }
 
-  private func conclude(took time: Duration) -> Bool {
-    say("faults that struck:\n\(counts.table)")
-    say(
+  private func printConclusion(took time: Duration) -> Bool {
+    printLine("faults that struck:\n\(counts.table)")
+    printLine(
       "  at failpoints, found hung, adopted: \(total.counts.total), \(total.counts.foundHung), "
         + "\(total.counts.adopted)")
-    say("what became of meetings:\n\(total.meetings.text)")
+    printLine("what became of meetings:\n\(total.meetings.text)")
     let missing = counts.total < Self.longRun ? [] : counts.missing.map { "never struck: \($0)" }
     return SoakVerdict(options: options, rounds: rounds, faults: counts.total, total: total)
-      .tell(with: missing, took: time)
+      .printReport(with: missing, took: time)
   }
 }

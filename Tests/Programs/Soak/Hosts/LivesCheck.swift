@@ -3,9 +3,9 @@ import PipeRuntime
 
 /// Finds processes of one node that lived at the same time, by the files that ``Lives`` has
 /// written.
-package struct LivesCheck {
+package struct LifetimeCheck {
   /// The life of one process, from its first record to its last. Unit: nanoseconds.
-  package struct Life: Equatable {
+  package struct Lifetime: Equatable {
     package var node: String
     package var first: Int
     package var last: Int
@@ -21,31 +21,34 @@ package struct LivesCheck {
   package private(set) var violations: [String] = []
   package let count: Int
 
-  package init(_ lives: [Life]) {
-    count = lives.count
-    for (node, lives) in Dictionary(grouping: lives, by: \.node).sorted(by: { $0.key < $1.key }) {
-      let lives = lives.sorted { $0.first < $1.first }
+  package init(_ lifetimes: [Lifetime]) {
+    count = lifetimes.count
+    for (node, lifetimes) in Dictionary(grouping: lifetimes, by: \.node).sorted(by: {
+      $0.key < $1.key
+    }) {
+      let lifetimes = lifetimes.sorted { $0.first < $1.first }
       // The earlier life that ended last.
-      var longest: Life?
-      for life in lives {
-        if let longest, life.first <= longest.last {
+      var latestEnding: Lifetime?
+      for lifetime in lifetimes {
+        if let latestEnding, lifetime.first <= latestEnding.last {
           violations.append(
             "two processes of '\(node)' have lived at the same time, for "
-              + Duration.nanoseconds(min(life.last, longest.last) - life.first).shortText)
+              + Duration.nanoseconds(min(lifetime.last, latestEnding.last) - lifetime.first)
+              .shortText)
         }
-        if life.last >= longest?.last ?? 0 { longest = life }
+        if lifetime.last >= latestEnding?.last ?? 0 { latestEnding = lifetime }
       }
     }
   }
 
   /// Reads all files of a directory.
-  static func lives(in directory: String) -> [Life] {
+  static func lifetimes(in directory: String) -> [Lifetime] {
     FileSystem.entries(of: directory).compactMap { name in
       guard let text = FileSystem.text(of: directory + "/" + name) else { return nil }
       let words = text.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }
       // The process was killed before its first record.
       guard words.count == 2, let dot = name.lastIndex(of: ".") else { return nil }
-      return Life(node: String(name[..<dot]), first: words[0], last: words[1])
+      return Lifetime(node: String(name[..<dot]), first: words[0], last: words[1])
     }
   }
 }

@@ -1,0 +1,66 @@
+import PipeRuntime
+import PipeRuntimeTestKit
+import TestNodes
+import TestTraits
+import Testing
+
+@Suite("Journals with the tables of version 2", .timed)
+struct FormerJournalTests {
+  /// Gives a stopped node's journal the tables of version 2.
+  private func downgrade(_ file: JournalFile) throws {
+    try file.run(
+      """
+      ALTER TABLE dead_letter RENAME TO letter;
+      REPLACE INTO meta VALUES ('letters_lost', '3');
+      UPDATE record SET cause = 'letter 1';
+      PRAGMA user_version = 2;
+      """)
+  }
+
+  private func deadLetters(_ tool: CommandLineTool) async throws -> [Int64] {
+    let listed = try await tool.run("dead-letters", "gate", "-o", "json", code: 0)
+    #expect(listed.error.hasPrefix("3 dead letters were lost: "), "\(listed.error)")
+    guard case .array(let deadLetters) = try JSONValue(parsing: listed.output.utf8) else {
+      return []
+    }
+    return deadLetters.compactMap { $0["id"]?.integer }
+  }
+
+  @Test("A journal of version 2 is read unchanged, and its node upgrades it and numbers on")
+  func upgraded() async throws {
+    let tool = try CommandLineTool()
+    defer { tool.remove() }
+    try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
+    let file = try JournalFile(of: "gate", topology: "visitors", roots: tool.directory.roots)
+    func refuse(until count: Int) async throws {
+      while try file.integer("SELECT count(*) FROM dead_letter") < count {
+        try await tool.run("send", "button", "press", code: 0)
+      }
+    }
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
+    try await refuse(until: 2)
+    try await tool.run("down", code: 0)
+    let count = try file.integer("SELECT count(*) FROM dead_letter")
+    let numbers = (1...Int64(count)).map(\.self)
+    try downgrade(file)
+
+    #expect(try await deadLetters(tool) == numbers)
+    let page = try await tool.run("journal", "gate", code: 0)
+    #expect(page.output.contains("letter 1"), "\(page)")
+    #expect(try file.run("PRAGMA user_version") == ["2"])
+
+    try await tool.run("up", "--wait", "visitors.yaml", code: 0)
+    #expect(try file.run("PRAGMA user_version") == ["3"])
+    #expect(
+      try file.run("SELECT DISTINCT cause FROM record WHERE cause GLOB '*etter*'") == [
+        "deadLetter 1"
+      ])
+    #expect(try file.run("SELECT value FROM meta WHERE key = 'dead_letters_lost'") == ["3"])
+    try await tool.run("dead-letters", "gate", "drop", "\(count)", code: 0)
+    try await refuse(until: count)
+    let now = try await deadLetters(tool)
+    #expect(Array(now.prefix(count - 1)) == Array(numbers.dropLast()))
+    #expect(now[count - 1] > Int64(count), "\(now)")
+    try await tool.run("down", code: 0)
+  }
+}
