@@ -12,7 +12,7 @@ struct FrameTests {
       .events, flags: 0, count: 2, sequence: 0x0102_0304_0506_0708, number: 9)
     #expect(
       header.frame() == [
-        0x70, 2, 2, 0, 2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0,
+        0x70, 3, 2, 0, 2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0,
       ])
   }
 
@@ -49,8 +49,8 @@ struct FrameTests {
       #"{"alphabet":[],"events":[],"inPorts":[],"initial":"on","machine":"M","outPorts":[],"#
       + #""outputs":[],"states":[]}"#
     let hello =
-      #"{"description":\#(description),"incarnation":3,"node":"d","phase":"running","pid":7,"#
-      + #""failure":"its journal is damaged"}"#
+      #"{"description":\#(description),"failure":"its journal is damaged","incarnation":3,"#
+      + #""node":"d","phase":"running","pid":7}"#
     let answer = try JSONValue(parsing: hello.utf8).decode(NodeHello.self)
     #expect(answer.phase == .running && answer.failure == "its journal is damaged")
     #expect(try JSONValue(encoding: answer).text == hello)

@@ -107,8 +107,8 @@ struct WhyVerbTests {
       let verdicts = events.map { "\($0["event"]?.string ?? "") \($0["verdict"]?.string ?? "")" }
       #expect(
         verdicts == [
-          "enter withheld", "go dependsOnValue", "open enabled", "close withheld",
-          "emergencyStop enabled", "reset withheld",
+          "enter blocked", "go dependsOnValue", "open enabled", "close blocked",
+          "emergencyStop enabled", "reset blocked",
         ])
     }
   }
