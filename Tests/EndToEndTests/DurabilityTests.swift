@@ -53,13 +53,13 @@ struct DurabilityTests {
       for part in 1...8 {
         try await topology.expect("sink", "number \(part * 200)", within: .seconds(60)) {
           (state: Sink.State) in
-          guard case .advancingHistory(let last, _, _) = state else { return false }
+          guard case .counting(let last, _, _) = state else { return false }
           return last >= part * 200
         }
         try await topology.kill(part.isMultiple(of: 2) ? "source" : "sink")
       }
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0),
         within: .seconds(60))
       for node in ["source", "sink"] {
         let status = try await topology.expectStatus(of: node, "its end of the pipe") {
@@ -100,7 +100,7 @@ struct DurabilityTests {
       try await topology.expectStatus(of: "source", "the source to run") { $0.isRunning }
       try await topology.send("source", Source.Event.go(count: count))
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0),
         within: .seconds(30))
       let name = place.drop { $0 != ":" }.dropFirst()
       try await topology.expectLog(node, contains: "failpoint \(name): crash")
@@ -133,7 +133,7 @@ struct DurabilityTests {
       }
       try await topology.kill("sink")
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0),
         within: .seconds(30))
       #expect(try await topology.status("sink").status?.gaps == 0)
     }
@@ -170,13 +170,13 @@ struct DurabilityTests {
         try await topology.send("source", Source.Event.go(count: count))
         try await topology.expect("sink", "number \(count)", within: .seconds(30)) {
           (state: Sink.State) in
-          guard case .advancingHistory(count, _, _) = state else { return false }
+          guard case .counting(count, _, _) = state else { return false }
           return true
         }
         guard place != "open.after" else { return }
         try await topology.expectLog("source", contains: "failpoint \(place): cut")
         try await topology.expect(
-          "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+          "sink", Sink.State.counting(last: count, count: count, wrong: 0))
       }
     }
   }

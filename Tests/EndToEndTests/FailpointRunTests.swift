@@ -27,7 +27,7 @@ struct FailpointRunTests {
   private static func hundred(_ topology: TopologyHarness) async throws {
     try await topology.send("source", Source.Event.go(count: 100))
     try await topology.expect(
-      "sink", Sink.State.advancingHistory(last: 100, count: 100, wrong: 0), within: .seconds(20))
+      "sink", Sink.State.counting(last: 100, count: 100, wrong: 0), within: .seconds(20))
   }
 
   @Test(
@@ -57,7 +57,7 @@ struct FailpointRunTests {
       #expect(standsStill == true)
       try await topology.resume("sink")
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: 100, count: 100, wrong: 0))
+        "sink", Sink.State.counting(last: 100, count: 100, wrong: 0))
       #expect(try await topology.status("sink").incarnation == 1)
     }
   }

@@ -32,7 +32,7 @@ struct GarbageTests {
 
   private func expectHealth(_ topology: TopologyHarness) async throws {
     try await topology.send("source", Source.Event.go(count: 100))
-    try await topology.expect("sink", Sink.State.advancingHistory(last: 100, count: 100, wrong: 0))
+    try await topology.expect("sink", Sink.State.counting(last: 100, count: 100, wrong: 0))
     let directory = try await topology.directory()
     #expect(directory.isRunning)
     #expect(directory.nodes.allSatisfy { $0.incarnation == 1 })

@@ -53,11 +53,11 @@ struct NamesakeTests {
       """
     try await withTopology(yaml: yaml) { topology in
       try await topology.send("source", Source.Event.go(count: 10))
-      try await topology.expect("sink", Sink.State.advancingHistory(last: 10, count: 10, wrong: 0))
+      try await topology.expect("sink", Sink.State.counting(last: 10, count: 10, wrong: 0))
       let namesake = try await Namesake("pipe/numbers", at: topology.status("sink").inbox)
       try await topology.send("source", Source.Event.go(count: 100))
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: 110, count: 110, wrong: 0))
+        "sink", Sink.State.counting(last: 110, count: 110, wrong: 0))
       try await topology.expectLog("source", contains: "with the same routing id, 'pipe/numbers'")
       #expect(try await topology.status("sink").status?.gaps == 0)
       namesake.leave()

@@ -46,7 +46,7 @@ struct OrderedRestartTests {
     let sink = try await topology.expectStatus(of: "sink", description) { information in
       Self.state(of: information).map(accepts) ?? false
     }
-    guard case .advancingHistory(let last, let count, let wrong)? = state(of: sink) else {
+    guard case .counting(let last, let count, let wrong)? = state(of: sink) else {
       throw UnexpectedResult("\(sink)")
     }
     return (count, wrong, last)
@@ -68,7 +68,7 @@ struct OrderedRestartTests {
       try await topology.send("source", Source.Event.go(count: count))
       last += count
       let reached = try await expect(topology, "some numbers") {
-        if case .advancingHistory(_, let count, _) = $0 { count > before + 500 } else { false }
+        if case .counting(_, let count, _) = $0 { count > before + 500 } else { false }
       }
       // Otherwise all numbers had arrived before the test looked.
       if reached.last < last { return last }
@@ -93,7 +93,7 @@ struct OrderedRestartTests {
       let all = try await Self.expectLoad(topology)
       try await Self.restart("source", in: topology)
       let end = try await Self.expect(topology, "the last number") {
-        if case .advancingHistory(let last, _, _) = $0 { last == all } else { false }
+        if case .counting(let last, _, _) = $0 { last == all } else { false }
       }
       #expect(end == (all, 0, all))
       #expect(try await topology.status("sink").status?.gaps == 0)
@@ -107,7 +107,7 @@ struct OrderedRestartTests {
       let all = try await Self.expectLoad(topology)
       try await Self.restart("source", "sink", in: topology)
       let end = try await Self.expect(topology, "the last number") {
-        if case .advancingHistory(let last, _, _) = $0 { last == all } else { false }
+        if case .counting(let last, _, _) = $0 { last == all } else { false }
       }
       let lost = all - end.count
       let told = Self.undelivered(topology.logs("source"))

@@ -78,7 +78,7 @@ struct PipeTests {
     try await Self.unrecorded(Self.numbers(capacity: capacity)) { topology in
       try await topology.send("source", Source.Event.go(count: count))
       try await Self.expect(
-        topology, "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+        topology, "sink", Sink.State.counting(last: count, count: count, wrong: 0))
       let sink = try await topology.status("sink").status
       #expect(sink?.ins.first?.applied == UInt64(count))
       #expect(sink?.gaps == 0)
@@ -116,7 +116,7 @@ struct PipeTests {
       #expect(queued >= 64 && queued < 5_000)
       try await topology.resume("sink")
       try await Self.expect(
-        topology, "sink", Sink.State.advancingHistory(last: 5_000, count: 5_000, wrong: 0))
+        topology, "sink", Sink.State.counting(last: 5_000, count: 5_000, wrong: 0))
       try await Self.expect(topology, "source", Source.State.idle(sent: 5_000))
     }
   }
@@ -209,17 +209,17 @@ struct PipeTests {
       topology in
       try await topology.client.startNumbers()
       try await Self.expect(topology, "sink", "some events") { (state: Sink.State) in
-        guard case .advancingHistory(_, let count, _) = state else { return false }
+        guard case .counting(_, let count, _) = state else { return false }
         return count > 100
       }
       try await topology.kill("sink")
       try await Self.expect(topology, "sink", "events after the restart") { (state: Sink.State) in
-        guard case .advancingHistory(let last, let count, _) = state else { return false }
+        guard case .counting(let last, let count, _) = state else { return false }
         return last > count && count > 100
       }
       let sent = try await topology.client.endNumbers()
       try await Self.expect(topology, "sink", "the last event") { (state: Sink.State) in
-        guard case .advancingHistory(let last, _, let wrong) = state else { return false }
+        guard case .counting(let last, _, let wrong) = state else { return false }
         // Only the first number after the restart does not follow its predecessor.
         return last == sent && wrong == 1
       }
@@ -244,7 +244,7 @@ struct PipeTests {
       topology in
       try await topology.send("source", Source.Event.go(count: 1_000_000))
       try await Self.expect(topology, "sink", "some events") { (state: Sink.State) in
-        guard case .advancingHistory(_, let count, _) = state else { return false }
+        guard case .counting(_, let count, _) = state else { return false }
         return count > 500
       }
       try await topology.kill("source")
@@ -252,7 +252,7 @@ struct PipeTests {
       try await topology.send("source", Source.Event.go(count: 5))
       try await Self.expect(topology, "sink", "the numbers of the new sender") {
         (state: Sink.State) in
-        guard case .advancingHistory(let last, _, let wrong) = state else { return false }
+        guard case .counting(let last, _, let wrong) = state else { return false }
         return last == 5 && wrong == 1
       }
       let sink = try await topology.status("sink")
@@ -273,7 +273,7 @@ struct PipeTests {
       let count = 6_000
       try await topology.send("source", Source.Event.go(count: count - 1))
       try await topology.expect("sink", "some events") { (state: Sink.State) in
-        guard case .advancingHistory(_, let count, _) = state else { return false }
+        guard case .counting(_, let count, _) = state else { return false }
         return count > 500
       }
       try await topology.restart("sink")
@@ -282,10 +282,10 @@ struct PipeTests {
       try await topology.send("source", Source.Event.go(count: 1))
       let end = try await topology.expect("sink", "the last event", within: .seconds(30)) {
         (state: Sink.State) in
-        guard case .advancingHistory(let last, _, _) = state else { return false }
+        guard case .counting(let last, _, _) = state else { return false }
         return last == count
       }
-      guard case .advancingHistory(_, let after, let wrong) = end else { return }
+      guard case .counting(_, let after, let wrong) = end else { return }
       let before = topology.seen(of: "sink").last { $0.incarnation == 1 }
       let last = before?.state["counting"]?["last"]?.integer
       #expect(last.map { Int($0) + after } == count)
@@ -306,9 +306,9 @@ struct PipeTests {
       try await topology.expect("source", Source.State.idle(sent: 300))
       try await topology.restart("source")
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: 300, count: 300, wrong: 0))
+        "sink", Sink.State.counting(last: 300, count: 300, wrong: 0))
       try await topology.send("source", Source.Event.go(count: 1))
-      try await topology.expect("sink", Sink.State.advancingHistory(last: 1, count: 301, wrong: 1))
+      try await topology.expect("sink", Sink.State.counting(last: 1, count: 301, wrong: 1))
       #expect(try await topology.status("sink").status?.gaps == 0)
     }
   }

@@ -25,7 +25,7 @@ struct PostponeTests {
     let expected = (1...200).reduce(Tallies()) { $0.adding($1, of: "s>b") }
     try await withTopology(topology) { topology in
       try await topology.send("source", NumberEvent.go(until: 200))
-      try await topology.expect("sink", NumberSink.State.advancingHistory(tallies: expected))
+      try await topology.expect("sink", NumberSink.State.counting(tallies: expected))
       let busy = try await topology.status("busy").status
       #expect(busy?.deadLetters == 0)
       #expect(busy?.ins.first?.waiting == 0)

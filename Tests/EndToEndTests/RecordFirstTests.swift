@@ -55,7 +55,7 @@ struct RecordFirstTests {
         try await topology.send("source", Source.Event.go(count: 40))
         count += 40
         try await topology.expect(
-          "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+          "sink", Sink.State.counting(last: count, count: count, wrong: 0),
           within: .seconds(30))
       }
       #expect(try await topology.status("source").status?.gaps == 0)
@@ -73,7 +73,7 @@ struct RecordFirstTests {
       }
       #expect(sent != nil)
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0),
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0),
         within: .seconds(30))
       try await topology.expectLog("source", contains: "failpoint record.error: error")
       #expect(try await topology.status("sink").status?.gaps == 0)

@@ -48,7 +48,7 @@ struct ActingCompositeTests {
         #expect(reply.isCommitted)
       }
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+        "sink", Sink.State.counting(last: count, count: count, wrong: 0))
       let status = try await topology.expectStatus(of: "pair", "its pipes") {
         $0.isRunning && $0.status?.outs.first?.applied == UInt64(count)
       }

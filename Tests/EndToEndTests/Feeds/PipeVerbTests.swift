@@ -31,7 +31,7 @@ struct PipeVerbTests {
     try await Self.with { topology, tool in
       try await topology.send("source", Source.Event.go(count: 500))
       try await topology.expect(
-        "sink", Sink.State.advancingHistory(last: 500, count: 500, wrong: 0))
+        "sink", Sink.State.counting(last: 500, count: 500, wrong: 0))
       // The last acknowledgments reach the sender a moment later, and the status of a busy node may
       // be old.
       let known = try await poll(within: .seconds(10)) { () -> JSONValue? in

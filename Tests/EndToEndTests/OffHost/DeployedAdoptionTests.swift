@@ -23,7 +23,7 @@ struct DeployedAdoptionTests {
     ).replacing("work: 300", with: "work: 1000")
 
   private func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
   private func control(of ward: DetachedTopology) throws -> String {

@@ -118,7 +118,7 @@ struct DeployedSecretsTests {
       let client = try ward.client()
       defer { client.close() }
       try await client.send("source", Source.Event.go(count: 3))
-      let last = try JSONValue(encoding: Sink.State.advancingHistory(last: 3, count: 3, wrong: 0))
+      let last = try JSONValue(encoding: Sink.State.counting(last: 3, count: 3, wrong: 0))
       try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == last }
     }
   }

@@ -28,7 +28,7 @@ struct DeployedTopologyTests {
     """
 
   private func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
   @Test(

@@ -45,7 +45,7 @@ struct OtherNetworkTests {
   }
 
   private static func counted(_ count: Int) throws -> JSONValue {
-    try JSONValue(encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+    try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
   @Test("A suspended monitor does not affect the nodes, and continues afterwards")

@@ -60,7 +60,7 @@ struct PartitionTests {
       try await ward.waitUntilNumbersArrive(2_000)
       let count = try await ward.endNumbers()
       let all = try JSONValue(
-        encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+        encoding: Sink.State.counting(last: count, count: count, wrong: 0))
       let hasAll: Bool? = try await poll(every: .milliseconds(100), within: .seconds(120)) {
         try await ward.directory()[node: "sink"]?.status?.state == all ? true : nil
       }

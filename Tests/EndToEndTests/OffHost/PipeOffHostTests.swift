@@ -70,7 +70,7 @@ struct PipeOffHostTests {
   /// Waits until all numbers have arrived, each once and in order.
   private func untilCounted(_ count: Int, _ orchestrator: StandInOrchestrator) async throws {
     let all = try JSONValue(
-      encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+      encoding: Sink.State.counting(last: count, count: count, wrong: 0))
     try await orchestrator.until("sink") { $0.status?.state == all }
     let idle = try JSONValue(encoding: Source.State.idle(sent: count))
     try await orchestrator.until("source") { $0.status?.state == idle }

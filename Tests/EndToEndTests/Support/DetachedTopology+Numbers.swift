@@ -43,7 +43,7 @@ extension DetachedTopology {
   @discardableResult
   func waitUntilAllArrived(_ count: Int) async throws -> TopologyDirectory {
     let last = try JSONValue(
-      encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+      encoding: Sink.State.counting(last: count, count: count, wrong: 0))
     return try await self.await("\(count) numbers have arrived") {
       $0[node: "sink"]?.status?.state == last
     }
@@ -54,7 +54,7 @@ extension DetachedTopology {
   @discardableResult
   func waitUntilAllMet(_ count: Int) async throws -> TopologyDirectory {
     let last = try JSONValue(
-      encoding: Sink.State.advancingHistory(last: count, count: count, wrong: 0))
+      encoding: Sink.State.counting(last: count, count: count, wrong: 0))
     let met = try JSONValue(encoding: Party.State.willing(met: count + 1, steps: 0))
     return try await self.await("\(count) numbers have arrived") {
       $0[node: "sink"]?.status?.state == last && $0[node: "left"]?.status?.state == met

@@ -3,7 +3,7 @@ import PipeRuntime
 /// Counts the numbers of each route, and records the numbers that are out of sequence.
 package enum NumberSink: NumberMachine {
   package enum State: MachineState, Equatable {
-    case advancingHistory(tallies: Tallies)
+    case counting(tallies: Tallies)
   }
 
   package typealias Event = NumberEvent
@@ -11,12 +11,12 @@ package enum NumberSink: NumberMachine {
   package static func stateMachine(
     _ parameters: NumberParameters
   ) -> StateMachine<State, Event, Never> {
-    StateMachine(initial: State.advancingHistory(tallies: Tallies())) {
-      When(state: State.advancingHistory(tallies:)) { _ in
+    StateMachine(initial: State.counting(tallies: Tallies())) {
+      When(state: State.counting(tallies:)) { _ in
         Execute.noOutput
       } transitions: { tallies in
         On(event: Event.number(route:n:)) { route, n in
-          Transition(to: State.advancingHistory(tallies: tallies.adding(n, of: route)))
+          Transition(to: State.counting(tallies: tallies.adding(n, of: route)))
         }
       }
     }

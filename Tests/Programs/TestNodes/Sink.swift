@@ -4,7 +4,7 @@ import PipeRuntime
 /// Counts the received numbers, and the numbers that are out of sequence.
 package enum Sink: Machine {
   package enum State: MachineState, Equatable {
-    case advancingHistory(last: Int, count: Int, wrong: Int)
+    case counting(last: Int, count: Int, wrong: Int)
   }
 
   package enum Event: MachineEvent {
@@ -22,14 +22,14 @@ package enum Sink: Machine {
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
-    StateMachine(initial: State.advancingHistory(last: 0, count: 0, wrong: 0)) {
-      When(state: State.advancingHistory(last:count:wrong:)) { _, _, _ in
+    StateMachine(initial: State.counting(last: 0, count: 0, wrong: 0)) {
+      When(state: State.counting(last:count:wrong:)) { _, _, _ in
         Execute.noOutput
       } transitions: { last, count, wrong in
         On(event: Event.number(n:)) { n in
           if parameters.work > 0 { usleep(UInt32(parameters.work)) }
           return Transition(
-            to: State.advancingHistory(
+            to: State.counting(
               last: n, count: count + 1, wrong: n == last + 1 ? wrong : wrong + 1))
         }
       }
