@@ -5,7 +5,7 @@ import PipeSupport
 import PipeSystem
 import PipeTopology
 
-/// `PROGRAM view VIEW NODE`
+/// The verb `view`: `PROGRAM view VIEW NODE`.
 struct ViewCommand {
   let program: String
   let views: [any TerminalView.Type]
@@ -50,7 +50,7 @@ struct ViewCommand {
       ])
   }
 
-  /// Shows a view until it ends. Returns the exit code.
+  /// Shows a view until the view ends. Returns the exit code.
   func run(_ arguments: ParsedArguments) -> Int32 {
     let name = arguments.positionals[0]
     guard let view = views.first(where: { $0.name == name }) else {
@@ -80,7 +80,7 @@ struct ViewCommand {
     return code
   }
 
-  /// Prints the view of a state.
+  /// Prints the view of a state that is given as text.
   private func print(
     _ view: any TerminalView.Type, of text: String, _ arguments: ParsedArguments
   ) -> Int32 {
@@ -88,7 +88,7 @@ struct ViewCommand {
       return fail("--state cannot be used together with NODE or --up", code: 2)
     }
     do {
-      // A bare label needs no quotes.
+      // A label may be written without quotes.
       let state = (try? JSONValue(parsing: text.utf8)) ?? .string(text)
       let lines = try view.reader().read(state).body(size: PlainOutput.size)
       Swift.print(lines.map { "\($0)" }.joined(separator: "\n"))
@@ -113,7 +113,8 @@ struct ViewCommand {
     _ view: any TerminalView.Type, _ arguments: ParsedArguments, of target: TopologyTarget
   ) -> ViewEnding {
     do {
-      // The signals are blocked before the client's thread starts, which inherits the mask.
+      // Blocks the signals before the client's thread starts, because that thread inherits the
+      // mask.
       let signals = try SignalDescriptor([
         .terminate, .interrupt, .hangUp, .windowSize, .resume,
       ])
@@ -125,7 +126,7 @@ struct ViewCommand {
           arguments.flag("every") ? .every : .latest),
         signals: signals,
         limit: arguments.count("count"))
-      // The loop does not retain the objects that it calls back.
+      // Keeps the shell alive, because the loop does not retain the objects that it calls.
       return withExtendedLifetime(shell) { shell.run() }
     } catch {
       return .failed("\(error)", code: (error as? TopologyClientError)?.exitCode ?? 1)
@@ -142,7 +143,7 @@ extension ViewEnding {
   }
 }
 
-/// The topology of a file, which is started for a view, and stopped after it.
+/// A topology that is started from a file for a view. It is stopped when the view ends.
 struct ViewedTopology {
   /// The topology's name.
   let name: String
@@ -180,7 +181,8 @@ struct ViewedTopology {
     }
   }
 
-  /// Runs the orchestrator beside this program, or else the one in `PATH`, and returns its exit code.
+  /// Runs the `orchestrator` in the directory of this program, or else the `orchestrator` in
+  /// `PATH`. Returns its exit code.
   private static func orchestrate(_ words: String...) throws -> Int32 {
     let siblingPath = OwnProcess.executablePath.map {
       FileSystem.directory(of: $0) + "/orchestrator"

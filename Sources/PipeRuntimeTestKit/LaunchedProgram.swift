@@ -11,7 +11,8 @@ package final class LaunchedProgram: Sendable {
   private let input: Mutex<Int32>
   private let output: Int32
   private let error: Int32
-  /// The test directory whose other processes count as progress in waits for this one.
+  /// The test directory of the program. While any process of this directory makes progress, waits
+  /// for the program continue.
   private let testDirectory: TestDirectory?
 
   /// Starts a program. Its standard input is a pipe whose write end only this process holds.
@@ -23,15 +24,16 @@ package final class LaunchedProgram: Sendable {
     testDirectory = TestDirectory(environment: environment)
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError("pipe", code: errno) }
-    // Children of this library inherit no other descriptors anyway. The flag is for children of
-    // other code.
+    // Children that this library starts do not inherit these descriptors. The flag is for children
+    // that other code starts.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[0]) }
-    // Unlike a pipe, an unlinked file needs no reader. It disappears with its last descriptor.
+    // Unlike a pipe, an unlinked file needs no reader. The file disappears when its last descriptor
+    // is closed.
     output = try Self.file()
     error = try Self.file()
     do {
-      // No death signal: it would be sent when the pool thread that runs this code ends.
+      // No death signal: the kernel would send it when the pool thread that runs this code ends.
       let child = try ChildProcess.spawn(
         ChildCommand(
           path: path, arguments: arguments, environment: environment, directory: directory,
@@ -47,8 +49,8 @@ package final class LaunchedProgram: Sendable {
     }
   }
 
-  /// Kills a child that was not waited for. It must neither go on running nor stay a zombie, which
-  /// would delay waits for other children of this process.
+  /// Kills the child if no caller has waited for it. The child must not keep running. It must not
+  /// become a zombie either, because zombies delay waits for other children of this process.
   deinit {
     closeInput()
     child.withLock { child in
@@ -98,12 +100,12 @@ package final class LaunchedProgram: Sendable {
   /// The exit of the process, or `nil` while it runs.
   package var exit: ProcessExit? { child.withLock { $0.reap() } }
 
-  /// Waits for the process to end. Returns `nil` if it has stalled before.
+  /// Waits for the process to exit. Returns `nil` if there is no progress for `limit`.
   package func waitForExit(within limit: Duration) async throws -> ProcessExit? {
     try await poll(within: limit, of: testDirectory) { exit }
   }
 
-  /// Waits for the process to end.
+  /// Waits for the process to exit, or until there is no progress for `limit`.
   func waitForEnd(within limit: Duration) async throws -> WaitResult<ProcessExit> {
     try await ask(within: limit, of: testDirectory) { exit }
   }
@@ -119,7 +121,7 @@ package final class LaunchedProgram: Sendable {
   }
 }
 
-/// Limits the number of topologies that run at once. A test framework starts all its tests
+/// Limits the number of topologies that run at the same time. A test framework starts all its tests
 /// together, and hundreds of processes on a few cores would only wait for processor time.
 package final class LaunchLimit: Sendable {
   private struct State {
@@ -132,13 +134,13 @@ package final class LaunchLimit: Sendable {
   /// The limit for all topologies of this process: one for each core, and two on a single core.
   package static let shared = LaunchLimit(max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
 
-  /// Whether the task runs inside ``run(isolation:_:)``. A nested topology must not wait for the
-  /// end of the outer one.
+  /// Whether the task runs inside ``run(isolation:_:)``. A topology inside another topology must
+  /// not wait for the end of the outer topology.
   @TaskLocal private static var isInside = false
 
   init(_ count: Int) { state = Mutex(State(freeCount: count)) }
 
-  /// Runs the body as soon as the limit allows.
+  /// Runs the body as soon as fewer topologies run than the limit allows.
   package func run<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result {

@@ -1,9 +1,10 @@
 import PipeRuntime
 import Synchronization
 
-/// All recorded states of a topology's nodes, and the waits for them.
+/// The recorded states of a topology's nodes. Expectations wait here for further states.
 final class StateHistory: Sendable {
-  /// An incarnation of a node and a step of it. States before it are no longer considered.
+  /// A position in the history of a node: the incarnation and the step. Searches skip all earlier
+  /// states.
   struct StepPosition: Comparable, Sendable {
     var incarnation: UInt64
     var version: UInt64
@@ -21,8 +22,8 @@ final class StateHistory: Sendable {
     var position = 0
     var searchStart = StepPosition(incarnation: 0, version: 0)
 
-    /// Whether a state is considered. A state on the way of a step belongs to that step: `nil` if
-    /// the end of the step has not been recorded yet.
+    /// Whether searches consider a state. An intermediate state belongs to the step during which it
+    /// occurred. Returns `nil` if the end of that step has not been recorded yet.
     func isConsidered(at index: Int) -> Bool? {
       let change = changes[index]
       if StepPosition(incarnation: change.incarnation, version: change.version) >= searchStart {
@@ -46,7 +47,7 @@ final class StateHistory: Sendable {
   }
 
   private let record = Mutex(Record())
-  /// The maximum number of states kept of a node.
+  /// The maximum number of states kept for a node.
   private static let limit = 100_000
 
   // MARK: Writing
@@ -63,10 +64,10 @@ final class StateHistory: Sendable {
     }
   }
 
-  /// Marks the end: no more states arrive.
+  /// Ends the history: no more states arrive.
   func end() { wake { $0.hasEnded = true } }
 
-  /// Excludes the node's states before this mark from further searches.
+  /// Excludes the node's states before this position from further searches.
   func advance(_ node: String, to searchStart: StepPosition) {
     record.withLock { record in
       let known = record.nodes[node]?.searchStart ?? searchStart
@@ -95,7 +96,8 @@ final class StateHistory: Sendable {
     record.withLock { $0.nodes[node]?.changes.last?.incarnation ?? 0 }
   }
 
-  /// Waits until the search has found its states, and starts the next search at the last of them.
+  /// Waits until the search has found its states. The next search starts after the last of these
+  /// states.
   /// - Parameter directory: The directory of the test, whose processes should produce the states.
   /// - Returns: The states, or `nil` if no more states can arrive.
   func find(
@@ -133,7 +135,8 @@ final class StateHistory: Sendable {
     return nil
   }
 
-  /// Waits until there is a state of the node at the position, or no more states can arrive.
+  /// Waits until there is a state of the node at the position. Returns `false` if no more states
+  /// can arrive.
   private func waitForChange(of node: String, past position: Int) async -> Bool {
     let id = record.withLock { record in
       record.lastID += 1

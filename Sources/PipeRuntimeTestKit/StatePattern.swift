@@ -2,10 +2,10 @@ import PipeRuntime
 
 /// A pattern for the states of a node that an expectation accepts.
 ///
-/// A string literal stands for a state's label, with any values. A dictionary literal stands for a
-/// state with its values: `"closed"`, `["closing": ["persons": 3]]`.
+/// A string literal matches all states with that label, whatever their values. A dictionary literal
+/// matches the state with exactly these values: `"closed"`, `["closing": ["persons": 3]]`.
 public struct StatePattern: Sendable, CustomStringConvertible {
-  /// The pattern for a person to read.
+  /// The pattern in readable form.
   public let description: String
   private let accepts: @Sendable (JSONValue) -> Bool
 
@@ -26,7 +26,7 @@ extension StatePattern {
     StatePattern(label) { $0.caseName == label }
   }
 
-  /// Accepts the state with this JSON form. A bare label is the state without values.
+  /// Accepts the state with this JSON form. A bare label accepts only the state without values.
   public static func json(_ state: JSONValue) -> StatePattern {
     StatePattern(state.text) { seen in
       guard let label = state.caseName, let members = state.caseMembers else {
@@ -59,7 +59,7 @@ extension StatePattern: ExpressibleByStringLiteral, ExpressibleByDictionaryLiter
   /// Creates a pattern for a label.
   public init(stringLiteral label: String) { self = .label(label) }
 
-  /// Creates a pattern for a state with its values.
+  /// Creates a pattern for a state with these values.
   public init(dictionaryLiteral members: (String, JSONValue)...) {
     self = .json(.object(Dictionary(members) { _, last in last }))
   }
@@ -67,7 +67,7 @@ extension StatePattern: ExpressibleByStringLiteral, ExpressibleByDictionaryLiter
 
 /// Searches the states of one node for a sequence of patterns.
 struct StateSearch: Sendable {
-  /// Whether other states may occur between the matching ones.
+  /// Whether other states may occur between the states that match.
   enum Order: Sendable { case inOrder, exactly }
 
   let patterns: [StatePattern]
@@ -85,7 +85,7 @@ struct StateSearch: Sendable {
     case .inOrder:
       if patterns[matched.count].accepts(change.state) { matched.append(change) }
     case .exactly:
-      // The longest run of states that ends here and matches the first patterns.
+      // The longest sequence of states that ends with this state and matches the first patterns.
       var run = change.missed == 0 ? matched + [change] : [change]
       while !run.isEmpty, !zip(run, patterns).allSatisfy({ $1.accepts($0.state) }) {
         run.removeFirst()

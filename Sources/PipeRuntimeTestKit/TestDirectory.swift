@@ -21,7 +21,7 @@ package struct TestDirectory: Sendable {
   /// Creates a reference to a directory that another test made.
   package init(existing path: String) { self.path = path }
 
-  /// Creates a reference to the directory of programs with this environment.
+  /// Creates a reference to the test directory that an environment names; `nil` if it names none.
   init?(environment: [String: String]) {
     guard let path = environment[Self.variable] else { return nil }
     self.path = path
@@ -61,7 +61,8 @@ package struct TestDirectory: Sendable {
     return file
   }
 
-  /// Starts a helper that removes the directory once this process and another one have ended.
+  /// Starts a helper that removes the directory after this process and the process `pid` have
+  /// ended.
   /// - Returns: The helper process. Close its input if its work is done already.
   package func removeAfterCrash(and pid: Int32) throws -> LaunchedProgram {
     let script = """
@@ -74,8 +75,8 @@ package struct TestDirectory: Sendable {
       environment: ["PATH": "/usr/bin:/bin"])
   }
 
-  /// Starts a helper that kills all processes of the directory and removes it, once this process
-  /// has ended. For processes that outlive this one.
+  /// Starts a helper that kills all processes of the directory and removes the directory after this
+  /// process has ended. The helper is for processes that outlive this process.
   /// - Returns: The helper process. It ends when its ``LaunchedProgram`` is released.
   package func killAfterCrash() throws -> LaunchedProgram {
     let script = """
@@ -97,7 +98,8 @@ package struct TestDirectory: Sendable {
 
   // MARK: Leftovers
 
-  /// The sockets, locks and records of topologies that run in this directory or were killed.
+  /// The sockets, locks and records of topologies that run in this directory, or that were killed
+  /// there.
   package var sockets: [String] {
     FileSystem.entries(of: roots.runtime).flatMap { name -> [String] in
       let directory = roots.runtime + "/" + name
@@ -111,13 +113,13 @@ package struct TestDirectory: Sendable {
     processIDs.compactMap { pid in
       let arguments = FileSystem.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-      // The process has ended in between.
+      // The process has ended since its id was read.
       if words.isEmpty { return nil }
       return LeftoverProcess(pid: pid, command: words.joined(separator: " "))
     }
   }
 
-  /// The ids of these processes.
+  /// The ids of the ``processes``.
   var processIDs: [Int32] { Self.processIDs(of: [path]) }
 
   /// The ids of the processes that were started for any directory of this process's tests.
@@ -178,8 +180,8 @@ extension TestDirectory {
 
 /// Finds the `orchestrator` with which a test launches topologies.
 package enum BinaryLocator {
-  /// Returns the path of an executable: the one that the variable names, the one beside the test's
-  /// build products, or the one in `PATH`.
+  /// Returns the path of an executable: the executable that the variable names, or the executable
+  /// beside the test's build products, or the executable in `PATH`.
   /// - Parameter variable: An environment variable that names the executable.
   package static func find(
     _ name: String, variable: String? = nil,

@@ -3,7 +3,7 @@ import PipeRuntime
 /// Counts the steps of nodes, and the synchronized events, that a suite has seen in a topology.
 ///
 /// Set it as ``TopologyHarness/Options/coverage`` of the suite's topologies. Many topologies may
-/// feed one collector, in sequence or at the same time. The collector reads their feeds, so the
+/// use one collector, in sequence or at the same time. The collector reads their feeds, so the
 /// cause of a step does not matter: an event from the test, an event from a pipe, or an effect.
 ///
 /// The author lists the expected steps. The synchronized events of the composites are read from the
@@ -30,8 +30,8 @@ public final class TopologyCoverage: Sendable {
   private let record = Locked(Record())
 
   /// Creates a collector without any counts.
-  /// - Parameter steps: The expected steps. A node without expected steps may take any step, and
-  ///   need not take one.
+  /// - Parameter steps: The expected steps. A node without expected steps may take any steps, or
+  ///   none.
   public init(expecting steps: [TopologyStep] = []) { expect(steps) }
 
   private func expect(_ steps: [TopologyStep]) {
@@ -40,7 +40,7 @@ public final class TopologyCoverage: Sendable {
     }
   }
 
-  /// Expects the synchronized events of a topology.
+  /// Adds the synchronized events of a topology to the expected steps.
   /// - Returns: A function that receives the states of the topology's feeds.
   package func makeRecorder(of composites: [CompositeSpecification])
     -> @Sendable (StateChange) -> Void
@@ -85,7 +85,7 @@ extension TopologyCoverage {
   /// The expected steps that were not seen.
   public var missing: [TopologyStep] { entries.filter { $0.seen == 0 }.map(\.step) }
 
-  /// The unexpected steps that were seen of nodes with expected steps, sorted by description.
+  /// The unexpected steps of nodes that have expected steps, sorted by description.
   public var unexpected: [TopologyStep] {
     record.withLock { record in
       let nodes = Set(record.expected.filter(\.isMove).map(\.node))
@@ -112,8 +112,10 @@ extension TopologyCoverage {
   }
 
   /// Asserts that every expected step was seen. Without expected steps, the assertion fails.
-  /// - Parameter exceptions: The steps that need not be seen. An exception that was seen, or that
-  ///   is not expected, is also a failure. So is an unexpected step of a node with expected steps.
+  ///
+  /// An unexpected step of a node that has expected steps is a failure. An exception that was seen,
+  /// or that is not an expected step, is a failure, too.
+  /// - Parameter exceptions: The steps that need not be seen.
   public func assertComplete(
     except exceptions: [TopologyStep] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column

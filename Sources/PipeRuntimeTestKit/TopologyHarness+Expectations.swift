@@ -1,9 +1,12 @@
 import PipeRuntime
 
-// An expectation of a node's states considers the states since the last expected state of that
-// node, or since the last event that the test has sent to it, whichever is later. `within:` limits
-// the time without progress: neither this process nor the processes of the topology compute, or
-// wait for a processor or a disk. So a busy machine makes a wait longer, but does not fail a test.
+// Expectations of a node's states. Each expectation considers only the states after the last
+// expected state of that node, or after the last event that the test has sent to it, whichever is
+// later.
+//
+// The parameter `within:` limits the time without progress. In this time, neither this process nor
+// a process of the topology computes, or waits for a processor or a disk. So a busy machine makes a
+// wait longer, but does not fail a test.
 extension TopologyHarness {
   /// Waits until the node is in a state that matches the pattern.
   /// - Returns: The state.
@@ -159,7 +162,7 @@ extension TopologyHarness {
       return switch exit {
       case .exited(let code): code
       case .signalled(let number): 128 + number
-      // The exit of a direct child is always known.
+      // The exit of a direct child is always known, so these cases do not occur.
       case .unreported, .unobserved, .leaseExpired: -1
       }
     }

@@ -34,7 +34,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Sends an event, and starts the next expectation at the state that the event caused.
+  /// Sends an event. The next expectation starts at the state that the event caused.
   private func advancingHistory(
     _ node: String, _ send: @escaping @Sendable () async throws -> RequestOutcome
   ) async throws -> RequestOutcome {
@@ -47,7 +47,7 @@ extension TopologyHarness {
     return outcome
   }
 
-  /// Waits for an answer as long as there is progress. The client's own timeout is much longer.
+  /// Waits for an answer for as long as there is progress. The client's own timeout is much longer.
   private func answer<Answer: Sendable>(
     _ problem: String, within limit: Duration = .seconds(10),
     _ request: @escaping @Sendable () async throws -> Answer
@@ -61,7 +61,7 @@ extension TopologyHarness {
 
 // Status.
 extension TopologyHarness {
-  /// Returns the topology, with the current status of each node.
+  /// Returns the directory of the topology, with the current status of each node.
   public func directory(
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
@@ -82,9 +82,9 @@ extension TopologyHarness {
     }
   }
 
-  /// Asks until these nodes have reported their status since the call. The orchestrator waits for
-  /// new reports only briefly, and then returns older ones. Without progress, the last answer is
-  /// returned.
+  /// Queries the orchestrator until the relevant nodes have reported their status after this call.
+  /// The orchestrator waits for new reports only briefly, and then returns older reports. Returns
+  /// the last directory if there is no progress.
   private func upToDateDirectory(by isRelevant: (NodeInformation) -> Bool) async throws
     -> TopologyDirectory
   {
@@ -102,7 +102,7 @@ extension TopologyHarness {
   }
 
   /// Whether a node has reported its status since `start`, or cannot report because a signal has
-  /// stopped it.
+  /// stopped its process.
   private static func hasReported(_ node: NodeInformation, since start: Int64) -> Bool {
     guard node.isRunning, node.kind != .monitor, let pid = node.pid else { return true }
     if let time = node.status?.time, time >= start { return true }
@@ -128,8 +128,8 @@ extension TopologyHarness {
 
 // Starting, stopping and signals.
 extension TopologyHarness {
-  /// Kills a node's process. Its restart policy applies. Expectations consider only states after a
-  /// restart.
+  /// Kills a node's process. The node's restart policy applies. Later expectations consider only
+  /// states after the restart.
   public func kill(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -142,7 +142,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Sends SIGTERM to a node's process, which then stops in order.
+  /// Sends SIGTERM to a node's process, which then stops gracefully.
   public func terminate(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -153,7 +153,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Suspends a node's process with SIGSTOP, as a deadlock would.
+  /// Suspends a node's process with SIGSTOP, which has the same effect as a deadlock.
   public func pause(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -192,7 +192,7 @@ extension TopologyHarness {
     try await client.kill(node, signal: signal.number)
   }
 
-  /// Stops nodes in order, and waits until they have ended.
+  /// Stops nodes gracefully, and waits until they have ended.
   public func stop(
     _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -218,8 +218,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Stops nodes in order and starts them again. Expectations consider only their states after the
-  /// restart.
+  /// Stops nodes gracefully and starts them again. Later expectations consider only the nodes'
+  /// states after the restart.
   public func restart(
     _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,

@@ -15,8 +15,8 @@ extension TopologyHarness {
   /// The output of the orchestrator.
   public var orchestratorOutput: String { orchestrator.outputText + orchestrator.errorText }
 
-  /// Runs a call of the test, and remembers its location in the test's source when it throws an
-  /// error.
+  /// Runs a call of the test. If the call throws an error, remembers its location in the test's
+  /// source.
   func at<Result>(
     _ fileID: String, _ filePath: StaticString, _ line: UInt, _ column: UInt,
     isolation: isolated (any Actor)? = #isolation, _ call: () async throws -> Result
@@ -74,7 +74,7 @@ extension TopologyHarness {
   }
 }
 
-/// An unmet expectation of a test: the expectation, the states seen, and the last log lines.
+/// An expectation that was not met: the expectation, the states seen, and the last log lines.
 public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertible {
   /// The expectation.
   public var expectation: String
@@ -83,12 +83,12 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
   public var location: String?
   /// The error that ended the test's body, if it was not an unmet expectation.
   public var cause: (any Error)?
-  /// The recorded states of the node that the expectation is about, oldest first.
+  /// The recorded states of the node, oldest first.
   public var seen: [StateChange]
   /// The status of the topology at the failure, with the last lines of its logs.
   public var report: String
 
-  /// The number of states in `description`.
+  /// The maximum number of states that `description` shows.
   private static let displayLimit = 30
 
   /// The expectation, the states seen, and the report.

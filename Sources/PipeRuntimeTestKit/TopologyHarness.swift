@@ -4,12 +4,13 @@ import Synchronization
 
 /// A topology that runs for one test, with its own processes and its own directory.
 ///
-/// `withTopology` creates a harness, and stops it.
+/// `withTopology` creates a harness, and stops the topology when the test has ended.
 public final class TopologyHarness: Sendable {
   /// The options for launching a topology in a test.
   public struct Options: Sendable {
-    /// The path of the `orchestrator`; `nil` selects the one that `PIPERUNTIME_ORCHESTRATOR` names,
-    /// the one beside the test's build products, or the one in `PATH`.
+    /// The path of the `orchestrator`. `nil` selects the `orchestrator` that
+    /// `PIPERUNTIME_ORCHESTRATOR` names, or the `orchestrator` beside the test's build products, or
+    /// the `orchestrator` in `PATH`.
     public var orchestrator: String?
     /// The directories in which node programs are searched, before `PATH`.
     public var searchPath: [String] = []
@@ -17,20 +18,20 @@ public final class TopologyHarness: Sendable {
     public var environment: [String: String] = [:]
     /// Whether the test's body starts only when every node runs. Default: `true`.
     public var waitsUntilRunning = true
-    /// The nodes whose states are all recorded, for `expect` and `seen`; `nil` for all nodes.
-    /// Recording tens of thousands of states takes the test process longer than the nodes need to
-    /// produce them.
+    /// The nodes whose states are all recorded, for `expect` and `seen`; `nil` for all nodes. For
+    /// tens of thousands of states, recording takes longer than the nodes need to produce the
+    /// states.
     public var recordedNodes: Set<String>?
     /// The collector for the steps of the recorded nodes and the composites' synchronized events.
     /// Default: none.
     public var coverage: TopologyCoverage?
-    /// The nodes whose processes may crash by a trap, an abort or a bad address. A crash of any
-    /// other node fails the test. Default: none.
+    /// The nodes whose processes may crash through a trap, an abort or a bad address. A crash of
+    /// any other node fails the test. Default: none.
     public var crashingNodes: Set<String> = []
     /// The longest time without progress during the start. Default: 30 s.
     public var startTimeout: Duration = .seconds(30)
-    /// The longest time without progress during the stop. Remaining processes are then killed, and
-    /// the test fails. Default: 30 s.
+    /// The longest time without progress during the stop. After that time, the remaining processes
+    /// are killed and the test fails. Default: 30 s.
     public var stopTimeout: Duration = .seconds(30)
 
     /// Creates the default options.
@@ -62,10 +63,10 @@ public final class TopologyHarness: Sendable {
   struct State {
     /// The nodes that the test has paused.
     var paused: Set<String> = []
-    /// Whether the test has awaited the end, whatever the exit code was.
+    /// Whether the test has waited for the end of the topology, whatever the exit code was.
     var hasSeenEnd = false
     var watchTask: Task<Void, Never>?
-    /// The last call of the test that threw an error.
+    /// The last call of the test that has thrown an error.
     var failedCall: FailedCall?
   }
 
@@ -117,8 +118,9 @@ public final class TopologyHarness: Sendable {
     }
   }
 
-  /// A file in the test's directory. Failpoints act only while it exists. It is removed before the
-  /// topology stops, because a failpoint that has not acted by then is not part of the test.
+  /// The name of a file in the test's directory. Failpoints act only while this file exists. The
+  /// file is removed before the topology stops, because a failpoint that has not acted before is
+  /// not part of the test.
   private static let failpointSwitch = "failpoints"
 
   /// The timeout of the client's requests. A test without progress ends long before.
@@ -138,7 +140,7 @@ public final class TopologyHarness: Sendable {
     func checkNotEnded() throws {
       if let exit = orchestrator.exit { throw failure("did not start: \(exit)") }
     }
-    // The client retries a failed connection only after a pause. So the harness waits for the
+    // The client retries a failed connection only after a delay. So the harness waits for the
     // socket first.
     let path = String(control.dropFirst("ipc://".count))
     let socket: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
@@ -175,7 +177,8 @@ public final class TopologyHarness: Sendable {
     state.withLock { $0.watchTask = task }
   }
 
-  /// Waits until the feeds have delivered the current state of each node. No later state is missed.
+  /// Waits until the feeds have delivered the current state of each node, so that no later state is
+  /// missed.
   private func awaitStates() async throws {
     var nodesWithoutState: [String] = []
     let states: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
@@ -194,8 +197,8 @@ public final class TopologyHarness: Sendable {
 
   // MARK: The end
 
-  /// Stops the topology in order and removes its directory.
-  /// - Returns: The problems.
+  /// Stops the topology gracefully and removes its directory.
+  /// - Returns: The problems that occurred.
   func stop() async -> [String] {
     var problems: [String] = []
     let endedBefore = orchestrator.exit
@@ -216,7 +219,7 @@ public final class TopologyHarness: Sendable {
         orchestrator.signal(.kill)
         _ = try? await orchestrator.waitForExit(within: .seconds(10))
       } else if exit?.isSuccess == false, let exit,
-        // A run with a failed node exits with 1 even after an orderly stop.
+        // If a node has failed, the orchestrator exits with code 1 even after a graceful stop.
         !hasFailedNodes || exit != .exited(code: 1)
           || orchestrator.errorText.contains("did not stop gracefully")
       {
@@ -251,7 +254,7 @@ public final class TopologyHarness: Sendable {
 
   private func removeLeftovers() async -> [String] {
     var remaining: [LeftoverProcess] = []
-    // Processes with a death signal end a moment after their parent.
+    // Processes with a death signal end shortly after their parent.
     _ = try? await Self.unlessCancelled { [directory] in
       try await ask(every: .milliseconds(10), within: .seconds(2), of: directory) {
         directory.processIDs.isEmpty ? true : nil
@@ -260,7 +263,8 @@ public final class TopologyHarness: Sendable {
     remaining = directory.processes
     var problems = remaining.map { "left behind: \($0)" }
     for process in remaining { process.kill() }
-    // After SIGKILL no process cleans up, except the next start of a topology with that name.
+    // A process that SIGKILL ends does not clean up. Only the next start of a topology with that
+    // name would.
     if orchestrator.exit != .signalled(number: Signal.kill.number) {
       problems += directory.sockets.map { "left behind: \($0)" }
     }

@@ -12,7 +12,7 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
   public let node: String
   let kind: Kind
 
-  /// A step of a node, or of a composite with a `CompositeState`, by the names of the states'
+  /// A step of a node, or of a composite with a `CompositeState`. The states are named by their
   /// cases. The name of a state that is not a case is `state`.
   public static func moved(_ node: String, from state: String, to next: String) -> Self {
     Self(node: node, kind: .moved(from: state, to: next))
@@ -23,7 +23,7 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
     Self(node: composite, kind: .synchronized(event))
   }
 
-  /// `door from open to closing`, `eventX by models`.
+  /// The step as text: `door from open to closing`, `eventX by models`.
   public var description: String {
     switch kind {
     case .moved(let state, let next): "\(node) from \(state) to \(next)"
@@ -37,7 +37,7 @@ struct StepDetector {
   /// The synchronized events of each composite.
   let synchronized: [String: Set<String>]
   private var last: [String: StateChange] = [:]
-  /// The number of states that were missed. Steps to and from them are unknown.
+  /// The number of states that the feeds have missed. Steps to and from these states are unknown.
   private(set) var missed: UInt64 = 0
 
   init(synchronized: [String: Set<String>] = [:]) { self.synchronized = synchronized }
@@ -47,7 +47,7 @@ struct StepDetector {
     guard
       previous.map({ ($0.incarnation, $0.version) < (change.incarnation, change.version) }) ?? true
     else {
-      // A repetition for a new subscriber.
+      // The feed repeats this state for a new subscriber.
       return []
     }
     missed += change.missed

@@ -3,10 +3,10 @@ import PipeRuntime
 
 /// Launches the topology of a file for a test, and stops it afterwards.
 ///
-/// The test has its own processes, sockets and logs, so tests may run at the same time. They are
-/// removed at the end, even if the test fails or its process crashes. For a test target that
-/// depends on the product `orchestrator`, SwiftPM builds the orchestrator beside the tests, where
-/// it is found.
+/// The test has its own processes, sockets and logs, so tests may run at the same time. The
+/// processes and files are removed at the end, even if the test fails or its process crashes. If
+/// the test target depends on the product `orchestrator`, SwiftPM builds the orchestrator beside
+/// the tests, and the test finds it there.
 ///
 /// ```swift
 /// try await withTopology("topologies/elevator.yaml") { elevator in
@@ -15,11 +15,13 @@ import PipeRuntime
 /// }
 /// ```
 /// - Parameters:
-///   - file: The file's path, relative to the working directory or to a directory above the test's source.
+///   - file: The file's path, relative to the working directory or to a directory above the test's
+///     source.
 ///   - body: The test.
-/// - Throws: ``TopologyExpectationFailure``, with the states seen and the logs. It is also thrown if the
-///   topology does not start, does not stop in order, or leaves something behind. Swift Testing reports the
-///   failure at the line of the failed call on the harness. Elsewhere, the error contains that line.
+/// - Throws: ``TopologyExpectationFailure``, with the states seen and the logs. It is also thrown
+///   if the topology does not start, does not stop gracefully, or leaves processes or files behind.
+///   Swift Testing reports the failure at the line of the failed call on the harness. Elsewhere,
+///   the error contains that line.
 @discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -126,7 +128,8 @@ extension TopologyHarness {
   }
 }
 
-/// Returns the file, or the file with that path in the nearest directory above the source file.
+/// Returns `file` if it exists; otherwise, the file with that path in the nearest directory above
+/// the source file.
 private func locate(_ file: String, from sourceFile: String) -> String {
   if file.hasPrefix("/") || FileSystem.exists(file) { return file }
   var directory = FileSystem.directory(of: sourceFile)

@@ -1,11 +1,12 @@
-/// The pauses before repeated attempts: each is twice as long as the one before, up to a maximum.
+/// The delays between repeated attempts. Each delay is twice as long as the previous delay, up to a
+/// maximum.
 public struct Backoff: Hashable, Sendable {
-  /// The pause before the first repeated attempt. Default: 200 ms.
+  /// The delay before the first repeated attempt. Default: 200 ms.
   public var initial: Duration
-  /// The longest pause. Default: 10 s.
+  /// The longest delay. Default: 10 s.
   public var max: Duration
-  /// The fraction of a pause that jitter may randomly remove, so that nodes that failed together do not
-  /// all restart at once. Range: 0…1. Default: 0.1.
+  /// The fraction of a delay that jitter may randomly remove, so that nodes that failed together do
+  /// not all restart at the same time. Range: 0…1. Default: 0.1.
   public var jitter: Double
 
   /// Creates a backoff.
@@ -17,19 +18,19 @@ public struct Backoff: Hashable, Sendable {
     self.jitter = min(Swift.max(jitter, 0), 1)
   }
 
-  /// Returns the pause before retry `attempt`, counted from 0, without jitter.
+  /// Returns the delay before retry `attempt`, counted from 0, without jitter.
   public func pause(before attempt: Int) -> Duration {
     var pause = min(initial, max)
     guard pause > .zero, attempt > 0 else { return pause }
     for _ in 0..<attempt {
-      // The comparison is with half the maximum, so that doubling cannot overflow.
+      // Compares with half the maximum, so that doubling cannot overflow.
       if pause > max / 2 { return max }
       pause *= 2
     }
     return pause
   }
 
-  /// Returns the pause before retry `attempt`, shortened at random by up to the fraction `jitter`.
+  /// Returns the delay before retry `attempt`, shortened at random by up to the fraction `jitter`.
   public func pause(
     before attempt: Int, using generator: inout some RandomNumberGenerator
   ) -> Duration {

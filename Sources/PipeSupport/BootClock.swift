@@ -4,9 +4,10 @@
   import Glibc
 #endif
 
-/// A clock that processes share: steady until the system reboots.
+/// A monotonic clock that counts from the boot of the system and shows the same time in all
+/// processes.
 package enum BootClock {
-  /// An instant on the steady clock, with the time of day at that instant. Unit: nanoseconds.
+  /// A reading of the boot clock, and the time of day at that moment. Unit: nanoseconds.
   package struct Instant: Hashable, Sendable {
     /// The time since 1970.
     package var time: Int64
@@ -18,18 +19,19 @@ package enum BootClock {
       self.clock = clock
     }
 
-    /// The time of day at which the system booted, by the current setting of the clock.
+    /// The time of day at which the system booted, calculated from this instant.
     package var offset: Int64 { time &- clock }
 
-    /// Returns the time of day of this instant by the current setting of the clock. This is the
-    /// recorded time unless the clock has been set by a second or more since then.
+    /// Returns the time of day of this instant, corrected if the system's time of day was set
+    /// between this instant and `now`. A correction of less than a second is ignored.
     package func time(asOf now: Instant) -> Int64 {
       let adjusted = now.offset &+ clock
       return abs(adjusted &- time) < 1_000_000_000 ? time : adjusted
     }
 
-    /// Returns the time that has passed since an earlier instant, never negative. The time of day,
-    /// which can be set, is used only if the system has rebooted in between.
+    /// Returns the time that has passed since an earlier instant, never negative. Compares the boot
+    /// clock. If the system has rebooted in between, compares the times of day, which may have been
+    /// set.
     package func duration(since earlier: Instant, isSameBoot: Bool) -> Duration {
       let elapsed = isSameBoot ? clock &- earlier.clock : time &- earlier.time
       return .nanoseconds(max(0, elapsed))
@@ -40,7 +42,8 @@ package enum BootClock {
     Instant(time: WallClock.nanoseconds, clock: nanoseconds)
   }
 
-  /// The reading of the steady clock. Unit: nanoseconds since the system booted, including sleep.
+  /// The current time of the boot clock. Unit: nanoseconds since the system booted, including
+  /// sleep.
   package static var nanoseconds: Int64 {
     var clock = timespec()
     #if canImport(Darwin)

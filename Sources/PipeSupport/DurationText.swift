@@ -1,6 +1,7 @@
 /// Durations in the form that users type: `200ms`, `1.5s`, `1m30s`, `2h`.
 package enum DurationText {
-  /// The units, from the largest to the smallest; a text has each at most once. Unit: nanoseconds.
+  /// The units, from the largest to the smallest. A text contains each unit at most once. Unit:
+  /// nanoseconds.
   private static let units: [(names: [String], length: Int128)] = [
     (["d"], 86_400_000_000_000), (["h"], 3_600_000_000_000), (["m", "min"], 60_000_000_000),
     (["s"], 1_000_000_000), (["ms"], 1_000_000), (["us"], 1_000), (["ns"], 1),
@@ -14,8 +15,9 @@ package enum DurationText {
     + units.map { "([0-9]{1,9}(\\.[0-9]{1,9})?(\($0.names.joined(separator: "|"))))?" }.joined()
     + "$"
 
-  /// Parses a duration that is an integral number of nanoseconds, with up to nine digits before and
-  /// after a decimal point. Returns `nil` if the text is not a duration.
+  /// Parses decimal numbers with units. Each number has up to nine digits before and after the
+  /// decimal point. Returns `nil` if the text is not a duration, or not an integral number of
+  /// nanoseconds.
   package static func parse(_ text: String) -> Duration? {
     var rest = text.utf8[...]
     var units = Self.units[...]
@@ -66,7 +68,7 @@ package enum DurationText {
     return text.isEmpty ? "0s" : text
   }
 
-  /// Reads a decimal number as a fraction: `number` divided by `scale`.
+  /// Reads a decimal number as a fraction: `number` divided by `scale`. Removes it from `rest`.
   private static func readNumber(
     _ rest: inout Substring.UTF8View
   ) -> (number: Int128, scale: Int128)? {

@@ -1,11 +1,11 @@
-/// FNV-1a, a hash that is the same for a text in every process and at any time.
+/// FNV-1a, a hash function that returns the same hash for a text in every process, at any time.
 package enum FNV {
   /// Returns the 32-bit hash of a text's UTF-8.
   package static func hash(of text: String) -> UInt32 {
     text.utf8.reduce(0x811C_9DC5) { ($0 ^ UInt32($1)) &* 0x0100_0193 }
   }
 
-  /// Returns the hash as eight hexadecimal digits.
+  /// Returns the 32-bit hash of a text's UTF-8 as eight hexadecimal digits.
   package static func text(of text: String) -> String {
     let digits = String(hash(of: text), radix: 16)
     return String(repeating: "0", count: 8 - digits.count) + digits

@@ -3,10 +3,10 @@ import Synchronization
 #if PIPERUNTIME_TSAN
   import Glibc
 
-  /// A value behind a lock that Thread Sanitizer understands; it does not understand
+  /// A value behind a lock, for builds with Thread Sanitizer, which does not support
   /// `Synchronization.Mutex`.
   ///
-  /// It has the interface of `Mutex`. `make sanitize` builds with it.
+  /// It has the interface of `Mutex`. `make sanitize` builds with this type.
   // Sendable: `mutex` guards `value`.
   @usableFromInline
   package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {

@@ -1,7 +1,7 @@
-/// A first-in, first-out queue in a ring buffer that grows as needed; its owner limits its size.
+/// A first-in, first-out queue in a ring buffer that grows as needed. Its owner limits its size.
 ///
-/// Everything is inlinable, because each event of a node passes through a queue. If the queue is not
-/// specialized for its elements, that costs several times as much as the step itself.
+/// Everything is inlinable, because each event of a node passes through a queue. A queue that the
+/// compiler does not specialize for its elements costs several times as much as the step itself.
 @frozen
 @usableFromInline
 package struct Queue<Element> {
@@ -14,7 +14,7 @@ package struct Queue<Element> {
 
   @inlinable package var isEmpty: Bool { count == 0 }
 
-  /// The next element, without removing it.
+  /// The element that was added first. Reading it does not remove it.
   @inlinable package var first: Element? { count > 0 ? ring[head] : nil }
 
   @inlinable
@@ -47,7 +47,7 @@ package struct Queue<Element> {
     return all
   }
 
-  /// Inserts elements before the first one, in their order.
+  /// Inserts elements at the front of the queue, in their order.
   @inlinable
   package mutating func prepend(contentsOf elements: [Element]) {
     for element in elements.reversed() {
@@ -72,7 +72,8 @@ package struct Queue<Element> {
 
 extension Queue: Sendable where Element: Sendable {}
 
-/// A set of indices from 0 up to a count, with a fast search for the next one.
+/// A set of integers from 0 up to a fixed count, with a fast search for the next integer in the
+/// set.
 package struct IndexBitmap: Sendable {
   private var words: [UInt64]
 
@@ -87,8 +88,8 @@ package struct IndexBitmap: Sendable {
 
   package mutating func remove(_ bit: Int) { words[bit >> 6] &= ~(1 << UInt64(bit & 63)) }
 
-  /// Returns the first index at or after `start`. If there is none, the search wraps around to the
-  /// lowest index.
+  /// Returns the first integer in the set at or after `start`. If there is none, the search wraps
+  /// around to the lowest integer in the set.
   package func first(from start: Int) -> Int? {
     let first = start >> 6
     guard first < words.count else { return nil }

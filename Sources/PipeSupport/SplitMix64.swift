@@ -1,5 +1,6 @@
-/// A small generator that produces the same numbers for the same seed, so that random values stay
-/// predictable in tests. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators".
+/// A small generator that produces the same numbers for the same seed, so that random values are
+/// predictable in tests. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators".
 package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
   private var state: UInt64
 

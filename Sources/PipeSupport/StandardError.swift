@@ -21,12 +21,13 @@ package enum StandardError {
   }
 }
 
-/// Calls write(2), which the function of the same name in the type would hide.
+/// Calls write(2). Inside the type, its own function `write` would hide the system's function.
 private func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
   write(descriptor, bytes, count)
 }
 
 extension FixedWidthInteger {
-  /// Whether a repeated event is logged at this count: the first three times, then at every power of two.
+  /// Whether to log an event that repeats, where this integer counts its occurrences: the first
+  /// three occurrences, then every occurrence whose count is a power of two.
   package var isWorthLogging: Bool { self <= 3 || nonzeroBitCount == 1 }
 }

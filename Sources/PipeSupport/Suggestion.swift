@@ -1,4 +1,4 @@
-/// The wording that all messages that list choices share.
+/// The wording that error messages share when they list the possible choices.
 package enum Suggestion {
   /// Returns `; it has 'a', 'b'. Did you mean 'a'?`, without the parts that do not apply.
   /// - Parameter limit: The maximum number of choices to list.
@@ -26,7 +26,8 @@ package enum Suggestion {
     choice.map { ". Did you mean '\($0)'?" } ?? ""
   }
 
-  /// Returns the choice that is a typing error away from the name or begins with it, or `nil`.
+  /// Returns the choice that the user probably meant: the choice begins with the name, or differs
+  /// from the name by few typing errors. Returns `nil` if there is no such choice.
   package static func closest(to name: String, among choices: [String]) -> String? {
     let name = name.lowercased()
     let limit = min(3, name.count / 3)
@@ -41,7 +42,7 @@ package enum Suggestion {
   /// Returns the number of insertions, deletions, replacements and swaps of adjacent characters between
   /// two words.
   static func distance(_ left: String, _ right: String) -> Int {
-    // Names are short; a long text is not a typing error of any name.
+    // Names are short, so a long text is not a misspelled name.
     let a = Array(left.utf8.prefix(64))
     let b = Array(right.utf8.prefix(64))
     var rows = [Array(0...b.count)]
@@ -60,7 +61,7 @@ package enum Suggestion {
   }
 }
 
-/// Whether a text can be a Swift identifier, as precisely as this project requires.
+/// Whether a text can be a Swift identifier. The check is simpler than Swift's grammar.
 package func isIdentifier(_ text: some StringProtocol) -> Bool {
   guard let first = text.unicodeScalars.first, isIdentifierHead(first) else { return false }
   return text.unicodeScalars.allSatisfy { isIdentifierHead($0) || ("0"..."9").contains($0) }
@@ -75,7 +76,8 @@ package func isVariableName(_ text: String) -> Bool {
   isIdentifier(text) && text.utf8.allSatisfy { $0 < 0x80 }
 }
 
-/// Whether a name can be a file name: letters, digits, `_`, `-`, and dots after the first character.
+/// Whether a name is safe as a file name: letters, digits, `_`, `-`, and dots after the first
+/// character.
 package func isSafeName(_ name: String) -> Bool {
   !name.isEmpty && name.utf8.count <= 64 && name.utf8.first != UInt8(ascii: ".")
     && name.utf8.allSatisfy { byte in

@@ -1,10 +1,10 @@
-/// Names of types, from the runtime. `String(describing:)` returns the same names, but it first checks
-/// whether the type describes itself, and for that it searches all conformances of the process.
+/// Names of types, read from the runtime. `String(describing:)` returns the same names, but it
+/// first searches all conformances of the process for the type's own description.
 package enum TypeName {
   /// Returns the name of a type without its module and enclosing types.
   package static func own(_ type: Any.Type) -> String { _typeName(type, qualified: false) }
 
-  /// Returns the Swift name of a type, without its module.
+  /// Returns the Swift name of a type, with its enclosing types and without its module.
   package static func of(_ type: Any.Type) -> String {
     // `Module.Outer.Inner`, or `Module.(unknown context at $1234).Inner` for a private type.
     let parts = _typeName(type, qualified: true).split(separator: ".").filter { !$0.hasPrefix("(") }

@@ -86,7 +86,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// The coordinator has received QUERY; it has not answered yet.
   case queryReceived = "query.received"
 
-  /// Whether only participants of synchronized events, or their coordinators, reach this failpoint.
+  /// Whether only participants of synchronized events, or only coordinators, reach this failpoint.
   package var isOfSynchronizedEvents: Bool {
     switch self {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .writeBefore, .writeAfter,
@@ -123,7 +123,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     do {
       let armed = try FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
-      // Also if this node has no failpoints: an embedded coordinator may have some.
+      // Also arms a node without failpoints, because an embedded coordinator in it may have some.
       guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
       processFailpoints.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
@@ -138,16 +138,16 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// Whether any failpoint of this process, or of its embedded coordinators, may act.
   package static var mayAct: Bool { isArmed }
 
-  /// Reads the failpoints of an embedded coordinator. Must be called on the thread that called `arm`
-  /// for the process.
+  /// Reads the failpoints of an embedded coordinator. Must be called on the thread that called
+  /// `arm` for the process.
   /// - Parameters:
-  ///   - resident: The number by which ``enter(_:)`` identifies the embedded coordinator.
-  ///   - prefix: The prefix of its lines in the log.
+  ///   - ownerID: The number by which ``enter(_:)`` identifies the embedded coordinator.
+  ///   - prefix: The prefix of the embedded coordinator's lines in the log.
   package static func arm(
     ownerID: Int, prefix: String, node: String, incarnation: UInt64,
     environment: [String: String] = ProcessEnvironment.current
   ) {
-    // Malformed failpoints have already ended the process at its start.
+    // Malformed failpoints have already ended the process when it started.
     guard isArmed,
       let armed = try? FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
@@ -155,8 +155,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
     processFailpoints.withLock { $0.add(armed, as: ownerID, prefix: prefix) }
   }
 
-  /// Sets the owner of the work that this thread does next: 0 for the node itself, or an embedded
-  /// coordinator.
+  /// Sets the owner of the work that this thread does after this call: 0 for the node itself, or
+  /// the number of an embedded coordinator.
   package static func enter(_ ownerID: Int) { processFailpoints.withLock { $0.current = ownerID } }
 
   /// Reports that the process has reached a failpoint, which may crash, stop or delay it.
@@ -202,7 +202,7 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
   case delay(Duration)
   /// Makes the caller cut its connection.
   case cut
-  /// Makes the caller fail.
+  /// Makes the caller's operation fail.
   case error
 
   package static let names = ["crash", "exit", "stop", "delay:20ms", "cut", "error"]
@@ -267,7 +267,7 @@ package struct FailpointCounter: Sendable {
   /// The variable with the seed of the probabilities; the seed is 0 if it is not set.
   package static let seedVariable = "PIPERUNTIME_FAILPOINT_SEED"
   /// The variable with the path of a file that must exist for failpoints to act. Hits are counted
-  /// without it, too.
+  /// even if the file does not exist.
   package static let switchVariable = "PIPERUNTIME_FAILPOINT_SWITCH"
 
   private let rules: [FailpointRule]
@@ -312,7 +312,8 @@ package struct FailpointCounter: Sendable {
     hits[point] = count
     var action: FailpointAction?
     for rule in rules where rule.point == point {
-      // Every probability is drawn at every hit, so that one rule does not shift the sequence of another.
+      // Draws a random number for each rule at each hit, so that one rule does not shift the
+      // sequence of another rule.
       if isDue(rule.trigger, at: count), action == nil { action = rule.action }
     }
     return action.map { ($0, count) }
@@ -340,8 +341,8 @@ struct ProcessFailpoints {
   }
 
   /// Counts a hit. Returns the action, the count, and the prefix for the line in the log.
-  /// - Parameter isAtHome: Whether the hit belongs to the node itself, regardless of the current owner
-  ///   of the main thread.
+  /// - Parameter belongsToNode: Whether the hit belongs to the node itself, regardless of the
+  ///   current owner of the main thread.
   mutating func hit(
     _ point: Failpoint, belongsToNode: Bool
   ) -> (action: FailpointAction, count: UInt64, prefix: String)? {

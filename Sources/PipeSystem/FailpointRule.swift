@@ -6,9 +6,9 @@
 package struct FailpointRule: Hashable, Sendable {
   package enum Trigger: Hashable, Sendable {
     case always
-    /// At this hit in the process, counted from 1.
+    /// The failpoint acts at this hit in the process, counted from 1.
     case hit(UInt64)
-    /// At each hit with this probability. Range: above 0, up to 1.
+    /// The failpoint acts at each hit with this probability. Range: above 0, up to 1.
     case probability(Double)
   }
 

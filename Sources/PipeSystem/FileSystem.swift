@@ -128,13 +128,15 @@ package enum FileSystem {
     close(directory)
   }
 
-  /// Returns a text that changes when a file is replaced or rewritten; an empty text if there is no file.
+  /// Returns a text that identifies the version of a file: the text changes when the file is
+  /// replaced or rewritten. Returns an empty text if there is no file.
   package static func version(of path: String) -> String {
     var status = stat()
     return stat(path, &status) == 0 ? version(status) : ""
   }
 
-  /// Returns the same text for an open file; empty if the file cannot be examined.
+  /// Returns the text that ``version(of:)`` returns for a path, for an open file. Returns an empty
+  /// text if the file cannot be examined.
   package static func version(of descriptor: Int32) -> String {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? version(status) : ""

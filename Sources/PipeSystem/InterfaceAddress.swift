@@ -14,12 +14,14 @@ package struct InterfaceAddress: Hashable, Sendable {
     self.isLoopback = isLoopback
   }
 
-  /// Whether an address belongs to the interface: on Linux, a loopback interface owns its whole network.
+  /// Whether the interface owns an address. On Linux, a loopback interface owns all addresses of
+  /// its network.
   package func owns(_ other: IPv4Address) -> Bool {
     other == address || isLoopback && other.number & mask == address.number & mask
   }
 
-  /// Returns the IPv4 addresses of all interfaces that are up, in the order of the system.
+  /// Returns the IPv4 addresses of all interfaces that are up, in the order in which the system
+  /// lists them.
   package static func ofThisMachine() throws(SystemError) -> [InterfaceAddress] {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { throw SystemError("getifaddrs", code: errno) }

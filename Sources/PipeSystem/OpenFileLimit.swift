@@ -1,7 +1,7 @@
 import Glibc
 
-/// The limit on open files, compared with the number that a run requires: libzmq aborts a process that
-/// runs out of file descriptors.
+/// Raises the limit on open files to the number that a run requires, because libzmq aborts a
+/// process that runs out of file descriptors.
 package enum OpenFileLimit {
   /// An error: a process of the run requires more open files than its hard limit allows.
   package struct ExceededError: Error, Hashable, CustomStringConvertible {
@@ -17,22 +17,23 @@ package enum OpenFileLimit {
     }
   }
 
-  /// Returns the number of open files that an orchestrator of `nodes` nodes requires, including some
-  /// clients.
+  /// Returns the number of open files that an orchestrator of `nodes` nodes requires. The number
+  /// includes a reserve for clients.
   /// - Parameter watched: The number of nodes whose states other nodes wait for.
   package static func ofOrchestrator(nodes: Int, watched: Int = 0) -> Int {
     64 + 6 * nodes + 2 * watched
   }
 
-  /// Returns the number of open files that a node requires, including some clients.
+  /// Returns the number of open files that a node requires. The number includes a reserve for
+  /// clients.
   /// - Parameters:
-  ///   - outs: The number of its outbound connections: pipes that it sends on, or participants of its
-  ///     composites.
-  ///   - ins: The number of pipes that it receives on.
+  ///   - outs: The number of the node's outbound connections: pipes that it sends on, or
+  ///     participants of its composites.
+  ///   - ins: The number of pipes that the node receives on.
   package static func ofNode(outs: Int, ins: Int) -> Int { 64 + 4 * outs + 2 * ins }
 
   /// Raises the soft limit of this process, and of the processes that it starts, to `required`.
-  /// - Throws: ``Exceeded`` if the hard limit is lower.
+  /// - Throws: ``ExceededError`` if the hard limit is lower.
   package static func raise(to required: Int, for subject: String) throws(ExceededError) {
     guard let limit = current, limit.rlim_cur < rlim_t(required) else { return }
     guard limit.rlim_max >= rlim_t(required) else {

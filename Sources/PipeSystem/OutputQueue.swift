@@ -1,21 +1,21 @@
 import Glibc
 import PipeSupport
 
-/// Output that a separate thread writes, so that a stalled reader never delays a caller.
+/// A queue of output that a separate thread writes, so that a stalled reader never delays a caller.
 ///
-/// Output beyond the limit is dropped and counted. As soon as the reader reads again, a line in its
-/// place reports how many lines are missing. The thread runs until the process ends.
+/// Output beyond the limit is dropped and counted. When the reader reads again, the output contains
+/// a line with the number of missing lines in their place. The thread runs until the process ends.
 package final class OutputQueue: Sendable {
   private struct State {
     var pending: [UInt8] = []
     /// The number of lines dropped since the writer last took the pending bytes.
     var droppedLines = 0
-    /// The number of calls of `append` that the writer has not handled yet, including calls whose lines
-    /// were dropped.
+    /// The number of calls of `append` whose lines the writer has not handled yet. Calls whose
+    /// lines were dropped count, too.
     var unservedCount = 0
     /// The total number of bytes written, modulo 2^64.
     var written: UInt64 = 0
-    /// The errno after which the writer stopped for good.
+    /// The errno that ended the writer permanently.
     var end: Int32?
   }
 
@@ -73,7 +73,7 @@ package final class OutputQueue: Sendable {
   /// Whether all queued output has been written or could not be written.
   package var isEmpty: Bool { state.withLock { $0.end != nil || $0.unservedCount == 0 } }
 
-  /// Waits until all output is written, or until the reader has read nothing for the duration `patience`.
+  /// Waits until all output is written, or until the reader has read nothing for `patience`.
   package func drain(patience: Duration) {
     var written: UInt64?
     while !isEmpty {
@@ -89,8 +89,8 @@ package final class OutputQueue: Sendable {
   // MARK: The thread
 
   private func writeUntilEnd() {
-    // Otherwise, a terminal with 'tostop' set would stop this process, and with it the supervision of
-    // its nodes.
+    // Blocks SIGTTOU. Otherwise, a terminal with `tostop` set would stop this process, which
+    // supervises nodes.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTTOU)
@@ -107,14 +107,15 @@ package final class OutputQueue: Sendable {
         switch problem {
         case nil: break
         case EPIPE, EIO, EBADF, ENXIO: state.end = problem
-        // For example a full disk, which may have space again later.
+        // The error may be temporary, as on a full disk, so the writer continues.
         default: state.droppedLines += max(1, Self.lineCount(batch[count...]))
         }
       }
     }
   }
 
-  /// Takes the pending bytes, followed by a line with the number of missing lines.
+  /// Removes and returns the pending bytes. Appends a line with the number of dropped lines, if
+  /// any.
   private func takePending() -> [UInt8] {
     state.withLock { state in
       var batch = state.pending
@@ -129,7 +130,7 @@ package final class OutputQueue: Sendable {
     }
   }
 
-  /// Writes all bytes, however long the reader takes.
+  /// Writes all bytes. Waits for the reader as long as necessary.
   /// - Returns: The number of bytes written, and the errno if not all bytes were written.
   private func write(_ bytes: [UInt8]) -> (count: Int, problem: Int32?) {
     var done = 0

@@ -3,8 +3,8 @@ import PipeSupport
 
 /// Settings and facts of the current process, for supervisors.
 package enum OwnProcess {
-  /// Names this process after its program, for tools such as ps(1). A process that was executed through
-  /// a descriptor would otherwise be named after the descriptor.
+  /// Names this process after its program, for tools such as ps(1). Without this call, a process
+  /// that was executed through a descriptor would be named after the descriptor.
   package static func setProcessName() {
     let name = CommandLine.arguments[0].split(separator: "/").last.map(String.init) ?? ""
     let file = open("/proc/self/comm", O_WRONLY | O_CLOEXEC)
@@ -13,7 +13,7 @@ package enum OwnProcess {
     try? FileSystem.write(Array(name.utf8), to: file, path: "/proc/self/comm")
   }
 
-  /// The path of the running executable, for starting it again.
+  /// The path of the running executable, which the program can start again.
   package static var executablePath: String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4097) { buffer in
       let count = readlink("/proc/self/exe", buffer.baseAddress!, 4096)

@@ -1,10 +1,12 @@
 import Glibc
 import PipeSupport
 
-/// Polling for conditions without a notification: no descriptor becomes readable, and no call returns.
+/// Polls for conditions that the system reports neither through a descriptor nor through a blocking
+/// call.
 package enum Polling {
   /// Calls `ask` repeatedly until it returns an answer or the deadline passes. Blocks this thread.
-  /// - Returns: The answer, or `nil` if there was none before the deadline. `ask` is called at least once.
+  /// Calls `ask` at least once.
+  /// - Returns: The answer, or `nil` if there was none before the deadline.
   package static func wait<Answer, Failure>(
     every pause: Duration, until deadline: ContinuousClock.Instant,
     _ ask: () throws(Failure) -> Answer?

@@ -1,12 +1,12 @@
 import PipeSupport
 
-/// Measures how long a process waits for a processor, from samples of the kernel's statistics of its
-/// threads. The wait between two samples is the longest wait of any of its threads.
+/// Measures how long a process waits for a processor, from samples of the kernel's statistics of
+/// its threads. The process's wait between two samples is the longest wait of any of its threads.
 ///
-/// For a thread that started between the samples, the wait counts from its start. The wait of a thread
-/// that ended between the samples is lost. The kernel does not count a wait that is still in progress.
-/// If both samples fall into the same wait, it is measured by the clock, and deducted when the kernel
-/// counts it later.
+/// If a thread started between the samples, its wait counts from its start. If a thread ended
+/// between the samples, its wait is lost. The kernel does not count a wait that is still in
+/// progress. If a wait lasts from one sample to the next, the sampler measures it with a clock.
+/// When the kernel counts that wait later, the sampler subtracts the measured time.
 package struct RunQueueSampler {
   /// The kernel's statistics of a thread.
   package struct Thread: Hashable, Sendable {
@@ -47,11 +47,12 @@ package struct RunQueueSampler {
 
   private struct WatchedThread {
     var last: Thread
-    /// The wait that was measured by the clock and that the kernel has not counted yet.
+    /// The wait that the sampler has measured with a clock, and that the kernel has not counted
+    /// yet.
     var uncounted: Duration = .zero
 
-    /// Takes a new sample and returns the wait since the sample before.
-    /// - Parameter passed: The time since the sample before.
+    /// Takes a new sample of the thread and returns its wait since the previous sample.
+    /// - Parameter passed: The time since the previous sample.
     mutating func take(_ thread: Thread, after passed: Duration) -> Duration {
       let counted = max(.zero, thread.queued - last.queued)
       let cpuTime = max(.zero, thread.cpuTime - last.cpuTime)
@@ -79,14 +80,15 @@ package struct RunQueueSampler {
     let directory = "/proc/\(pid)/task"
     var threads: [Int32: Thread] = [:]
     for name in FileSystem.entries(of: directory) {
-      // A thread that ends during the loop is left out.
+      // Omits a thread that ends during the loop.
       if let id = Int32(name) { threads[id] = Thread(in: directory + "/" + name) }
     }
     return threads
   }
 
   /// Takes a sample of the threads of a process.
-  /// - Returns: How long the process has waited since the sample before; zero for the first sample.
+  /// - Returns: How long the process has waited since the previous sample; zero for the first
+  ///   sample.
   package mutating func take(
     _ threads: [Int32: Thread], at now: ContinuousClock.Instant
   ) -> Duration {

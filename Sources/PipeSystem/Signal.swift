@@ -65,7 +65,8 @@ package final class SignalDescriptor: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Takes the next pending signal, or `nil`. Several signals of one kind may arrive as one.
+  /// Removes and returns the next pending signal; `nil` if none is pending. Several signals of one
+  /// kind may arrive as one signal.
   package func next() -> Signal? {
     let number = pr_next_signal(descriptor)
     return number > 0 ? Signal(number: number) : nil

@@ -18,15 +18,15 @@ import PipeSupport
 package final class EventCodec<Value: Codable & Sendable> {
   private let writer = EventWriter()
   private let reader = EventReader()
-  // For values that the writer and the reader do not support, and for their errors.
+  // For values that the writer and the reader do not support, and for errors in the text.
   private lazy var encoder = JSONEncoder()
   private lazy var decoder = JSONDecoder()
   private let bare = BareCases<Value>()
   /// The cases that are encoded and decoded in place.
   private let plain: PlainCases?
   /// The memory in which values are decoded.
-  // Kept, and not optional. In code that is not specialized for the type, the runtime looks up each
-  // type built from it, such as an optional, in its tables every time.
+  // Allocated once, and not optional. In code that is not specialized for the type, the runtime
+  // looks up each type built from it, such as an optional, in its tables every time.
   private let storage = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
   /// - Parameter isSynthesized: Whether the type is a ``SynthesizedCodable``.
@@ -80,8 +80,8 @@ package final class EventCodec<Value: Codable & Sendable> {
     }
   }
 
-  /// Decodes text that the reader does not support, by Swift's own decoder. Throws
-  /// ``UndecodableValue`` if that fails, too.
+  /// Decodes text that the reader does not support, with Foundation's decoder. Throws
+  /// ``UndecodableValue`` if that decoder fails, too.
   @export(interface)
   private func decodeWithFoundation(_ bytes: UnsafeRawBufferPointer) throws -> Value {
     if let start = bytes.baseAddress,
@@ -122,7 +122,8 @@ extension EventCodec {
     }
   }
 
-  /// Compares a case with the type's `Codable` by samples. The first sample leaves out all optional values.
+  /// Compares the in-place encoding of a case with the type's `Codable`, for sample values. The
+  /// first sample omits all optional values.
   @export(interface)
   private func compare(_ place: Int, in plain: PlainCases) -> Bool {
     var numbers = SplitMix64(seed: 1)
@@ -189,7 +190,7 @@ struct EventDecoder: Decoder {
   let reader: EventReader
   let index: Int
 
-  // Errors are not reported from here, so no path is kept.
+  // Foundation reports the errors, so no path is kept here.
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -281,7 +282,7 @@ struct EventEncoder: Encoder {
   let writer: EventWriter
   let depth: Int
 
-  // Errors are not reported from here, so no path is kept.
+  // Foundation reports the errors, so no path is kept here.
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 

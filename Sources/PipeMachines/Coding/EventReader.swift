@@ -9,7 +9,7 @@
 /// It supports only the JSON that events consist of. If it fails, for whatever reason, the caller
 /// falls back to Foundation, which also describes the error.
 final class EventReader {
-  /// An error for a value that is not of the requested type, or that is left to Foundation.
+  /// An error for a value that is not of the requested type, or that Foundation must decode.
   struct UnsupportedInput: Error {}
 
   // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
@@ -35,7 +35,7 @@ final class EventReader {
   // MARK: Values
 
   func value<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
-    // Foundation decodes these types in a way of its own.
+    // Foundation decodes these types in its own way, not through their `Codable`.
     if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedInput() }
     return try Value(from: EventDecoder(reader: self, index: index))
   }
@@ -71,7 +71,7 @@ final class EventReader {
   }
 
   func string(at index: Int) throws -> String {
-    // Escapes are rare, and Foundation knows them all.
+    // Strings with escapes are rare. Foundation decodes them.
     guard let text = tokens.string(at: index, in: bytes) else { throw UnsupportedInput() }
     return text
   }
@@ -156,8 +156,10 @@ class ReadMembers {
   }
 }
 
-/// The key of an object's only member, by its name. An enum of keys has at most one per case.
-// A linked list of objects: the methods of an array would look up the type of its elements.
+/// A cached key of an object's only member, with the member's name. If the key type is an enum,
+/// there is at most one for each case.
+// A linked list of these objects, not an array: the methods of an array would look up the type of
+// its elements.
 private final class CachedKey<Key: CodingKey> {
   let name: [UInt8]
   /// An array of only this key.
@@ -173,11 +175,11 @@ private final class CachedKey<Key: CodingKey> {
 
 /// The members of an object being read, as passed to the type's `init(from:)`.
 final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerProtocol {
-  /// The keys found so far for objects with one member.
+  /// The cached keys of objects with one member.
   @exclusivity(unchecked)
   private var known: CachedKey<Key>?
 
-  // Errors are not reported from here, so no path is kept.
+  // Foundation reports the errors, so no path is kept here.
   var codingPath: [any CodingKey] { [] }
 
   var allKeys: [Key] {
@@ -198,8 +200,8 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
     ((try? reader.keys(of: object)) ?? []).compactMap(Key.init(stringValue:))
   }
 
-  /// Returns the key of an object with one member. Keeps it if the key type is an enum, whose key
-  /// for a name never changes.
+  /// Returns the key of an object with one member. Caches the key if the key type is an enum,
+  /// because an enum always has the same key for a name.
   @inline(never)
   private func newKey(named name: UnsafeRawBufferPointer) -> [Key] {
     let found = otherKeys

@@ -9,14 +9,15 @@
 /// It supports only the values that events consist of. If it fails, for whatever reason, the caller
 /// falls back to Foundation, which also describes the error.
 final class EventWriter {
-  /// An error for a value that is left to Foundation.
+  /// An error for a value that Foundation must encode.
   struct UnsupportedValue: Error {}
 
   enum Bracket: UInt8 {
     case object = 0x7B
     case array = 0x5B
 
-    /// The closing bracket. In ASCII, it is two after the opening bracket in both cases.
+    /// The closing bracket. For both kinds of brackets, its ASCII code is that of the opening
+    /// bracket plus two.
     var closing: UInt8 { rawValue + 2 }
   }
 
@@ -36,7 +37,7 @@ final class EventWriter {
   private var lastID = 0
   @exclusivity(unchecked)
   private var kept = ContainerCache()
-  /// Whether a value could not be written. Set by calls that cannot throw.
+  /// Whether a value could not be written. Functions that cannot throw set it.
   @exclusivity(unchecked)
   private var isBroken = false
 
@@ -98,10 +99,12 @@ final class EventWriter {
   /// Releases the kept containers, which refer back to the writer.
   func close() { kept.removeAll() }
 
-  /// Continues an object or array: closes everything open inside it, and separates the next value.
+  /// Continues an object or array: closes all objects and arrays that are open inside it, and
+  /// writes the comma before the next value.
   func next(in id: Int, at depth: Int) {
     guard depth < open.count, open[depth].id == id else {
-      // The object or array is already closed: the caller writes into two containers at once.
+      // The object or array is already closed, because the caller writes into two containers
+      // alternately.
       isBroken = true
       return
     }
@@ -124,7 +127,7 @@ final class EventWriter {
 
   func append(encoding value: some Encodable) throws {
     let type = type(of: value)
-    // Foundation encodes these types in a way of its own.
+    // Foundation encodes these types in its own way, not through their `Codable`.
     if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedValue() }
     let depth = open.count
     let start = bytes.count
@@ -165,7 +168,7 @@ class WrittenMembers {
 
 /// The members of an object being written, as passed to the type's `encode(to:)`.
 final class WritableMembers<Key: CodingKey>: WrittenMembers, KeyedEncodingContainerProtocol {
-  // Errors are not reported from here, so no path is kept.
+  // Foundation reports the errors, so no path is kept here.
   var codingPath: [any CodingKey] { [] }
 
   private func next(_ key: Key) { writer.next(key.stringValue, in: id, at: depth) }

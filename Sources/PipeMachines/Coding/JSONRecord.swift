@@ -4,7 +4,8 @@
   import Foundation
 #endif
 
-/// The JSON of records that nodes, orchestrators and clients exchange in addition to events.
+/// JSON encoding and decoding of the records, other than events, that nodes, orchestrators and
+/// clients exchange.
 ///
 /// Records are encoded and decoded like events. Foundation handles unsupported values, and
 /// describes the errors. A node that never uses Foundation starts sooner and uses less memory.
@@ -27,8 +28,8 @@ package enum JSONRecord {
   ) throws -> Record {
     let reader = EventReader()
     defer { reader.close() }
-    // The reader does not support strings with escapes. A type that tolerates a missing string must
-    // not mistake such a string for a missing one.
+    // The reader does not support strings with escapes. A type whose string is optional must not
+    // mistake such a string for a missing string.
     if !text.contains(UInt8(ascii: "\\")), let record = try? reader.read(type, from: text) {
       return record
     }

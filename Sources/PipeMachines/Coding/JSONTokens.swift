@@ -1,4 +1,5 @@
-/// A JSON text cut into its values, in the order of the text: a flat list instead of a tree.
+/// The tokens of a JSON text, one for each key and each value, in the order of the text. They form
+/// a flat list instead of a tree.
 package struct JSONTokens {
   package enum Kind: UInt8 {
     case object, array, string, escapedString, number, `true`, `false`, null
@@ -6,7 +7,7 @@ package struct JSONTokens {
 
   package struct Token {
     package var kind: Kind
-    /// Whether at least one key of the object is written with escapes.
+    /// Whether the object has a key that is written with escapes.
     package var hasEscapedKey = false
     /// The offset at which the value begins; for a string, after the opening quote. Unit: bytes.
     package var start: Int32
@@ -14,7 +15,7 @@ package struct JSONTokens {
     package var end: Int32
     /// The index of the token after this one and all tokens inside it.
     package var next: Int32
-    /// The number of members or elements.
+    /// The number of members of an object, or of elements of an array.
     package var count: Int32
 
     /// The range of the value's text, including the quotes of a string.
@@ -29,8 +30,8 @@ package struct JSONTokens {
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// The maximum nesting depth of objects and arrays. Foundation supports a little more, but it
-  /// traps on some text that is nested more than 512 deep and ends at that depth.
+  /// The maximum nesting depth of objects and arrays. Foundation's limit is 512. It is not used,
+  /// because Foundation traps on some texts that exceed it and end at that depth.
   package static let deepest = 500
 
   /// Returns the nesting depth of objects and arrays, but at most one more than `limit`.
@@ -64,7 +65,7 @@ package struct JSONTokens {
 
   package init() {}
 
-  /// Reads a text. Returns `false` if it is not JSON, or if it must be decoded in another way.
+  /// Reads a text. Returns `false` if the text is not JSON, or if Foundation must decode it.
   package mutating func read(_ bytes: UnsafeRawBufferPointer) -> Bool {
     list.removeAll(keepingCapacity: true)
     offset = 0
@@ -91,7 +92,7 @@ package struct JSONTokens {
     let end = Int(token.end)
     let isNegative = bytes[position] == UInt8(ascii: "-")
     if isNegative { position += 1 }
-    // Eighteen digits cannot overflow.
+    // Eighteen digits cannot overflow an `Int64`.
     guard end - position <= 18 else { return Self.longInteger(bytes[Int(token.start)..<end]) }
     var number: Int64 = 0
     while position < end {
@@ -186,7 +187,7 @@ package struct JSONTokens {
     if bytes[offset] == UInt8(ascii: "-") { offset += 1 }
     let digits = offset
     skipDigits()
-    // No digit, or a leading zero.
+    // Rejects a number without digits, or with a leading zero.
     guard offset > digits, bytes[digits] != UInt8(ascii: "0") || offset == digits + 1 else {
       return false
     }
@@ -240,7 +241,7 @@ package struct JSONTokens {
 }
 
 extension JSONTokens {
-  /// Parses a text; `nil` if it is not JSON, and for JSON that is left to Foundation: escapes,
+  /// Parses a text. Returns `nil` if it is not JSON, or if Foundation must parse it: escapes,
   /// fractions, large numbers, duplicate keys.
   static func value(of bytes: UnsafeRawBufferPointer) -> JSONValue? {
     var tokens = JSONTokens()

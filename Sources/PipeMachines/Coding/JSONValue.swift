@@ -4,7 +4,7 @@
   import Foundation
 #endif
 
-/// A JSON document as a value: topology parameters, constants, payload templates, descriptions.
+/// A JSON value, such as topology parameters, constants, payload templates and descriptions.
 public enum JSONValue: Hashable, Sendable {
   case null
   case bool(Bool)
@@ -25,7 +25,8 @@ extension JSONValue {
   }
 
   private init(parsing bytes: UnsafeRawBufferPointer) throws {
-    // Several times faster than Foundation, which parses the rest and describes the errors.
+    // This parser is several times faster than Foundation, which parses the remaining texts and
+    // describes the errors.
     if let value = JSONTokens.value(of: bytes) {
       self = value
     } else {
@@ -33,7 +34,7 @@ extension JSONValue {
     }
   }
 
-  /// Converts any encodable value by way of its JSON form.
+  /// Converts an encodable value to the JSON value that it encodes to.
   public init(encoding value: some Encodable) throws {
     try self.init(parsing: JSONRecord.encode(value))
   }
@@ -43,7 +44,7 @@ extension JSONValue {
     try JSONRecord.decode(type, from: bytes)
   }
 
-  /// Compact UTF-8 JSON with sorted keys: equal values have equal bytes.
+  /// The value as compact UTF-8 JSON with sorted keys, so that equal values have equal bytes.
   public var bytes: [UInt8] {
     var out: [UInt8] = []
     write(into: &out)
@@ -53,18 +54,18 @@ extension JSONValue {
   /// Compact JSON text with sorted keys.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
-  /// Returns a count as an integer. A count that is too large becomes the largest `Int64`.
+  /// Returns a count as a JSON integer. A count that is too large becomes the largest `Int64`.
   package static func count(_ count: UInt64) -> JSONValue { .integer(Int64(clamping: count)) }
 
-  /// Returns an array of strings.
+  /// Returns a JSON array of strings.
   package static func texts(_ texts: some Sequence<String>) -> JSONValue {
     .array(texts.map { .string($0) })
   }
 
-  /// Returns a string, or `null`.
+  /// Returns a JSON string, or `null`.
   package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
 
-  /// The member of an object, or `nil`.
+  /// The value of a member, if this is an object; otherwise `nil`.
   public subscript(key: String) -> JSONValue? {
     if case .object(let members) = self { members[key] } else { nil }
   }
@@ -85,7 +86,7 @@ extension JSONValue {
     case .bool(let value): JSONText.append(value, to: &out)
     case .integer(let value): JSONText.append(integer: value, to: &out)
     case .number(let value):
-      // JSON has no infinities.
+      // JSON cannot represent infinities.
       out.append(contentsOf: (value.isFinite ? value.description : "null").utf8)
     case .string(let value): JSONText.append(value, to: &out)
     case .array(let values):
@@ -119,7 +120,8 @@ extension JSONValue: Codable {
     } else if let value = try? container.decode(Int64.self) {
       self = .integer(value)
     } else if let value = try? container.decode(Double.self) {
-      // Rounding may have produced an integer. It is stored as one, because its JSON is read as one.
+      // A number may equal an integer after rounding. It is stored as an integer, because its JSON
+      // is read as an integer.
       self = Int64(exactly: value).map { .integer($0) } ?? .number(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)

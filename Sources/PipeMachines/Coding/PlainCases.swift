@@ -1,10 +1,10 @@
 import PipeSupport
 
-/// An in-place encoder and decoder for the values of an enum, which does not use the enum's
-/// `Codable`. It supports the cases that carry only plain values, of a type that declares its
-/// `Codable` to be the compiler's.
+/// An encoder and decoder of the values of an enum, which works in place instead of through the
+/// enum's `Codable`. The enum must be a ``SynthesizedCodable``. Only cases whose associated values
+/// are all plain are supported.
 final class PlainCases {
-  // Without references, because each event would have to count them.
+  // Contains no object references, because each event would pay for their reference counting.
   fileprivate struct Case {
     let tag: Int
     /// The beginning of the case's JSON, such as `{"moved":{`.
@@ -13,7 +13,7 @@ final class PlainCases {
     var agreement = Agreement.unknown
   }
 
-  /// Whether a case is encoded and decoded in place.
+  /// The result of comparing a case's encoding in place with the type's `Codable`.
   enum Agreement {
     /// The case has not been compared with the type's `Codable` yet.
     case unknown
@@ -51,11 +51,11 @@ final class PlainCases {
     cases.deallocate()
   }
 
-  /// Returns the index of the case of a value, if the case is supported.
+  /// Returns the index in `cases` of a value's case; `nil` if the case is not supported.
   func place(of value: UnsafeRawPointer) -> Int? { places[metadata.tag(of: value)] }
 
-  /// Returns the index of the case of a text, if the case is supported and the text has the form
-  /// that `append` writes.
+  /// Returns the index in `cases` of the case that the text encodes. Returns `nil` if the case is
+  /// not supported, or if the text does not have the form that `append` writes.
   func place(of text: UnsafeRawBufferPointer) -> Int? {
     let text = PlainText(text)
     for index in cases.indices where text.begins(with: cases[index].opening) { return index }
@@ -71,10 +71,11 @@ final class PlainCases {
 
   // MARK: Writing
 
-  /// Appends the JSON of a value of a case. Returns `false`, and appends nothing, if the value has none.
+  /// Appends the JSON of a value of a case. If the value cannot be encoded, returns `false` and
+  /// appends nothing.
   func append(_ value: UnsafeRawPointer, of place: Int, to bytes: inout [UInt8]) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: alignment) { room in
-      // The copy only borrows the bits: it is projected and forgotten, never destroyed.
+      // Projects a copy of the value's bits. The copy owns nothing, so it is never destroyed.
       let payload = room.baseAddress!
       payload.copyMemory(from: value, byteCount: byteCount)
       metadata.project(payload)
@@ -98,8 +99,8 @@ final class PlainCases {
 
   // MARK: Reading
 
-  /// Makes the value of a case from its JSON. Returns `false`, and makes no value, if the text does
-  /// not have the form that `append` writes.
+  /// Makes the value of a case from its JSON. If the text does not have the form that `append`
+  /// writes, returns `false` and makes no value.
   func make(
     _ text: UnsafeRawBufferPointer, of place: Int, in value: UnsafeMutableRawPointer
   ) -> Bool {
@@ -139,7 +140,7 @@ final class PlainCases {
   // MARK: Samples
 
   /// Makes a sample value of a case.
-  /// - Parameter isLeast: Whether to leave out all optional values.
+  /// - Parameter isMinimal: Whether the sample omits all optional values.
   func makeSample(
     of place: Int, _ numbers: inout SplitMix64, isMinimal: Bool, in value: UnsafeMutableRawPointer
   ) {
@@ -194,7 +195,7 @@ struct BareCases<Value> {
     }
   }
 
-  /// Returns the label of a value's case, if the case has no associated values.
+  /// Returns the JSON of the label of a value's case, if the case has no associated values.
   @inline(__always)
   func label(of value: UnsafePointer<Value>) -> [UInt8]? {
     if TypeReading.isReflective { return reflectedLabel(of: value.pointee) }
@@ -202,7 +203,7 @@ struct BareCases<Value> {
     return labels.isEmpty ? nil : labels[EnumCases<Value>.tag(at: value)]
   }
 
-  /// Makes the value that a label names; returns `false` if there is none.
+  /// Makes the value whose case has this label; returns `false` if there is no such case.
   func make(_ text: UnsafeRawBufferPointer, in value: UnsafeMutablePointer<Value>) -> Bool {
     guard text.first == UInt8(ascii: "\"") else { return false }
     if TypeReading.isReflective {

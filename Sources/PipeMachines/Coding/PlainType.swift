@@ -9,14 +9,16 @@ enum PlainType: CaseIterable {
   /// Returns the plain type, and whether it is wrapped in an optional; `nil` for any other type.
   static func find(_ type: Any.Type) -> (PlainType, isOptional: Bool)? {
     for candidate in allCases {
-      // Compares the types themselves: a cast to a protocol searches all conformances of the program.
+      // Compares the types themselves, because a cast to a protocol would search all conformances
+      // of the program.
       if candidate.perform(TypeComparison(type: type), false) { return (candidate, false) }
       if candidate.perform(TypeComparison(type: type), true) { return (candidate, true) }
     }
     return nil
   }
 
-  /// Performs an action that is compiled for each type.
+  /// Calls the action with the Swift type of this case as a static type, so that the action is
+  /// specialized for that type.
   @inline(__always)
   func perform(_ action: some PlainAction, _ isOptional: Bool) -> Bool {
     isOptional ? performOptional(action) : perform(action)
@@ -63,7 +65,7 @@ enum PlainType: CaseIterable {
   }
 }
 
-/// An action on a value in place.
+/// An action that is generic over a plain type, and that this file specializes for each plain type.
 protocol PlainAction {
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool
 }
@@ -75,7 +77,7 @@ private struct TypeComparison: PlainAction {
 }
 
 /// An associated value of a case: its key, its offset and its type.
-// Without references, because each event would have to count them.
+// Contains no object references, because each event would pay for their reference counting.
 struct PlainField {
   /// The key as JSON, and the colon. The owner of the field frees this memory.
   let key: UnsafeRawBufferPointer
@@ -99,26 +101,27 @@ struct PlainField {
   @inline(__always)
   private func perform(_ action: some PlainAction) -> Bool { type.perform(action, isOptional) }
 
-  /// Returns whether the value is left out of the JSON, together with its key.
+  /// Returns whether the JSON omits the value, together with its key.
   func isOmitted(in payload: UnsafeRawPointer) -> Bool {
     isOptional && perform(OmissionCheck(place: payload + offset))
   }
 
-  /// Appends the value's JSON; returns `false` if it has none.
+  /// Appends the value's JSON; returns `false` if the value cannot be encoded.
   func append(_ payload: UnsafeRawPointer, to bytes: inout [UInt8]) -> Bool {
     withUnsafeMutablePointer(to: &bytes) {
       perform(AppendAction(place: payload + offset, bytes: $0))
     }
   }
 
-  /// Makes the value from its JSON. Returns `false`, and makes no value, if the text is not supported.
+  /// Makes the value from its JSON. If the text is not supported, returns `false` and makes no
+  /// value.
   func read(_ text: inout PlainText, into payload: UnsafeMutableRawPointer) -> Bool {
     withUnsafeMutablePointer(to: &text) {
       perform(ReadAction(place: payload + offset, text: $0))
     }
   }
 
-  /// Makes the value for a missing key. Returns `false`, and makes no value, if the key is required.
+  /// Makes the value for a missing key. If the key is required, returns `false` and makes no value.
   func readMissing(into payload: UnsafeMutableRawPointer) -> Bool {
     isOptional && perform(ReadMissingAction(place: payload + offset))
   }

@@ -2,12 +2,12 @@ import PipeSupport
 
 /// A value that is encoded and decoded in place, exactly as its `Codable` would do it.
 protocol PlainValue {
-  /// Whether the value is left out of the JSON, together with its key.
+  /// Whether the JSON omits the value, together with its key.
   var isOmitted: Bool { get }
-  /// Appends the value's JSON; returns `false` if it has none.
+  /// Appends the value's JSON; returns `false` if the value cannot be encoded.
   func append(to bytes: inout [UInt8]) -> Bool
-  /// Reads a value; `nil` if the text does not have the form that `append` writes, and must be
-  /// decoded in another way.
+  /// Reads a value; `nil` if the text does not have the form that `append` writes. Such a text must
+  /// be decoded in another way.
   init?(_ text: inout PlainText)
   /// The value for a missing key; `nil` if the key is required.
   static var missingValue: Self? { get }
@@ -35,7 +35,7 @@ struct PlainText {
     return true
   }
 
-  /// Skips these bytes if they come next; returns whether they do.
+  /// Skips the given bytes if the text continues with them. Returns whether it does.
   @inline(__always)
   mutating func skip(_ expected: UnsafeRawBufferPointer) -> Bool {
     guard begins(with: expected) else { return false }
@@ -68,7 +68,7 @@ struct PlainText {
       let digit = bytes[place] &- 0x30
       guard digit < 10 else { break }
       if place - start < 19 {
-        // Nineteen digits cannot overflow.
+        // Nineteen digits cannot overflow a `UInt64`.
         number = number &* 10 &+ UInt64(digit)
       } else {
         let (tenfold, isTooLarge) = number.multipliedReportingOverflow(by: 10)
@@ -78,7 +78,7 @@ struct PlainText {
       }
       place += 1
     }
-    // No digit, or a leading zero.
+    // Rejects a number without digits, or with a leading zero.
     guard place > start, bytes[start] != 0x30 || place == start + 1 else { return nil }
     guard isNegative else { return Value(exactly: number) }
     return number <= 1 << 63 ? Value(exactly: 0 &- Int64(bitPattern: number)) : nil
@@ -122,7 +122,7 @@ extension FixedWidthInteger where Self: PlainValue {
   }
 
   static func sample(_ numbers: inout SplitMix64) -> Self {
-    // Small numbers as well as large ones.
+    // Generates small numbers as well as large numbers.
     Self(truncatingIfNeeded: numbers.next() >> (numbers.next() % 64))
   }
 }

@@ -6,7 +6,7 @@ public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
   public let initial: State
   /// The names of the events that the machine accepts in at least one state.
   public let alphabet: [String]
-  /// The events, with their payloads, that ``Product/explore(limit:)`` tries on the component.
+  /// The events, with their payloads, that ``Product/explore(limit:)`` sends to the component.
   public let events: [Event]
   let reduce: @Sendable (State, Event) -> Reduction<State>
   let hasOutput: @Sendable (State) -> Bool
@@ -14,10 +14,10 @@ public struct Component<State: MachineState, Event: MachineEvent>: Sendable {
   /// Makes a component from a machine and its name.
   /// - Parameters:
   ///   - alphabet: The names of the events that the machine accepts. Default: the machine's own
-  ///     alphabet. If an `if` or a `for` hides some of its events, that alphabet contains every
-  ///     event.
-  ///   - events: The events to try when the product is explored. Default: every event of the
-  ///     alphabet that has no payload.
+  ///     alphabet. If an `if` or a `for` hides some of the machine's events, that alphabet contains
+  ///     every event.
+  ///   - events: The events that the exploration of the product sends to the component. Default:
+  ///     every event of the alphabet that has no payload.
   public init<Output>(
     _ name: String, machine: StateMachine<State, Event, Output>, alphabet: [String]? = nil,
     events: [Event]? = nil
@@ -71,7 +71,8 @@ public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
   public let value: any MachineState
   private let cachedKey: String?
 
-  /// - Parameter isCompared: Whether the state will be compared or hashed often.
+  /// - Parameter isCompared: Whether the state will be compared or hashed often. If so, its key is
+  ///   computed now.
   init(_ value: some MachineState, isCompared: Bool = true) {
     self.value = value
     cachedKey = isCompared ? Self.key(of: value) : nil

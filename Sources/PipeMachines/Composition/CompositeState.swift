@@ -1,7 +1,6 @@
 import PipeSupport
 
-/// The state of a composite, as a type of its own instead of the plain tuple of its components'
-/// states.
+/// The state of a composite, as a separate type instead of the tuple of the components' states.
 ///
 /// ```swift
 /// enum LiftState: CompositeState {
@@ -19,7 +18,7 @@ import PipeSupport
 /// }
 /// ```
 public protocol CompositeState: MachineState, StateProtocol {
-  /// The name by which a topology file refers to the type. Default: the type's own name.
+  /// The name by which a topology file refers to the type. Default: the name of the type.
   static var name: String { get }
 
   /// The function that makes the state from the components' states, in order.
@@ -27,7 +26,7 @@ public protocol CompositeState: MachineState, StateProtocol {
 }
 
 extension CompositeState {
-  /// The type's own name, without its module.
+  /// The name of the type, without its module.
   public static var name: String { TypeName.own(Self.self) }
 }
 
@@ -36,7 +35,7 @@ extension CompositeState {
 public struct Projection<Whole>: Sendable {
   /// The Swift names of the components' state types.
   public let types: [String]
-  /// The components' state types with their cases.
+  /// The components' state types, each with its cases.
   package let components: [StateTypeDescription]
   private let make: @Sendable ([any MachineState]) throws(ProjectionError) -> Whole
   private let decode: @Sendable ([JSONValue]) throws(ProjectionError) -> Whole
@@ -55,7 +54,8 @@ public struct Projection<Whole>: Sendable {
     let count = types.count
     self.types = types
     self.components = components
-    // All states are read before any is used, by a separate type: see ``TupleReader``.
+    // Reads all states before it uses any of them, with the help of a separate class: see
+    // ``TupleReader``.
     make = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }
       let reader = ProjectionReader()
@@ -89,7 +89,7 @@ public struct Projection<Whole>: Sendable {
 public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The number of components differs from the number that the projection expects.
   case count(Int, expected: Int)
-  /// A component has a state of another type.
+  /// The state of a component is not of the expected type.
   case type(String, index: Int, expected: String)
 
   /// A message that describes the error.
@@ -103,7 +103,7 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
   }
 }
 
-/// Reads all states of a projection first; then returns them one by one.
+/// A reader that first reads all states of a projection, and then returns them one by one.
 private final class ProjectionReader {
   private(set) var problem: ProjectionError?
   private(set) var count = 0
@@ -129,7 +129,7 @@ private final class ProjectionReader {
     count += 1
   }
 
-  /// Returns the next value. Called once for each state that was read, if there is no error.
+  /// Returns the next state that was read. Called once for each state, if there is no error.
   func next<Value: MachineState>(_: Value.Type) -> Value {
     defer { used += 1 }
     guard let value = values[used] as? Value else {

@@ -1,5 +1,6 @@
 extension Composition {
-  /// Resolves components and participants, down to the machines, into sync vectors.
+  /// Resolves the components and participants of composites into sync vectors, which contain only
+  /// machines.
   struct Flattening {
     typealias Problem = CompositionError.Problem
 
@@ -28,7 +29,7 @@ extension Composition {
 
     mutating func flatten() throws(CompositionError) -> [SyncVector] {
       checkStructure()
-      // The code below descends through the components, so they must be valid.
+      // The following code descends through the components, so they must be valid.
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
       for composite in composites { leaves[composite.name] = machines(of: composite) }
       var vectors: [SyncVector] = []
@@ -108,8 +109,8 @@ extension Composition {
         ?? composite.components.filter { !alternatives(synchronization.event, of: $0).isEmpty }
     }
 
-    /// Returns the alternatives in which a component accepts an event. Each is a set of machines
-    /// that accept it together.
+    /// Returns the alternative sets of machines that accept an event together on behalf of a
+    /// component.
     private func alternatives(_ event: String, of component: String) -> [Set<String>] {
       guard let composite = byName[component] else {
         return alphabets[component]?.contains(event) == true ? [[component]] : []
@@ -124,7 +125,7 @@ extension Composition {
           })
       }
       for other in composite.components where !members.contains(other) {
-        // Two components may share the machines of one alternative.
+        // The machines of one alternative may belong to two components.
         for alternative in alternatives(event, of: other) where !found.contains(alternative) {
           found.append(alternative)
         }
@@ -132,7 +133,7 @@ extension Composition {
       return found
     }
 
-    /// Returns the machines of a vector, or `nil` if there is an error.
+    /// Returns the machines of a vector; `nil` if the synchronization has an error.
     private mutating func resolve(
       _ synchronization: Synchronization, _ members: [String], in composite: CompositeDeclaration
     ) -> [String]? {
@@ -166,7 +167,7 @@ extension Composition {
       return Set(names).sorted()
     }
 
-    /// Notes that a composite's own vectors of an event are part of a larger one.
+    /// Records that the vectors of a component for an event are part of a larger vector.
     private func absorb(_ event: String, in name: String, into absorbed: inout Set<[String]>) {
       guard let composite = byName[name] else { return }
       let own = composite.synchronize.first { $0.event == event }

@@ -8,14 +8,14 @@ public struct Composition: Sendable {
   public let machines: [String]
   /// The composites, as given.
   public let composites: [CompositeDeclaration]
-  /// The vectors, which say which machines accept which events together.
+  /// The sync vectors. Each vector says which machines accept an event together.
   ///
-  /// If an outer composite synchronizes an event of an inner composite again, there is only the
-  /// vector of the outer composite.
+  /// If an outer composite also synchronizes an event of an inner composite, only the vector of the
+  /// outer composite exists.
   public let vectors: [SyncVector]
   private let leaves: [String: [String]]
 
-  /// Checks composites.
+  /// Checks the composites, and resolves them into sync vectors.
   /// - Parameters:
   ///   - composites: The composites, in any order.
   ///   - alphabets: The machines, each with the names of the events that it accepts in at least one
@@ -38,7 +38,7 @@ public struct Composition: Sendable {
     self.composites = composites
   }
 
-  /// Returns the errors of composites that do not depend on the machines' alphabets.
+  /// Returns the errors of composites that can be found without the machines' alphabets.
   package static func structuralErrors(
     of composites: [CompositeDeclaration], machines: [String]
   ) -> [CompositionError.Problem] {
@@ -56,10 +56,10 @@ public struct Composition: Sendable {
     vectors.filter { $0.event == event && $0.participants.contains(machine) }
   }
 
-  /// Returns the vector of an event that a caller sends to a composite.
+  /// Returns the sync vector of an event that is sent to a composite.
   ///
-  /// A caller may also send an event to a composite that contains the composite which synchronizes
-  /// it, if that is unambiguous.
+  /// An event may also be sent to an outer composite, if exactly one of the composites inside it
+  /// synchronizes the event.
   /// - Throws: ``RoutingError`` if there is no vector, or more than one.
   public func vector(_ event: String, of composite: String) throws(RoutingError) -> SyncVector {
     guard let specification = composites.first(where: { $0.name == composite }) else {
@@ -82,7 +82,7 @@ public struct Composition: Sendable {
     throw .ambiguous(event, composites: found.map(\.composite))
   }
 
-  /// Returns the names of the composite and of all composites in it.
+  /// Returns the names of the composite and of all composites inside it.
   private func contents(of composite: CompositeDeclaration) -> Set<String> {
     var all: Set = [composite.name]
     for inner in composites where composite.components.contains(inner.name) {
@@ -96,12 +96,14 @@ public struct Composition: Sendable {
   public var conflictClasses: [[String]] {
     var groups: [(composites: [String], participants: Set<String>)] = []
     for composite in composites {
-      // Include the vectors of inner composites, which callers may use through this composite.
+      // Includes the vectors of inner composites, because callers may use them through this
+      // composite.
       let inside = contents(of: composite)
       let machines = machines(of: composite.name)
       let own = vectors.filter { vector in
         inside.contains(vector.composite)
-          // The composite's state must not be shown while only some of its machines have changed.
+          // No state of the composite may be visible in which only some of its machines have
+          // changed.
           || vector.participants.count(where: machines.contains) > 1
       }.flatMap(\.participants)
       var merged = (
@@ -126,9 +128,10 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
   case unknownComponent(String)
   /// No composite has this name.
   case unknownComposite(String)
-  /// The composite does not synchronize the event. Send it to a component.
+  /// The composite does not synchronize the event. The event must be sent to a component.
   case notSynchronized(String, composite: String)
-  /// Several composites inside the given one synchronize the event. Send it to one of them.
+  /// Several composites inside the given composite synchronize the event. The event must be sent to
+  /// one of these composites.
   case ambiguous(String, composites: [String])
   /// The event is accepted only through the composite with this name.
   case requiresComposite(String, composite: String)
@@ -235,8 +238,8 @@ public struct CompositionError: Error, Hashable, Sendable, CustomStringConvertib
     case tooFewParticipants([String], event: String, composite: String)
     /// The composite synchronizes the event twice.
     case repeatedEvent(String, composite: String)
-    /// A participant could accept the event in several ways, and the declaration does not select
-    /// one.
+    /// There are several sets of machines that could accept the event for a participant, and the
+    /// declaration does not select one of them.
     case alternatives([[String]], participant: String, event: String, composite: String)
   }
 }

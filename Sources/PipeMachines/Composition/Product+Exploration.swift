@@ -1,4 +1,4 @@
-/// The reachable states and steps of a ``Product``, found by trying all events.
+/// The reachable states and steps of a ``Product``. The exploration tries all events in each state.
 public struct Exploration: Sendable {
   /// One step between two states. The states are given by their indices in ``Exploration/states``.
   public struct Step: Sendable {
@@ -16,8 +16,8 @@ public struct Exploration: Sendable {
   public let transitions: [Step]
   /// The states without an outgoing step.
   public let deadlocks: [ProductState]
-  /// The events of alphabets that were not tried, because no value of their payload was given.
-  /// States that are only reachable through these events are missing.
+  /// The events of the alphabets that the exploration has not tried, because no payload was given
+  /// for them. States that only these events lead to are missing.
   public let untriedEvents: [String]
   /// For each state except the first, the index of the transition that discovered it.
   private let discoveries: [Int]
@@ -70,8 +70,8 @@ public enum ExplorationError: Error, Hashable, Sendable, CustomStringConvertible
 extension Product {
   /// Finds all reachable states, and all steps between them.
   ///
-  /// The exploration tries the events that the components declare for it. It tries a synchronized
-  /// event with every payload that a participant declares for it.
+  /// The exploration tries the events that the components list in ``Component/events``. It tries a
+  /// synchronized event with every payload that a participant lists for it.
   /// - Parameter limit: The maximum number of states to find. Unit: states. Default: 1,000,000.
   public func explore(limit: Int = 1_000_000) throws(ExplorationError) -> Exploration {
     let alternatives = alternatives
@@ -108,10 +108,11 @@ extension Product {
       discoveries: discoveries)
   }
 
-  /// An event that may be tried in any state, with the components that accept it.
+  /// An event that the exploration tries in each state, with the components that receive it.
   typealias Alternative = (event: ProductEvent, steps: [(position: Int, any MachineEvent)])
 
-  /// The events to try: the events of single components first, then the synchronized events.
+  /// The events that the exploration tries: the events of single components first, then the
+  /// synchronized events.
   var alternatives: [Alternative] {
     var all: [Alternative] = []
     for (position, component) in components.enumerated() {
@@ -122,7 +123,8 @@ extension Product {
     }
     for vector in composition.vectors {
       for event in payloads(of: vector) {
-        // A payload that one participant cannot read was declared for another participant alone.
+        // If a participant cannot read a payload, another participant has listed it for itself
+        // alone.
         guard let steps = try? steps(of: event, in: vector) else { continue }
         all.append((.synchronized(event, composite: vector.composite), steps))
       }
@@ -130,7 +132,7 @@ extension Product {
     return all
   }
 
-  /// Returns the payloads that the participants declare for a synchronized event.
+  /// Returns the payloads that the participants list for a synchronized event.
   private func payloads(of vector: SyncVector) -> [SynchronizedEvent] {
     var payloads: [SynchronizedEvent] = []
     for component in components where vector.participants.contains(component.name) {

@@ -1,5 +1,6 @@
 extension Product {
-  /// Evaluates an event. This function is pure, and calls `reduce` once for each participant.
+  /// Returns the product's answer to an event. This function is pure, and calls each participant's
+  /// `reduce` once.
   /// - Throws: ``RoutingError`` if the component or composite does not have the event, or if the
   ///   event is sent to a component for which it is synchronized.
   public func reduce(
@@ -8,7 +9,8 @@ extension Product {
     reduce(state, try steps(of: event))
   }
 
-  /// Returns the components that receive the event, each with its own form of the event.
+  /// Returns the components that receive the event. For each of them, the event is converted to the
+  /// component's event type.
   func steps(of event: ProductEvent) throws(RoutingError) -> [(position: Int, any MachineEvent)] {
     switch event {
     case .local(let name, let event):
@@ -57,8 +59,8 @@ extension Product {
     return blockers.isEmpty ? apply(moves, to: state) : .refused(blockers)
   }
 
-  /// Evaluates an event without the reasons of a refusal, which cost more than everything else.
-  /// Returns `nil` if the event is refused.
+  /// Returns the state after an event; `nil` if the event is refused. Does not determine the
+  /// reasons for a refusal, because they cost more than all other work.
   func step(
     _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> ProductReduction? {
@@ -75,13 +77,13 @@ extension Product {
     _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> [Move] {
     steps.map { position, event in
-      // An event or a state of another type has no transition.
+      // If the event or the state is of another type, there is no transition.
       let reduction = components[position].reduce(state.components[position], event)
       return (position, reduction ?? .refused(.noTransition))
     }
   }
 
-  /// Applies moves that are not refused.
+  /// Changes the states of the components that have accepted the event.
   private func apply(_ moves: [Move], to state: ProductState) -> ProductReduction {
     var next = state
     var suspended: [(Int, SuspendedTransition<ComponentState>)] = []

@@ -1,9 +1,8 @@
 /// The interface-parallel composition of any number of machines, as one machine.
 ///
-/// Its state is the list of the machines' states. Its events are the machines' events, each
-/// accepted by one component alone, and the synchronized events of the composites, each accepted by
-/// all of its participants or by none. A component accepts an event that is synchronized for it
-/// only through the composite.
+/// Its state is the list of the machines' states. One component alone accepts an event of a
+/// machine. All participants of a synchronized event accept it, or none does. If an event is
+/// synchronized for a component, it reaches the component only through the composite.
 ///
 /// ```swift
 /// let door = Component("door", machine: doorMachine)
@@ -53,11 +52,11 @@ public struct Product: Sendable {
     return position
   }
 
-  /// Returns whether no component emits an output in its state, so that only an event from outside
-  /// changes the product.
+  /// Returns whether no component emits an output in this state. The product then changes only on
+  /// an event from outside.
   ///
-  /// This considers only the states. An effect may continue in a later state than the state that
-  /// started it.
+  /// The function considers only the states. It does not consider effects that an earlier state has
+  /// started and that are still running.
   public func isStable(_ state: ProductState) -> Bool {
     zip(components, state.components).allSatisfy { !$0.hasOutput($1) }
   }
@@ -83,7 +82,8 @@ public struct ProductState: Hashable, Sendable, CustomStringConvertible {
 public enum ProductEvent: Sendable {
   /// An event that one component accepts alone.
   case local(component: String, any MachineEvent)
-  /// An event that all of its participants accept together. `composite` synchronizes it.
+  /// An event that all of its participants accept together. The label `composite` is the composite
+  /// that synchronizes the event.
   case synchronized(SynchronizedEvent, composite: String)
 }
 
@@ -97,14 +97,14 @@ public enum ProductReduction: Sendable {
   case suspended(@Sendable () async throws -> ProductState)
 }
 
-/// Whether a ``Product`` accepts an event in a state. If not, the participants that refuse it, with
-/// their reasons.
+/// The answer to the question whether a ``Product`` accepts an event in a state. If it does not,
+/// the answer lists the participants that refuse the event, with their reasons.
 public struct Enabledness: Sendable {
   /// The event.
   public let event: ProductEvent
   /// The names of the components that accept the event if it is enabled.
   public let participants: [String]
-  /// The participants that refuse the event; empty if it is enabled.
+  /// The participants that refuse the event; empty if the event is enabled.
   public let blockers: [BlockingParticipant]
 
   /// Whether every participant accepts the event.
@@ -112,7 +112,8 @@ public struct Enabledness: Sendable {
 }
 
 extension Product {
-  /// Returns whether an event is enabled. If not, the result lists the participants that refuse it.
+  /// Returns whether an event is enabled. If the event is not enabled, the result lists the
+  /// participants that refuse it.
   /// - Throws: ``RoutingError``, under the same conditions as ``reduce(_:_:)``.
   public func enabledness(
     of event: ProductEvent, in state: ProductState
@@ -121,11 +122,11 @@ extension Product {
     return enabledness(of: event, steps, in: state)
   }
 
-  /// Returns whether each event is enabled: the events of single components first, then the
+  /// Returns for each event whether it is enabled: first the events of single components, then the
   /// synchronized events.
   ///
-  /// Events with a payload are evaluated with the values that the components declare for
-  /// exploration.
+  /// An event with a payload is evaluated with the payloads that the components list in
+  /// ``Component/events``.
   public func enabledness(in state: ProductState) -> [Enabledness] {
     alternatives.map { enabledness(of: $0.event, $0.steps, in: state) }
   }
@@ -150,7 +151,7 @@ extension ProductEvent: CustomStringConvertible {
   }
 }
 
-/// A ``Product`` whose states are a tuple of the components' own types.
+/// A ``Product`` whose state is a tuple of the components' own state types.
 ///
 /// ```swift
 /// let door = Component("door", machine: doorMachine)
@@ -185,8 +186,8 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   /// Returns the states after an event that one component accepts alone; `nil` if the event is
   /// refused.
   ///
-  /// Use ``product`` for the reasons of a refusal, and for asynchronous transitions, for which this
-  /// function returns `nil`.
+  /// For an asynchronous transition, this function returns `nil`. Use ``product`` for asynchronous
+  /// transitions, and for the reasons of a refusal.
   /// - Throws: ``RoutingError`` if the event is synchronized, or if the component is not part of
   ///   this product.
   public func next<ComponentState, Event: MachineEvent>(
@@ -212,13 +213,13 @@ public struct TupleProduct<each State: MachineState>: Sendable {
     return reached
   }
 
-  /// Returns a state of ``product`` as a tuple.
+  /// Converts a state of ``product`` to a tuple.
   public func states(of state: ProductState) -> States {
     let reader = TupleReader(state)
     return (repeat reader.next((each State).self))
   }
 
-  /// Returns the state of ``product`` for a tuple of states.
+  /// Converts a tuple of states to a state of ``product``.
   public func productState(_ states: repeat each State) -> ProductState {
     var list: [any MachineState] = []
     for state in repeat each states { list.append(state) }
@@ -226,10 +227,10 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   }
 }
 
-/// Reads the states of a product one by one, each as its own type.
+/// Reads the states of a product one by one, and returns each as a value of its own type.
 ///
-/// Not a local function of its callers: Swift 6.3.1 does not compile a release build with a generic
-/// function inside a function whose parameters are a pack.
+/// This is a class, not a function inside its callers: Swift 6.3.1 cannot compile a release build
+/// with a generic function inside a function that has a parameter pack.
 final class TupleReader {
   private let state: ProductState
   private var position = -1

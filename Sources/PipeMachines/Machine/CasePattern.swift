@@ -61,7 +61,8 @@ package struct CasePattern<Value>: Sendable {
 extension EnumLayout {
   /// Calls `body` with a copy of the payload of the value at `value`.
   ///
-  /// The caller ensures that the value's case has this payload, stored at this box offset.
+  /// The caller ensures that the value's case has this payload, and that the payload is stored at
+  /// `boxOffset`.
   @inlinable
   static func withPayload<Value, each Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
@@ -82,7 +83,7 @@ extension EnumLayout {
     body: (repeat each Payload) -> Result
   ) -> Result {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
-      // The scratch copy only borrows the bits: it is projected and forgotten, never destroyed.
+      // Projects a copy of the value's bits. The copy owns nothing, so it is never destroyed.
       let bits = UnsafeMutableRawPointer(scratch.baseAddress!)
       bits.copyMemory(from: value, byteCount: MemoryLayout<Value>.size)
       TypeMetadata(Value.self).project(bits)

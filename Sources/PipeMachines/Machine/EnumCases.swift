@@ -1,4 +1,5 @@
-/// The cases of an enum, by tag: cases with a payload come first, each group as declared.
+/// The cases of an enum, in the order of their tags. Cases with a payload come first, then cases
+/// without a payload, each group in the order of declaration.
 ///
 /// If `Value` is not an enum, there are no cases: the lists are empty, and lookups return `nil`.
 @usableFromInline

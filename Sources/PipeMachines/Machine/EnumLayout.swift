@@ -7,23 +7,24 @@ import PipeSupport
 package final class EnumLayout: @unchecked Sendable {  // Immutable except for the locked cases.
   /// The cases in tag order, as the type lists them; `nil` if that list cannot be read.
   private let listedCases: [CaseDescription]?
-  /// The payload types of each case, element by element.
+  /// The types of each case's payload. A payload with several values has a type for each value.
   let payloads: [[Any.Type]]
-  /// The offsets of the elements of each case's payload. Unit: bytes.
+  /// The offsets of the values in each case's payload. Unit: bytes.
   let offsets: [[Int]]
-  /// Whether each case has no payload.
+  /// For each case: whether it has no payload.
   private let isListedBare: [Bool]
-  /// The index in `types` of each case's first type, and the number of types at the end.
+  /// For each case: the index in `types` of its first payload type. The last element is the total
+  /// number of types.
   @usableFromInline let starts: UnsafePointer<Int>
-  /// The addresses of the payload types of all cases, in sequence.
+  /// The addresses of the payload types of all cases, one case after the other.
   @usableFromInline let types: UnsafePointer<UnsafeRawPointer>
   /// For each case: the offset of its payload in a heap box, or 0 if it is stored in the value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
-  /// The cases of the values seen so far.
+  /// The cases that occurred in values so far.
   let observed: Locked<ObservedCases>
 
-  /// Reads a type.
-  /// - Parameter reading: How much of the layout of types is known.
+  /// Reads the layout of a type.
+  /// - Parameter reading: How much of the compiler's layout of types is known.
   init(_ metadata: TypeMetadata, reading: TypeReading = .current) {
     let records =
       reading != .mirrorOnly && metadata.isStoredEnum
@@ -86,7 +87,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
 
   /// The cases in tag order; empty for a type that is not an enum.
   ///
-  /// If the type's list cannot be read, these are the cases of the values seen so far.
+  /// If the type's list of cases cannot be read, this property contains only the cases that
+  /// occurred in values so far.
   package var cases: [CaseDescription] {
     listedCases ?? observed.withLock { $0.names.map { CaseDescription(name: $0) } }
   }
@@ -107,7 +109,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     if payload.count == types.count {
       return zip(payload, types).allSatisfy { $0 == $1 }
     }
-    // A single value that is a tuple looks like several values.
+    // The layout of a case with one value, which is a tuple, looks like that of a case with several
+    // values.
     guard types.count == 1 else { return false }
     let elements = TypeMetadata(types[0]).elements.map(\.type)
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }
@@ -117,8 +120,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   @usableFromInline
   func hasOnePayload(_ tag: Int, _ type: Any.Type) -> Bool {
     guard matches(tag: tag, [type]) else { return false }
-    // A function in a case has a different calling convention from a function whose type is not
-    // known at compile time.
+    // A function in a payload has a different calling convention from a function that is a generic
+    // parameter.
     precondition(
       !payloads[tag].contains { TypeMetadata($0).kind == TypeMetadata.Kind.function },
       """
@@ -160,7 +163,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
 struct FieldDescriptor {
   struct Record {
     var name: String
-    /// The type of the payload; `nil` for a bare case, and if the type's name cannot be resolved.
+    /// The type of the payload; `nil` for a case without a payload, or if the type's name cannot be
+    /// resolved.
     var payload: Any.Type?
     var isIndirect: Bool
     var hasPayload: Bool
@@ -197,7 +201,7 @@ struct FieldDescriptor {
   static func shape(of metadata: TypeMetadata) -> String {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     let kind = nominal.load(as: UInt32.self) & 0x1F
-    // In another kind of descriptor, the field read below is not a relative pointer.
+    // A descriptor of another kind has no relative pointer at this address.
     guard kind == 18, let fields = follow(nominal + 16) else { return "\(kind)" }
     let size = fields.load(fromByteOffset: 10, as: UInt16.self)
     return "\(kind) \(size) \(fields.load(fromByteOffset: 12, as: UInt32.self))"
@@ -232,8 +236,8 @@ private func metadataKind(_ type: Any.Type) -> UInt
 ///
 /// Swift does not promise this layout on Linux: ``MetadataCanary`` checks it for other compilers.
 ///
-/// Enums are matched through the value witness table of their type. It says which case a value is
-/// and where its payload is stored, in a few nanoseconds and without a copy.
+/// An enum value is read through the value witness table of its type. In a few nanoseconds and
+/// without a copy, that table returns the case of the value and the position of its payload.
 @usableFromInline
 struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as long as the process.
   @usableFromInline let pointer: UnsafeRawPointer
@@ -241,7 +245,8 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   @inlinable
   init(_ type: Any.Type) { pointer = unsafeBitCast(type, to: UnsafeRawPointer.self) }
 
-  /// The kinds used here, as numbered in `MetadataKind.def` of the Swift runtime.
+  /// The kinds of types that this file uses, numbered as in `MetadataKind.def` of the Swift
+  /// runtime.
   @usableFromInline
   enum Kind {
     static let structure: UInt = 0x200
@@ -259,7 +264,7 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   @inlinable
   var storedKind: UInt { pointer.load(as: UInt.self) }
 
-  /// The kind as the standard library reads it.
+  /// The kind of the type, as the standard library reads it.
   @usableFromInline
   var reflectedKind: UInt { metadataKind(unsafeBitCast(pointer, to: Any.Type.self)) }
 
@@ -275,7 +280,7 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   var alignmentMask: Int { Int(witnesses.load(fromByteOffset: 80, as: UInt32.self) & 0xFF) }
 }
 
-// The witnesses that only enums have.
+// The value witnesses of enums. Other types do not have them.
 extension TypeMetadata {
   @usableFromInline
   typealias GetTag = @convention(c) (UnsafeRawPointer, UnsafeRawPointer) -> UInt32
@@ -284,7 +289,8 @@ extension TypeMetadata {
   @usableFromInline
   typealias Inject = @convention(c) (UnsafeMutableRawPointer, UInt32, UnsafeRawPointer) -> Void
 
-  /// Returns the tag of the enum value at `value`: cases with a payload first, each group as declared.
+  /// Returns the tag of the enum value at `value`. Cases with a payload come first, then cases
+  /// without a payload, each group in the order of declaration.
   @inlinable
   func tag(of value: UnsafeRawPointer) -> Int {
     Int(witnesses.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
@@ -326,7 +332,8 @@ extension TypeMetadata {
       let element = pointer + 24 + 16 * index
       return Element(
         label: labels[index], type: element.load(as: Any.Type.self),
-        // The offset has 32 bits on Linux. On other systems it has 64, and these are the lower half.
+        // The offset has 32 bits on Linux and 64 bits on other systems. This code reads the lower
+        // 32 bits.
         offset: Int(element.load(fromByteOffset: 8, as: UInt32.self)))
     }
   }

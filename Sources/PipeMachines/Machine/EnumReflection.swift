@@ -1,16 +1,17 @@
-/// The cases of a type that its values have shown so far, by tag.
+/// The cases of a type that occurred in values so far, by tag.
 struct ObservedCases: Sendable {
   private(set) var names: [String] = []
   private var tags: [String: Int] = [:]
   /// Values of the cases without a payload, by tag.
-  // The values are of `Sendable` types, but this type does not know these types.
+  // Values of `Sendable` types, which this type does not know.
   nonisolated(unsafe) var bare: [Int: Any] = [:]
 
   init(names: [String]) {
     for name in names { _ = add(name) }
   }
 
-  /// Returns the tag of the case with this name. Adds the case if no value has shown it before.
+  /// Returns the tag of the case with this name. Adds the case if it has not occurred in a value
+  /// before.
   mutating func tag(of name: String) -> Int { tags[name] ?? add(name) }
 
   func existingTag(of name: String) -> Int? { tags[name] }
@@ -27,7 +28,7 @@ struct ObservedCases: Sendable {
 @_silgen_name("swift_EnumCaseName")
 private func caseName<Value>(_ value: Value) -> UnsafePointer<CChar>?
 
-// Reading values by reflection, if the compiler's layout of values is not known.
+// Reading values by reflection, for compilers whose layout of values is not known.
 extension EnumLayout {
   /// Returns the tag of a value.
   @usableFromInline
@@ -43,7 +44,7 @@ extension EnumLayout {
     }
   }
 
-  /// Returns the payload of a value. It is a tuple if it has labels or several elements.
+  /// Returns the payload of a value. The payload is a tuple if it has labels or several values.
   private static func payload<Value>(of value: Value) -> Any? {
     Mirror(reflecting: value).children.first?.value
   }
@@ -68,8 +69,8 @@ extension EnumLayout {
 
   private struct TypeMismatch: Error {}
 
-  /// Casts a value to its own type, or to a type that the value does not reveal: a protocol, a
-  /// function, a tuple.
+  /// Casts a value to `type`. The dynamic type of the value must be equal to `type`, unless `type`
+  /// is a protocol type, a function type or a tuple type.
   private static func cast<Value>(_ value: Any, to type: Value.Type) throws -> Value {
     let hidden = [
       TypeMetadata.Kind.existential, TypeMetadata.Kind.existentialMetatype,

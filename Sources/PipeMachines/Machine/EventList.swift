@@ -7,21 +7,21 @@ package final class EventList {
     let isGuarded: Bool
     /// Whether the transition is asynchronous.
     let isAsynchronous: Bool
-    /// The time limit of the transition, if it is declared to act on nothing but its own state.
+    /// The time limit of the transition, if the transition is declared to be self-contained.
     var limit: Duration?
 
-    /// Whether the transition is asynchronous without a declared time limit.
+    /// Whether the transition is asynchronous, and not declared to be self-contained.
     var isUnlimited: Bool { isAsynchronous && limit == nil }
   }
 
   private(set) var entries: [Entry] = []
-  /// Whether some branch was not read, so that any event may be accepted.
+  /// Whether a branch was not read. In that case, the machine may accept any event.
   private(set) var isIncomplete = false
   private var isNextAsynchronous = false
 
   var tags: Set<Int> { Set(entries.flatMap(\.tags)) }
 
-  /// Adds an `On`; `nil` means that its case is unknown.
+  /// Adds an `On`; `nil` means that the case of its event is unknown.
   @usableFromInline
   func add(_ tags: [Int]?, isGuarded: Bool) {
     if tags == nil { isIncomplete = true }
@@ -30,13 +30,13 @@ package final class EventList {
     isNextAsynchronous = false
   }
 
-  /// Marks the `On` that is added next as asynchronous, if this thread is listing.
+  /// Marks the next `On` as asynchronous, if this thread is listing a machine's events.
   static func markNextAsynchronous() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
   }
 
-  /// Sets the time limit of the `On` that was added last, if this thread is listing.
+  /// Sets the time limit of the last `On`, if this thread is listing a machine's events.
   static func limitLast(to limit: Duration) {
     guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue(),
       let last = list.entries.indices.last, list.entries[last].isAsynchronous
@@ -47,14 +47,14 @@ package final class EventList {
   @usableFromInline
   func recordSkippedBranch() { isIncomplete = true }
 
-  /// Reports that a builder skipped a branch, if this thread is listing.
+  /// Records that a builder has skipped a branch, if this thread is listing a machine's events.
   @inlinable
   static func recordSkippedBranch() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
     context.pointee.listed?.takeUnretainedValue().recordSkippedBranch()
   }
 
-  /// Runs `transitions` so that its `On`s add themselves to this list.
+  /// Calls `transitions` while this list is current, so that each `On` adds itself to the list.
   func list<State, Event>(_: State.Type, _ type: Event.Type, _ transitions: () -> Void) {
     withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { unused in
       let memory = unused.baseAddress!

@@ -15,7 +15,7 @@ public struct Execute<Output: DSLCompatible> {
 }
 
 extension Execute where Output == Never {
-  /// An `Execute` without an output, for code that does not determine the type of the outputs.
+  /// An `Execute` without an output, for code from which Swift cannot infer the output type.
   @inlinable
   public static var noOutput: Execute<Never> { Execute(nil) }
 }
@@ -44,7 +44,8 @@ public enum ExecuteBuilder<Output: DSLCompatible> {
 public struct Guard {
   @usableFromInline let passes: Bool
 
-  /// Creates a guard that passes if the predicate is `true`. Evaluates the predicate once in a step.
+  /// Creates a guard that passes if the predicate is `true`. The predicate is evaluated once in
+  /// each step.
   @inlinable
   public init(predicate: @autoclosure () -> Bool) { passes = predicate() }
 }

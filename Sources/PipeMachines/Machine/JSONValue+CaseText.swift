@@ -35,7 +35,8 @@ extension JSONValue {
     case .array(let values):
       return "[" + values.map(\.fieldText).joined(separator: ", ") + "]"
     case .object(let members):
-      // An enum in a field has this form, and so does a dictionary that holds one dictionary.
+      // This form represents an enum in a field, but also a dictionary whose only value is a
+      // dictionary.
       if let name = caseName, let fields = caseMembers { return Self.wording(name, fields) }
       let list = members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.fieldText)" }
       return list.isEmpty ? "[:]" : "[" + list.joined(separator: ", ") + "]"

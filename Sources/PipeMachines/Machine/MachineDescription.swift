@@ -6,7 +6,7 @@ public struct CaseDescription: Codable, Hashable, Sendable {
   public struct Field: Codable, Hashable, Sendable {
     /// The label as written in JSON: the Swift label, or `_0`, `_1`, … for a value without one.
     public var name: String
-    /// The Swift type without its module, such as `Int` or `Array<String>`.
+    /// The Swift type of the value without its module, such as `Int` or `Array<String>`.
     public var type: String
 
     /// Creates a field.
@@ -30,14 +30,15 @@ public struct CaseDescription: Codable, Hashable, Sendable {
 
 /// A port that a machine's runtime declares.
 public struct PortDescription: Codable, Hashable, Sendable {
-  /// The name given in code.
+  /// The name that the machine's code gives to the port.
   public var name: String
-  /// The Swift name of the event type it carries.
+  /// The Swift name of the type of events that the port carries.
   public var eventType: String
   /// The cases of that event type.
   public var events: [CaseDescription]
-  /// For an out-port, the names of the events that the machine sends there. `nil` if they are not
-  /// known before the machine runs, because a function of the state makes some of them.
+  /// For an out-port, the names of the events that the machine sends to it. `nil` if a function
+  /// computes some of these events from the state, so that they are unknown before the machine
+  /// runs.
   public var sent: [String]?
 
   /// Creates a port.
@@ -58,7 +59,7 @@ public struct EffectDescription: Codable, Hashable, Sendable {
   public var name: String
   /// The names of the events that the effect may produce.
   public var gives: [String]
-  /// Whether the effect may also end without an event.
+  /// Whether the effect may also end without producing an event.
   public var mayEnd: Bool
 
   /// Creates a description of an effect.
@@ -75,37 +76,39 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var machine: String
   /// The initial state, as JSON.
   public var initial: JSONValue
-  /// Every case of the state type; empty if that is a struct.
+  /// The cases of the state type; empty if the state is a struct.
   public var states: [CaseDescription]
-  /// The fields of the state type if it is a struct, as declared; `nil` if it is an enum.
+  /// The fields of the state type, in the order of declaration, if the state is a struct; otherwise
+  /// `nil`.
   public var stateFields: [CaseDescription.Field]?
   /// Every case of the event type.
   public var events: [CaseDescription]
   /// The names of the events that the machine accepts in at least one state.
   public var alphabet: [String]
-  /// The names of the events whose transitions are all asynchronous, and not declared to act on
-  /// nothing but their own state. Such an event cannot be a synchronized event of several nodes.
+  /// The names of the events whose transitions are all asynchronous, and none of them
+  /// self-contained (see ``SelfContainedEvents``). Such an event cannot be a synchronized event of
+  /// several nodes.
   public var asynchronous: [String]?
-  /// The names of the events for which some transitions, but not all, are known to be asynchronous
-  /// without that declaration.
+  /// The names of the events for which some transitions, but not all, are asynchronous and not
+  /// self-contained. The list contains only what is known without running the machine.
   public var partlyAsynchronous: [String]?
-  /// The time limits of asynchronous transitions that are declared to act on nothing but their own
-  /// state, by the name of the event. Unit: milliseconds.
+  /// The time limits of the transitions that are asynchronous and self-contained, by the name of
+  /// the event. Unit: milliseconds.
   public var selfContained: [String: Int64]?
   /// Every case of the output type.
   public var outputs: [CaseDescription]
-  /// The names of the outputs without an effect; `nil` if there are none.
+  /// The names of the outputs that no effect is mapped to; `nil` if there are none.
   public var unmappedOutputs: [String]?
   /// The effects and feedbacks whose events are declared; `nil` if there are none.
   public var effects: [EffectDescription]?
-  /// The pipes that the machine sends into, by port.
+  /// The out-ports: the pipes that the machine sends into.
   public var outPorts: [PortDescription]
-  /// The pipes that the machine receives from, by port.
+  /// The in-ports: the pipes that the machine receives from.
   public var inPorts: [PortDescription]
-  /// The reason why the machine cannot run as described, or `nil`. Examples: parameters that do not
-  /// decode, a port that is declared twice.
+  /// The reason why the machine cannot run as described, such as parameters that cannot be decoded
+  /// or a port that is declared twice. `nil` if the machine can run.
   public var error: String?
-  /// The parameter that ``error`` is about, or `nil`.
+  /// The name of the parameter that caused the ``error``; `nil` if no parameter did.
   public var errorParameter: String?
 
   /// Creates a description.
@@ -171,9 +174,9 @@ package enum CaseMismatch {
 }
 
 extension [CaseDescription] {
-  /// Returns the reasons why some JSON is not a case of this enum; empty if it may be one.
+  /// Returns the reasons why some JSON is not a case of this enum; empty if none was found.
   ///
-  /// Skips a value whose type only its own decoder can check.
+  /// Does not check values whose type only its own decoder can check.
   package func problems(with json: JSONValue) -> [CaseMismatch] {
     guard let name = json.caseName, let members = json.caseMembers else { return [.noCase(json)] }
     guard let found = first(where: { $0.name == name }) else {
@@ -192,16 +195,16 @@ extension [CaseDescription] {
       }
   }
 
-  /// Returns the first reason why some JSON is not a case of this enum, in a
-  /// sentence; `nil` if it may be one.
+  /// Returns the first reason why some JSON is not a case of this enum, as a sentence; `nil` if
+  /// none was found.
   package func problem(with json: JSONValue, noun: String, owner: String) -> String? {
     problems(with: json).first?.text(noun: noun, owner: owner)
   }
 }
 
 extension [CaseDescription.Field] {
-  /// Returns the reason why some JSON does not give values of some of these fields, in a sentence;
-  /// `nil` if it may.
+  /// Returns the first reason why some JSON is not an object with some of these fields, as a
+  /// sentence; `nil` if none was found.
   /// - Parameter owner: The owner of the fields: `the state of node 'counter'`.
   package func problem(withSome json: JSONValue, owner: String) -> String? {
     guard case .object(let members) = json else {

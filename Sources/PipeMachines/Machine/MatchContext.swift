@@ -4,10 +4,12 @@
   import Glibc
 #endif
 
-/// The context of a running `When` closure, which its `On`s read: the event, and memory for the outcome.
+/// The context of a running `When` closure: the event, and memory for the outcome. The `On`s of the
+/// closure read the context.
 ///
-/// `On` values are created in each step, so they store nothing: they compare themselves with the
-/// context of their thread's current step. A step within a step saves and restores the context.
+/// A step creates its `On` values itself. So they store nothing: each `On` compares itself with the
+/// context of the current thread. If a step takes another step, that step saves and restores the
+/// context.
 @usableFromInline
 struct MatchContext {
   @usableFromInline
@@ -19,12 +21,13 @@ struct MatchContext {
   @usableFromInline let event: UnsafeRawPointer
   @usableFromInline let tag: Int
   @usableFromInline unowned(unsafe) let layout: EnumLayout
-  /// Uninitialized memory of the state's type; holds the next state once the event has matched.
+  /// Uninitialized memory of the state's type. It contains the next state after the event has
+  /// matched.
   @usableFromInline let next: UnsafeMutableRawPointer
-  // Unmanaged, so that a step without a suspension or a list does no reference counting.
+  // Unmanaged, so that a step that neither suspends nor fills a list does no reference counting.
   /// A retained ``Suspension`` once the transition is suspended.
   @usableFromInline var suspension: Unmanaged<AnyObject>?
-  /// The list that listing fills.
+  /// The list to which the `On`s add themselves, if this thread is listing a machine's events.
   @usableFromInline let listed: Unmanaged<EventList>?
 
   @inlinable
@@ -43,7 +46,7 @@ struct MatchContext {
     self.listed = listed.map(Unmanaged.passUnretained)
   }
 
-  /// Whether the next `On` may still answer the event.
+  /// Whether no `On` has answered the event yet, so that the next `On` may answer it.
   @inlinable
   var isUnanswered: Bool { status == .noTransition || status == .refusedByGuard }
 }
@@ -91,9 +94,9 @@ enum MatchThread {
 /// A box that carries an asynchronous transition out of its `On`.
 @usableFromInline
 final class Suspension<State: DSLCompatible>: @unchecked Sendable {
-  // The closure runs once, on one task, after the step that made it has returned.
+  // The closure runs once, in one task, after the step that created the closure has returned.
   @usableFromInline let run: () async throws -> Transition<State>
-  // Set while that step runs.
+  // The time limit of the transition. It is set during the step that created this box.
   @usableFromInline var limit: Duration?
 
   @usableFromInline

@@ -4,7 +4,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   @usableFromInline
   typealias Context = UnsafeMutablePointer<MatchContext>
 
-  /// The context, if no `On` has answered the event yet.
+  /// The context of the current thread, if no `On` has answered the event yet.
   @inlinable
   static var unansweredContext: Context? {
     guard let context = MatchThread.current else { trapOnMisplacedTransition() }
@@ -15,7 +15,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return context
   }
 
-  /// Traps: a builder's statement has run outside of a machine of its types.
+  /// Traps, because a statement of a builder ran outside a machine of the builder's types.
   @usableFromInline
   static func trapOnMisplacedTransition() -> Never {
     preconditionFailure(
@@ -25,7 +25,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
       """)
   }
 
-  /// Returns the context if its event is of the same case as `event`.
+  /// Returns the context if its event has the same case as `event`.
   @inlinable
   static func matching(_ event: Event, isGuarded: Bool = false) -> Context? {
     guard let context = unansweredContext else { return nil }
@@ -37,7 +37,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return tag == context.pointee.tag ? context : nil
   }
 
-  /// Returns the context if its event is of one of the cases in `events`.
+  /// Returns the context if its event has one of the cases in `events`.
   @inlinable
   static func matching(_ events: OneOf<Event>, isGuarded: Bool = false) -> Context? {
     guard let context = unansweredContext else { return nil }
@@ -49,7 +49,8 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return events.matches(context) ? context : nil
   }
 
-  /// Calls `body` with the event's associated values if the event is of the constructor's case.
+  /// Calls `body` with the event's associated values if the event has the case that the constructor
+  /// makes.
   @inlinable
   static func matching<each Value>(
     _ constructor: (repeat each Value) -> Event, isGuarded: Bool = false,
@@ -92,7 +93,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     context.pointee.status = .suspended
   }
 
-  /// Sets the time limit of the transition that was suspended last.
+  /// Sets the time limit of the last transition that was suspended.
   static func limit(_ context: Context, to limit: Duration) {
     let suspension = context.pointee.suspension?.takeUnretainedValue()
     (suspension as? Suspension<State>)?.limit = limit
@@ -100,9 +101,9 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
 }
 
 extension MatchContext {
-  /// Returns whether the event is of the case that the constructor makes.
+  /// Returns whether the event has the case that the constructor makes.
   ///
-  /// A constructor cannot be asked for its case, so it is called with the event's own payload.
+  /// A constructor does not reveal its case, so it is called with the event's own payload.
   @inlinable
   func matches<Event, each Value>(_ constructor: (repeat each Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, repeat (each Value).self) else { return false }
@@ -123,9 +124,10 @@ extension MatchContext {
   }
 }
 
-// A case that carries one value; On.swift says why it has an overload of its own.
+// Functions for a case with one value. On.swift explains why they are separate.
 extension Matching {
-  /// Calls `body` with the event's associated value if the event is of the constructor's case.
+  /// Calls `body` with the event's associated value if the event has the case that the constructor
+  /// makes.
   @inlinable
   static func matchingOne<Value>(
     _ constructor: (Value) -> Event, isGuarded: Bool = false, body: (Context, Value) -> Void
@@ -146,7 +148,7 @@ extension Matching {
 }
 
 extension MatchContext {
-  /// Returns whether the event is of the case that the constructor makes; see ``matches(_:)``.
+  /// Returns whether the event has the case that the constructor makes; see ``matches(_:)``.
   @inlinable
   func matchesOne<Event, Value>(_ constructor: (Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, Value.self) else { return false }

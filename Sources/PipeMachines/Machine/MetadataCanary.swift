@@ -1,11 +1,12 @@
 import PipeSupport
 
-/// A check of how PipeRuntime reads the memory of values and types, by means of types made for it.
+/// Checks, with types that are declared for this purpose, whether PipeRuntime reads the memory of
+/// values and types correctly.
 ///
-/// Swift promises the layout of its metadata on Apple's systems only. If a compiler lays it out
-/// differently, machines would match the wrong cases without an error: see ``TypeReading``.
+/// Swift guarantees the layout of its metadata on Apple's systems only. If a compiler uses another
+/// layout, machines would match the wrong cases without an error: see ``TypeReading``.
 package enum MetadataCanary {
-  /// A fact that was read from a known type.
+  /// A fact that PipeRuntime has read from a known type, with the expected value.
   package struct Fact: Hashable, Sendable {
     /// A description of the fact.
     package let what: String
@@ -30,12 +31,13 @@ package enum MetadataCanary {
     #endif
   }
 
-  /// Returns how far enums can be read from memory, and the first difference found.
+  /// Returns what can be read from memory, and the first fact that differs from the expected value.
   package static func reading(
     kinds: [Fact] = kinds(), cases: @autoclosure () -> [Fact] = cases(),
     values: @autoclosure () -> [Fact] = values()
   ) -> (TypeReading, difference: Fact?) {
-    // In this order, because each step relies on data that the previous step has checked.
+    // Compares the facts in this order, because each step relies on data that the previous step has
+    // checked.
     func difference(_ readings: [Fact]) -> Fact? {
       readings.first { $0.found != $0.expected }
     }
@@ -51,7 +53,8 @@ package enum MetadataCanary {
       + "machines work, but each step is slower; update PipeRuntime, or build with Swift 6.3"
   }
 
-  /// Reads facts that need no call, at addresses that have been the same in every layout so far.
+  /// Reads facts about the kinds of types. Reads them without a call, at addresses that have been
+  /// the same in every layout so far.
   package static func kinds() -> [Fact] {
     let probe = TypeMetadata(Probe.self)
     let witnesses = probe.witnesses
@@ -160,7 +163,8 @@ package enum MetadataCanary {
       bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Probe>.size)
       bytes.initializeMemory(as: Payload.self, to: payload)
       TypeMetadata(Probe.self).inject(tag, into: bytes)
-      // A value whose tag reads differently may be invalid, so it stays in the temporary memory.
+      // If the tag is not the expected tag, the value may be invalid. Such a value stays in the
+      // temporary memory.
       guard TypeMetadata(Probe.self).tag(of: bytes) == tag else { return "another" }
       return storage.baseAddress!.move().text
     }
@@ -177,7 +181,7 @@ extension MetadataCanary.Fact {
   }
 }
 
-// `Inner` has a `text` of its own. A default description would search the type for its cases, which
+// `Inner` has its own `text`. The default description would search the type for its cases, which
 // would measurably slow down each start.
 private enum Inner {
   case a, b(Int)
@@ -190,8 +194,8 @@ private enum Inner {
   }
 }
 
-/// Cases of every shape: with and without a payload, boxed, labelled, declared in another order
-/// than their tags.
+/// An enum with cases of every kind: with and without a payload, boxed and labelled. The order of
+/// declaration differs from the order of the tags.
 private enum Probe {
   case first
   case one(Int8)

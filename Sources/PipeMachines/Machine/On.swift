@@ -1,23 +1,24 @@
 /// The response of a machine to an event in the state of the enclosing `When`.
 ///
-/// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first `On`
-/// that matches and whose guard passes makes the transition. The machine ignores the `On`s after it.
+/// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first
+/// `On` that matches and whose guard passes makes the transition. The machine ignores the `On`s
+/// after it.
 ///
 /// A transition written without `await` runs within the step. An asynchronous transition suspends
 /// the machine until it returns. A suspended machine accepts no other event.
 ///
-/// An `On` is a value that you can keep in a variable or a list. It has an effect only where a
-/// `When` lists it.
+/// You can store an `On` in a variable or a list. It has an effect only if a `When` lists it.
 ///
 /// ```swift
 /// let onReset = On(event: Event.reset) { Transition(to: State.idle) }
 /// When(state: State.failed) { Execute.noOutput } transitions: { onReset }
 /// ```
 public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  /// Compares the `On` with the event of the current thread's step; `nil` if that was done when the
-  /// `On` was created.
+  /// Compares the `On` with the event of the current thread's step. `nil` if the `On` was compared
+  /// when it was created.
   @usableFromInline let read: (@Sendable () -> Void)?
-  /// Whether this `On` suspended the current step, with its asynchronous transition, when it was created.
+  /// Whether this `On`, when it was created, suspended the current step with its asynchronous
+  /// transition.
   var hasSuspended = false
 
   @inlinable
@@ -27,11 +28,12 @@ public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 /// A placeholder for the event type of an `On` that is written directly in the closure of a `When`.
 /// Such an `On` is compared with the event while it is created, and stores nothing.
 ///
-/// Swift infers this type where it applies. An `On` that is stored has the event type itself instead.
+/// Swift infers this type for such an `On`. A stored `On` has the event type itself.
 public enum Listed<Event: DSLCompatible, Builder>: DSLCompatible {}
 
-// In the code below, `nonisolated(unsafe)` passes closures on to an `On`. They arrive as `sending`,
-// so no other code holds their captures, and closures that a `When` calls must be pure.
+// In the code below, `nonisolated(unsafe)` allows a closure to be passed on to an `On`. The
+// closures are `sending`, so no other code can access their captures. The closures that a `When`
+// calls must be pure.
 
 // An event given as a value.
 extension On {
@@ -175,7 +177,7 @@ extension On {
   }
 }
 
-// A case that carries one value has overloads of its own beside the parameter packs: Swift 6.3
+// Overloads for a case with one value, in addition to the overloads with parameter packs: Swift 6.3
 // crashes if a value in a pack is itself a tuple or a function.
 extension On {
   /// Creates a transition on any event of one case, and passes the associated value to the closure.

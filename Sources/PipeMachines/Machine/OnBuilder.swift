@@ -1,4 +1,4 @@
-/// The transitions of one `When`, as its closure lists them.
+/// The transitions that the closure of one `When` lists.
 ///
 /// A closure that uses `return` can return an array literal of `On`s instead.
 ///
@@ -8,17 +8,18 @@
 /// }
 /// ```
 public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  // `On`s that are not read yet. A builder reads its `On`s while it lists them, and stores none here.
+  // The `On`s that the builder has not read. A builder reads the `On`s that are written in its
+  // closure, and does not store them here.
   @usableFromInline let storedOns: [On<State, Event>]?
 
   @inlinable
   init() { storedOns = nil }
 
-  /// Lists `On`s.
+  /// Creates transitions from a list of `On`s.
   @inlinable
   public init(_ list: [On<State, Event>]) { storedOns = list }
 
-  /// Compares the `On`s that are not read yet with the event of the current thread's step.
+  /// Compares the stored `On`s with the event of the current thread's step.
   @inlinable
   func read() {
     if let storedOns { Self.read(storedOns) }
@@ -32,7 +33,7 @@ public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable 
 }
 
 extension Transitions: ExpressibleByArrayLiteral {
-  /// Lists `On`s.
+  /// Creates transitions from a list of `On`s.
   @inlinable
   public init(arrayLiteral list: On<State, Event>...) {
     storedOns = list.isEmpty ? nil : list
@@ -43,14 +44,14 @@ extension Transitions: ExpressibleByArrayLiteral {
 /// with `if`, `switch` and `for`.
 @resultBuilder
 public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
-  /// The transitions read so far.
+  /// The transitions that the builder has read so far.
   public typealias Block = Transitions<State, Event>
 
-  /// Accepts an `On` that is written in the closure, and that has been read already.
+  /// Accepts an `On` that is written in the closure. Such an `On` was read when it was created.
   @inlinable
   public static func buildExpression(_ on: On<State, Listed<Event, Self>>) -> Block { Block() }
 
-  /// Reads an `On` that was created earlier.
+  /// Reads an `On` that was created before.
   @inlinable
   @_disfavoredOverload
   public static func buildExpression(_ on: On<State, Event>) -> Block {
@@ -65,7 +66,7 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
     return Block()
   }
 
-  /// Reads transitions that were listed earlier.
+  /// Reads transitions that were listed before.
   @inlinable
   public static func buildExpression(_ block: Block) -> Block {
     block.read()

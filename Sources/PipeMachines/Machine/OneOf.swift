@@ -1,4 +1,4 @@
-/// A set of cases of a state or event enum, matched regardless of their associated values.
+/// A set of cases of a state or event enum. Associated values are ignored.
 public struct OneOf<Value: DSLCompatible>: Sendable {
   @usableFromInline package let tags: [Int]
   @usableFromInline let includesCurrentEvent: Bool
@@ -9,7 +9,8 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     self.includesCurrentEvent = includesCurrentEvent
   }
 
-  /// Creates a set from a list of cases, each given by a bare value, another value, or a constructor.
+  /// Creates a set from a list of cases. A case is identified by a value of the case or by the
+  /// case's constructor.
   @inlinable
   public init(@OneOfBuilder<Value> _ cases: () -> OneOfCases<Value>) {
     let cases = cases()
@@ -22,7 +23,7 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     return tags.contains(withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) })
   }
 
-  /// The names of the cases, each once.
+  /// The names of the cases, without duplicates.
   var names: [String] {
     var found: [String] = []
     for tag in tags {
@@ -37,7 +38,7 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
     includesCurrentEvent || tags.contains(context.pointee.tag)
   }
 
-  /// Returns the same cases, with another type in place of the enum.
+  /// Returns the same cases as cases of another type.
   @inlinable
   func retyped<Other>(for: Other.Type = Other.self) -> OneOf<Other> {
     OneOf<Other>(tags: tags, includesCurrentEvent: includesCurrentEvent)
@@ -47,8 +48,8 @@ public struct OneOf<Value: DSLCompatible>: Sendable {
 /// The cases that a ``OneOfBuilder`` has collected.
 public struct OneOfCases<Value: DSLCompatible> {
   @usableFromInline var tags: [Int] = []
-  // In an `On` that is read immediately, the cases are compared with the event of the current step,
-  // and no case is stored.
+  // An `On` that is written in a `When` compares the cases with the event of the current step, and
+  // does not store them.
   @usableFromInline var includesCurrentEvent = false
 
   @inlinable
@@ -118,7 +119,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
 
 // Events of an `On` that is written directly in a `When`.
 extension OneOfBuilder {
-  /// Returns the context of the current step, if its events are of this type.
+  /// Returns the context of the current step, if the events of the context are of this type.
   @inlinable
   static func step<Event>(over: Event.Type) -> UnsafeMutablePointer<MatchContext>? {
     guard let context = MatchThread.current, context.pointee.status != .listing,

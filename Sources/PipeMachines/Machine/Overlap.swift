@@ -21,7 +21,7 @@ public struct Overlap: Hashable, Sendable {
   public var first: Location
   /// The position of the `When` or `On` that is written later.
   public var second: Location
-  /// Whether the second `On` is never tried, because the first has no guard.
+  /// Whether the second `On` is never tried, because the first `On` has no guard.
   public var isHidden: Bool
 }
 
@@ -43,12 +43,13 @@ extension Overlap.Location: CustomStringConvertible {
 }
 
 extension StateMachine {
-  /// Returns the states that several `When`s describe, and the events that several `On`s of a state accept.
+  /// Returns the states that several `When`s describe, and the events that several `On`s of a state
+  /// accept.
   ///
-  /// An overlap is not an error: guards are often written that way. An overlap that
-  /// ``Overlap/isHidden`` is usually a mistake. Overlaps are found by sample values, as
-  /// ``alphabet`` is. This method misses an `On` that an `if` skips for the sample values, and a
-  /// `When` for which no sample can be made.
+  /// An overlap is not an error: several `On`s with guards are common. An overlap with
+  /// ``Overlap/isHidden`` is usually a mistake. The method finds overlaps with sample values, like
+  /// ``alphabet``. It misses an `On` that an `if` skips for the sample values, and a `When` for
+  /// which no sample can be made.
   public func overlaps() -> [Overlap] {
     let lists = table.whens.map { when -> [EventList.Entry] in
       let list = EventList()
@@ -71,7 +72,8 @@ extension StateMachine {
         state: name, event: nil, first: .init(when: whens[0] + 1), second: .init(when: when + 1),
         isHidden: false)
     }
-    // For each event: the latest `On` so far, or the first one without a guard, which hides all after it.
+    // For each event: the first `On` without a guard, which hides all later ones. If there is none:
+    // the latest `On` so far.
     var earlier: [Int: (location: Overlap.Location, isGuarded: Bool)] = [:]
     for when in whens {
       for (index, entry) in lists[when].enumerated() {

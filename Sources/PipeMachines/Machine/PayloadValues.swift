@@ -1,7 +1,7 @@
 /// Sample values for one field of an event, chosen by the field's type.
 ///
-/// Booleans, cases without associated values, and optionals of these are complete. Any other type
-/// has a few samples.
+/// For Booleans, cases without associated values, and optionals of these types, the list is
+/// complete. For any other type, it contains a few samples.
 package struct PayloadValues: Hashable, Sendable {
   /// The values as JSON; empty if no value can be made.
   package var values: [JSONValue]
@@ -15,7 +15,7 @@ package struct PayloadValues: Hashable, Sendable {
     return layout.payloads.indices.contains(tag) ? layout.payloads[tag].map { of($0) } : []
   }
 
-  /// Returns the values of a type.
+  /// Returns sample values of a type.
   static func of(_ type: Any.Type) -> PayloadValues {
     switch type {
     case is Bool.Type: return PayloadValues(values: [false, true], isComplete: true)
@@ -33,7 +33,7 @@ package struct PayloadValues: Hashable, Sendable {
     }
   }
 
-  /// Returns the cases of an enum that has only bare cases; `nil` for any other type.
+  /// Returns the cases of an enum whose cases have no associated values; `nil` for any other type.
   private static func bareCases<Value: Encodable>(_ type: Value.Type) -> PayloadValues? {
     let layout = EnumLayout.of(type)
     guard !layout.cases.isEmpty, layout.cases.indices.allSatisfy(layout.isBare) else { return nil }

@@ -4,7 +4,7 @@ public enum Reduction<State: Sendable>: Sendable {
   case next(State)
   /// The machine refuses the event.
   case refused(Refusal)
-  /// The transition is asynchronous. Calling it runs it.
+  /// The transition is asynchronous. Call the associated value to run the transition.
   case suspended(SuspendedTransition<State>)
 }
 
@@ -17,7 +17,7 @@ extension Reduction {
 
 /// An asynchronous transition that has not begun.
 public struct SuspendedTransition<State: Sendable>: Sendable {
-  // In an object of its own, so that the answer to an event stays small if nothing is suspended.
+  // A separate object, so that an answer without a suspended transition stays small.
   private final class Content: Sendable {
     let limit: Duration?
     let run: @Sendable () async throws -> State
@@ -31,8 +31,9 @@ public struct SuspendedTransition<State: Sendable>: Sendable {
   private let content: Content
 
   /// Creates a transition.
-  /// - Parameter limit: The time limit of a transition that acts on nothing but its own state.
-  ///   Default: `nil`, which makes no statement about the transition.
+  /// - Parameter limit: The time limit of a self-contained transition, which acts only on the
+  ///   machine's own state. Default: `nil`, which means that the transition may not be
+  ///   self-contained.
   public init(
     within limit: Duration? = nil, _ run: @escaping @Sendable () async throws -> State
   ) {
@@ -40,7 +41,7 @@ public struct SuspendedTransition<State: Sendable>: Sendable {
   }
 
   /// The longest time that the transition may take while its machine takes part in a synchronized
-  /// event. `nil` if the author has not declared that the transition acts on nothing but its own state.
+  /// event. `nil` if the author has not declared that the transition is self-contained.
   public var limit: Duration? { content.limit }
 
   /// Runs the transition.
@@ -50,7 +51,7 @@ public struct SuspendedTransition<State: Sendable>: Sendable {
 }
 
 extension Reduction: Equatable where State: Equatable {
-  /// Compares states and refusals; a suspended transition equals nothing.
+  /// Compares states and refusals. A suspended transition is never equal to another answer.
   public static func == (left: Reduction, right: Reduction) -> Bool {
     switch (left, right) {
     case (.next(let left), .next(let right)): left == right

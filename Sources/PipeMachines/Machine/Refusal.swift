@@ -2,16 +2,16 @@
 public enum Refusal: Hashable, Sendable {
   /// The state has no transition for the event.
   case noTransition
-  /// The state has a transition for the event, but the transition's guard failed.
+  /// The state has a transition for the event, but its guard did not pass.
   case `guard`
-  /// The function that describes the machine threw an error with this text.
+  /// The function that defines the machine threw an error with this text.
   case thrown(String)
-  /// The transition is asynchronous, and not declared to act on nothing but its own state. The
-  /// machine can therefore not prepare to accept the event together with other participants.
+  /// The transition is asynchronous, and not declared to be self-contained. Therefore, the machine
+  /// cannot prepare to accept the event together with other participants.
   case asynchronous
   /// The transition is asynchronous, and did not return within its time limit.
   case timedOut
-  /// The transition leads to a state that is too large for a node: more than 1 MiB as JSON.
+  /// The next state is too large for a node: more than 1 MiB as JSON.
   case stateTooLarge
 }
 
@@ -60,7 +60,7 @@ extension Refusal {
 }
 
 extension Refusal {
-  /// The reason in words, to follow "refused: ".
+  /// The reason in words, to be appended to "refused: ".
   package var wording: String {
     switch self {
     case .noTransition: "the state has no transition for the event"

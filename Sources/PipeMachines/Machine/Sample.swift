@@ -1,11 +1,11 @@
 @_spi(Reflection) import Swift
 
-/// A factory for valid values of types, for which it needs to know only how they are decoded.
+/// Makes sample values of any type, if the type can be decoded.
 ///
-/// A constructor cannot be asked for its case, but it can be called with sample values.
+/// A constructor does not reveal its case, but it can be called with sample values.
 @usableFromInline
 enum Sample {
-  /// Returns one value of each type, or `nil` if no value of some type can be made.
+  /// Returns one value of each type; `nil` if no value can be made for one of the types.
   @usableFromInline
   static func values<each Value>(_: repeat (each Value).Type) -> (repeat each Value)? {
     do {
@@ -15,7 +15,7 @@ enum Sample {
     }
   }
 
-  /// Returns one value, or `nil` if none can be made.
+  /// Returns one value; `nil` if no value can be made.
   @usableFromInline
   static func one<Value>(_ type: Value.Type) -> Value? {
     do { return try value(type) } catch { return nil }
@@ -23,7 +23,8 @@ enum Sample {
 
   struct NoSampleError: Error {}
 
-  /// Returns the simplest value of the type: zero, an empty string, `false`, the first bare case.
+  /// Returns the simplest value of the type: zero, an empty string, `false`, or the first case
+  /// without a payload.
   static func value<Value>(_ type: Value.Type, depth: Int = 0) throws -> Value {
     guard depth < 16 else { throw NoSampleError() }
     if let plain = plain(type) { return plain }
@@ -36,8 +37,9 @@ enum Sample {
     return value
   }
 
-  /// Returns a value of one of the most common types. A cast to `any Decodable.Type` would work,
-  /// too, but only after a search through all conformances of the program.
+  /// Returns a sample of `type`, if it is one of the most common types. For these types, a cast to
+  /// `any Decodable.Type` would work, too. But such a cast searches all conformances of the
+  /// program.
   private static func plain<Value>(_ type: Value.Type) -> Value? {
     if type == Int.self { return 0 as? Value }
     if type == String.self { return "" as? Value }
@@ -91,7 +93,7 @@ private struct SampleFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let decoder: SampleDecoder
   var codingPath: [any CodingKey] { [] }
 
-  /// The key of the first case: an enum expects the one key that names its case.
+  /// One key, for the first case. An enum expects a single key, which names its case.
   var allKeys: [Key] {
     EnumLayout.of(decoder.type).cases.first.flatMap { Key(stringValue: $0.name) }.map { [$0] } ?? []
   }
@@ -119,7 +121,7 @@ private struct SampleElements: UnkeyedDecodingContainer {
   let decoder: SampleDecoder
   var currentIndex = 0
   var codingPath: [any CodingKey] { [] }
-  /// One element, so that a machine may read the first element.
+  /// The container contains one element, because a machine may read the first element.
   var count: Int? { 1 }
   var isAtEnd: Bool { currentIndex > 0 }
 
@@ -143,12 +145,13 @@ private struct SampleElements: UnkeyedDecodingContainer {
   mutating func superDecoder() -> any Decoder { decoder }
 }
 
-/// Values for a constructor, which only passes them on.
+/// Sample arguments for the constructor of a case, which only stores them.
 ///
-/// The values are valid for their types, but nothing more: the rules between the fields of a struct
-/// that cannot be decoded are unknown. Closures that read their arguments never receive such values.
+/// The values are valid for their types. They may violate rules between the fields of a struct that
+/// cannot be decoded, because these rules are unknown. Closures that read their arguments never
+/// receive such values.
 extension Sample {
-  /// Returns one value of each type, or `nil` if no value of some type can be made.
+  /// Returns one value of each type; `nil` if no value can be made for one of the types.
   static func constructorArguments<each Value>(_: repeat (each Value).Type) -> (repeat each Value)?
   {
     do {
@@ -164,7 +167,7 @@ extension Sample {
     return try empty(type) ?? boxed(type) ?? composed(type, depth)
   }
 
-  /// Returns a collection without elements.
+  /// Returns an empty collection if `type` is a collection type; otherwise `nil`.
   private static func empty<Value>(_ type: Value.Type) -> Value? {
     func make(_ type: (some RangeReplaceableCollection).Type) -> Any { type.init() }
     func make(_ type: (some ExpressibleByDictionaryLiteral).Type) -> Any { type.init() }
@@ -181,7 +184,8 @@ extension Sample {
 
   private struct Failure: Error {}
 
-  /// Returns a value of a type `any Protocol` to which a type of the standard library conforms.
+  /// If `type` is `any Protocol`, and a type of the standard library conforms to the protocol,
+  /// returns a value of that type.
   private static func boxed<Value>(_ type: Value.Type) -> Value? {
     switch TypeMetadata(type).kind {
     case TypeMetadata.Kind.existential:
@@ -194,7 +198,7 @@ extension Sample {
     }
   }
 
-  /// Returns a struct or tuple with a sample in each field.
+  /// Returns a struct or a tuple whose fields all contain samples.
   private static func composed<Value>(_ type: Value.Type, _ depth: Int) throws -> Value {
     let kind = TypeMetadata(type).kind
     guard kind == TypeMetadata.Kind.structure || kind == TypeMetadata.Kind.tuple else {

@@ -1,9 +1,10 @@
-/// The events for which the asynchronous function of a model or a feature acts on nothing but its own state.
+/// The events for which the asynchronous function of a model or a feature is self-contained: it
+/// acts only on its own state.
 ///
-/// Only such an event can be a synchronized event of several nodes. The function runs when its node
-/// is asked whether it accepts the event. If another participant refuses the event, all effects of
-/// the function must be undone. A call to a service, a written file or a message to another model
-/// could not be undone.
+/// Only such an event can be a synchronized event of several nodes. The function runs when the
+/// coordinator asks the node whether it accepts the event. If another participant refuses the
+/// event, everything that the function has done must be undone. A call to a service, a written file
+/// or a message to another model could not be undone.
 ///
 /// ```swift
 /// extension LampModel: HostableModel {
@@ -24,7 +25,7 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
 
   /// Every event.
   /// - Parameter limit: The longest time that the function may take for one event. After that time,
-  ///   the event is refused, and the model keeps its state. Default: 1 s.
+  ///   the event is refused, and the model or feature keeps its state. Default: 1 s.
   public static func all(within limit: Duration = .seconds(1)) -> Self {
     Self(content: .all(limit))
   }
@@ -36,8 +37,8 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
     Self(content: .some([(events.tags, limit)]))
   }
 
-  /// Returns these events and others, which may have another limit. An event that is already
-  /// included keeps its limit.
+  /// Returns a set with these events and the given events, which may have another limit. An event
+  /// that is already in the set keeps its limit.
   public func and(_ events: OneOf<Event>, within limit: Duration = .seconds(1)) -> Self {
     switch content {
     case .none: Self(content: .some([(events.tags, limit)]))
@@ -46,7 +47,7 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Returns the time limit of the function for an event; `nil` if the event is not one of these.
+  /// Returns the time limit of the function for an event; `nil` if the event is not in the set.
   func limit(of event: Event) -> Duration? {
     if case .none = content { return nil }
     return EnumCases<Event>.tag(of: event).flatMap(limit(ofTag:))
@@ -62,8 +63,8 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
 }
 
 extension On {
-  /// Declares that the asynchronous transition acts on nothing but the machine's own state, so that
-  /// its event can be a synchronized event of several nodes. See ``SelfContainedEvents``.
+  /// Declares that the asynchronous transition is self-contained: it acts only on the machine's own
+  /// state. So its event can be a synchronized event of several nodes. See ``SelfContainedEvents``.
   ///
   /// ```swift
   /// On(event: Event.reset) {
@@ -90,7 +91,7 @@ extension On {
     }
   }
 
-  /// Sets the limit of an `On` that has just compared itself with the event, or listed itself.
+  /// Sets the limit of an `On` that has just suspended the step, or added itself to a list.
   private func applyLimit(_ limit: Duration) {
     guard let context = MatchThread.current else { return }
     if hasSuspended { Matching<State, Event>.limit(context, to: limit) }

@@ -1,6 +1,6 @@
-// Machines given by a function rather than by a description of each state. The events that such a
-// function accepts cannot be listed, so every event counts as accepted in every state. The state
-// can be of any type, such as a struct. The events must be an enum.
+// Machines that are defined by a function instead of a description of each state. The events that
+// such a function accepts cannot be listed, so every event counts as accepted in every state. The
+// state can be of any type, such as a struct. The events must be an enum.
 
 extension StateMachine {
   /// Creates a machine from a function that answers events.
@@ -41,9 +41,9 @@ extension StateMachine {
       }, emit: output)
   }
 
-  /// Creates a machine from a function that changes the state. The machine accepts every event,
-  /// unless the function throws. The event is then refused with the error's text, and the state
-  /// does not change.
+  /// Creates a machine from a function that changes the state. The machine accepts every event for
+  /// which the function does not throw. If the function throws, the machine refuses the event with
+  /// the error's text, and the state does not change.
   @inlinable
   @_disfavoredOverload
   public init(
@@ -77,7 +77,8 @@ extension StateMachine {
   }
 
   /// Creates a machine from an asynchronous function that returns the next state.
-  /// - Parameter selfContained: The events for which the function acts on nothing but its own state.
+  /// - Parameter selfContained: The events for which the function acts only on the machine's own
+  ///   state.
   package init(
     initial: State, awaiting next: @escaping @Sendable (State, Event) async throws -> State,
     selfContained: SelfContainedEvents<Event> = .none,

@@ -1,24 +1,26 @@
-/// The transitions of a machine by case, as far as they can be read without running the machine.
+/// The transitions of a machine, by state and event. The list contains only what can be read
+/// without running the machine.
 package struct TransitionListing: Sendable {
-  /// An event that a state accepts, regardless of guards.
+  /// An event that a state accepts if its guards pass.
   package struct Entry: Hashable, Sendable {
     package var state: String
     package var event: String
   }
 
-  /// The transitions by state and then by event, each in the order declared in its enum.
+  /// The transitions, sorted by state and then by event. States and events are in the order of
+  /// declaration.
   package var entries: [Entry]
-  /// The states that may accept more events, because an `if` or a `for` hides some `On`s, or
+  /// The states that may accept further events, because an `if` or a `for` hides some `On`s, or
   /// because no sample of the associated values can be made.
   package var incompleteStates: [String]
-  /// Whether the transitions can be read. `false` if the machine is a function.
+  /// Whether the transitions can be read. `false` if the machine is defined by a function.
   package var isReadable = true
 }
 
 extension StateMachine {
   /// The transitions of all states.
   ///
-  /// Found by reading each `When` with sample values and the initial state.
+  /// To find them, each `When` is read with sample values and with the initial state.
   package var transitions: TransitionListing {
     guard isListed else {
       return TransitionListing(
@@ -36,7 +38,7 @@ extension StateMachine {
     }
     for tag in taken.indices {
       guard let state = EnumCases<State>.bareValue(tag: tag) else { continue }
-      // A case without associated values has only one value, so no `On` is hidden from it.
+      // A case without associated values has only one value, so nothing hides an `On` from it.
       taken[tag] = list(state).tags
       isOpen[tag] = false
     }
@@ -50,17 +52,17 @@ extension StateMachine {
       incompleteStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
   }
 
-  /// The share of an event's transitions that is asynchronous.
+  /// How many of an event's transitions are asynchronous.
   package enum Asynchrony {
-    /// Some transitions, as far as can be read.
+    /// At least one transition. Others may be synchronous, or cannot be read.
     case some
     /// All transitions.
     case all
   }
 
-  /// The events with asynchronous transitions, by name, except for transitions that are declared to
-  /// act on nothing but their own state. For a function, the answer follows from the initializer
-  /// that created the machine.
+  /// The events with asynchronous transitions that are not declared to be self-contained, by name.
+  /// For a machine that is defined by a function, the answer follows from the initializer that
+  /// created the machine.
   package var asynchronousEvents: [String: Asynchrony] {
     guard isListed else {
       guard isAsynchronous else { return [:] }
@@ -79,8 +81,8 @@ extension StateMachine {
     return found
   }
 
-  /// The longest time that an event's asynchronous transitions may take, by the name of the event,
-  /// if they are declared to act on nothing but their own state.
+  /// The time limits of the self-contained asynchronous transitions, by the name of the event. If
+  /// an event has several such transitions, the longest limit applies.
   package var selfContainedEvents: [String: Duration] {
     let list = isListed ? listedEvents : EventList()
     var found: [String: Duration] = [:]
@@ -91,7 +93,7 @@ extension StateMachine {
     return found
   }
 
-  /// The transitions of all states, as far as samples reveal them.
+  /// The transitions of all states, read with sample values.
   private var listedEvents: EventList {
     let list = EventList()
     for when in table.whens {
@@ -101,17 +103,17 @@ extension StateMachine {
   }
 
   /// Returns the names of the events that this state accepts if their guards pass; empty if the
-  /// machine is a function.
+  /// machine is defined by a function.
   package func events(acceptedIn state: State) -> [String] { names(of: list(state).tags) }
 
-  /// Returns the names of the events of ``events(takenIn:)`` for which each `On` has a guard.
+  /// Returns the names of the events of ``events(acceptedIn:)`` for which each `On` has a guard.
   package func guardedEvents(in state: State) -> [String] {
     let entries = list(state).entries
     let free = Set(entries.filter { !$0.isGuarded }.flatMap(\.tags))
     return names(of: Set(entries.flatMap(\.tags)).subtracting(free))
   }
 
-  /// Returns the events that this state accepts.
+  /// Returns the list of the events that this state accepts.
   func list(_ state: State) -> EventList {
     let list = EventList()
     withUnsafePointer(to: state) { state in

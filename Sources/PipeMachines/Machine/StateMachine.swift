@@ -21,16 +21,17 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The state that the machine starts in.
   public let initial: State
   @usableFromInline let table: StateTable<State, Event, Output>
-  // Compiled for the concrete types where the machine is written, and called by generic code such
-  // as the engine. There, these closures are several times faster than `reduce` and `output`.
+  // These closures are compiled for the concrete types where the machine is defined. Generic code
+  // such as the engine calls them, because there they are several times faster than `reduce` and
+  // `output`.
   @usableFromInline package internal(set) var step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
-  /// Whether the transitions are listed in the table. The transitions of a function are not known
-  /// before it is called.
+  /// Whether the transitions are listed in the table. `false` for a machine that is defined by a
+  /// function, whose transitions are not known before the function is called.
   @usableFromInline let isListed: Bool
-  /// Whether the machine is a function whose transitions are all asynchronous.
+  /// Whether the machine is defined by a function whose transitions are all asynchronous.
   @usableFromInline var isAsynchronous = false
-  /// The events for which an asynchronous function acts on nothing but its own state.
+  /// The events for which the asynchronous function acts only on the machine's own state.
   @usableFromInline var selfContained = SelfContainedEvents<Event>.none
   /// The reason why the machine cannot run, if one is known.
   @usableFromInline package var problem: String?
@@ -78,15 +79,15 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
 }
 
 extension StateMachine {
-  /// Returns the machine's answer to an event. Pure: evaluates guards and transitions in the order
-  /// written, each at most once, and stops at the first match.
+  /// Returns the machine's answer to an event. This function is pure. It evaluates guards and
+  /// transitions in the order written, each at most once, and stops at the first match.
   @inlinable
   public func reduce(_ state: State, _ event: Event) -> Reduction<State> {
     isListed ? table.reduce(state, event) : step(state, event)
   }
 
-  /// Returns the state after the event, once the event's transition has returned; `nil` if the
-  /// machine refuses the event, or if the transition throws.
+  /// Returns the state after the event, when the event's transition has returned. Returns `nil` if
+  /// the machine refuses the event, or if the transition throws.
   public func next(_ state: State, _ event: Event) async -> State? {
     switch step(state, event) {
     case .next(let state): state
@@ -107,7 +108,8 @@ extension StateMachine {
   /// Every case of the state type.
   public var states: [CaseDescription] { EnumCases<State>.descriptions }
 
-  /// The fields of the state type if it is a struct, as declared; `nil` if it is an enum.
+  /// The fields of the state type, in the order of declaration, if the state is a struct; otherwise
+  /// `nil`.
   public var stateFields: [CaseDescription.Field]? {
     StructFields.of(State.self)?.map {
       CaseDescription.Field(name: $0.name, type: TypeName.own($0.type))
@@ -122,8 +124,9 @@ extension StateMachine {
 
   /// The names of the events that the machine accepts in at least one state.
   ///
-  /// Found by reading each `When` with sample values. Every event counts as accepted if an `if` or a
-  /// `for` hides some `On`s from the samples, if no sample can be made, or if the machine is a function.
+  /// To find them, each `When` is read with sample values. Every event counts as accepted if an
+  /// `if` or a `for` hides some `On`s from the samples, if no sample can be made, or if the machine
+  /// is defined by a function.
   @export(interface)
   public var alphabet: [String] {
     guard isListed else { return EnumCases<Event>.names }
@@ -141,11 +144,11 @@ extension StateMachine {
 package enum Evaluation: Hashable, Sendable {
   /// The machine would accept the event.
   case accepted
-  /// The machine would accept the event by an asynchronous transition that is not declared to act
-  /// on nothing but its own state.
+  /// The machine would accept the event by an asynchronous transition that is not declared to be
+  /// self-contained.
   case asynchronous
-  /// The machine would accept the event by an asynchronous transition that is declared to act on
-  /// nothing but its own state.
+  /// The machine would accept the event by an asynchronous transition that is declared to be
+  /// self-contained.
   case selfContained
   /// The answer depends on the values that the event carries, for example through a guard.
   case dependsOnValues
@@ -190,16 +193,16 @@ extension StateMachine {
     }
   }
 
-  /// Returns the machine's answer to an event whose case alone is known; `nil`
-  /// if the machine has no such case.
+  /// Returns the machine's answer to an event of which only the case is known; `nil` if the machine
+  /// has no such case.
   ///
-  /// An event without associated values is evaluated directly. For any other event, this reads the
-  /// transitions of the given state. The answer depends on the values if each of these transitions
-  /// has a guard, or if the machine is a function.
+  /// An event without associated values is evaluated directly. For any other event, the transitions
+  /// of `state` are read. The answer depends on the values if each of these transitions has a
+  /// guard, or if the machine is defined by a function.
   package func evaluate(caseNamed name: String, in state: State) -> Evaluation? {
     guard let tag = EnumCases<Event>.names.firstIndex(of: name) else { return nil }
     if let event = EnumCases<Event>.bareValue(tag: tag) { return evaluate(event, in: state) }
-    // The answer of a function is not known before it is called with the values.
+    // The function must be called with the values, so its answer is not known here.
     guard isListed else {
       guard isAsynchronous else { return .dependsOnValues }
       return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .selfContained
@@ -207,12 +210,12 @@ extension StateMachine {
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
     if let last = own.firstIndex(where: { !$0.isGuarded }) { return Self.evaluation(own[...last]) }
-    // An `On` whose case is unknown may be about this event.
+    // An `On` whose case is unknown may accept this event.
     let hasUnknownEvents = entries.contains { $0.tags.isEmpty }
     return own.isEmpty && !hasUnknownEvents ? .refused(.noTransition) : .dependsOnValues
   }
 
-  /// Returns the answer to an event that one of these entries accepts: the last entry has no guard.
+  /// Returns the answer to an event that these entries accept. The last entry has no guard.
   private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
     if entries.allSatisfy({ !$0.isAsynchronous }) { return .accepted }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }

@@ -21,13 +21,13 @@ public struct UnstableStateError: Error, Hashable, CustomStringConvertible {
   /// The text of the unstable state.
   public let state: String
 
-  /// The error, and how to resolve it.
+  /// A description of the error, with the way to resolve it.
   public var description: String {
     "state '\(state)' is not stable; start the model in a state whose 'isStable' is true"
   }
 }
 
-// Values that a view and a model share.
+// Common types that a view and a model share as states.
 extension String: StateProtocol {}
 extension Bool: StateProtocol {}
 extension Int: StateProtocol {}
@@ -66,5 +66,6 @@ public protocol MachineEvent: DSLCompatible, Codable {}
 /// An output that a machine asks its runtime to execute.
 public protocol MachineOutput: DSLCompatible {}
 
-/// `Never` is the output type of a machine without outputs, and the event type of one without events.
+/// `Never` is the output type of a machine without outputs, and the event type of a machine without
+/// events.
 extension Never: MachineState, MachineEvent, MachineOutput {}

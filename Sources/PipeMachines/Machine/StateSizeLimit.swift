@@ -5,12 +5,12 @@ package enum StateSizeLimit {
   /// The limit. Unit: bytes.
   package static let byteCount = 1 << 20
 
-  /// The reason why a step to a larger state is refused.
+  /// The reason for refusing a step to a larger state.
   static let wording =
     "the transition leads to a state of more than 1 MiB as JSON, the limit for a node"
 }
 
-/// An error for a transition that has returned, but whose step is refused.
+/// An error for a transition that has returned, but whose step the meter refuses.
 struct RefusedStep: Error {
   let refusal: Refusal
 }
@@ -18,10 +18,10 @@ struct RefusedStep: Error {
 /// A meter that measures states, and refuses states that are too large.
 ///
 /// Encoding each state as JSON would cost more than most steps. The meter therefore measures every
-/// state only while states are small or near the limit. In between, it measures as often as the
-/// growth seen so far requires. When a node records its state, it detects a state that the meter
-/// has missed. The node's next process then takes the last steps again, and measures the state
-/// after each step.
+/// state only while states are small or near the limit. For other sizes, it measures less often,
+/// depending on how fast the states grow. When a node records its state, it detects a state that is
+/// too large and that the meter has missed. The node's next process then takes the last steps
+/// again, and measures the state after each step.
 package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unchecked Sendable {
   private struct Content {
     /// The size of the last measured state. Unit: bytes.
@@ -32,7 +32,8 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     var unmeasured = 0
   }
 
-  /// The size of the last measured state per step that may remain unmeasured. Unit: bytes per step.
+  /// The size of the last measured state for which one further step may remain unmeasured: larger
+  /// states are measured less often. Unit: bytes per step.
   private static var bytesPerStep: Int { 4_096 }
   private let codec: EventCodec<State>
   private let content = Locked(Content())
@@ -48,8 +49,9 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     codec = EventCodec(isSynthesized: isSynthesized)
   }
 
-  /// Returns whether a machine may move to a state. From a state that is too large already, which
-  /// an earlier version of this library allowed, it may move to any state that is not larger.
+  /// Returns whether a machine may move to a state. An earlier version of this library allowed
+  /// states that are too large. From such a state, the machine may move to any state that is not
+  /// larger.
   package func admits(_ next: State, from state: State) -> Bool {
     content.withLock { content in
       guard isExact || isDue(&content) else { return true }
@@ -65,7 +67,7 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     }
   }
 
-  /// Returns whether an intermediate state of a transition may be shown.
+  /// Returns whether an intermediate state of a transition is small enough to be published.
   package func fits(_ state: State) -> Bool {
     _isPOD(State.self) || content.withLock { _ in size(of: state) ?? 0 } <= limit
   }
@@ -77,15 +79,15 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     content.unmeasured += 1
     let size = content.size
     if size > limit / 2 || content.unmeasured > size / Self.bytesPerStep { return true }
-    // Measures twice as often as growth at the known rate would require.
+    // Measures twice as often as necessary if the states grow at the known rate.
     return content.unmeasured * content.growth * 2 >= limit - size
   }
 }
 
 extension StateMachine where State: Codable & Sendable {
-  /// Returns the machine, changed so that it refuses each step to a state that is too large.
+  /// Returns a copy of the machine that refuses each step to a state that is too large.
   package func refusing(by meter: StateMeter<State>) -> Self {
-    // The type of a value without references limits the value's size.
+    // A type without references has a fixed size in memory, so its JSON cannot become too large.
     guard !_isPOD(State.self) else { return self }
     var machine = self
     machine.step = { [step] state, event in

@@ -1,12 +1,12 @@
-/// The outputs and transitions of a machine's states, by the tag of the state's case.
+/// The outputs and transitions of a machine's states, indexed by the tag of the state's case.
 @usableFromInline
 final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
   @unchecked Sendable  // Immutable after init.
 {
   @usableFromInline let whens: [When<State, Event, Output>]
   @usableFromInline let eventLayout: EnumLayout
-  // The rules of each case's `When`s, case after case. Reading them through pointers saves each
-  // step the reference counting.
+  // The rules of each case's `When`s, one case after the other. Reading them through pointers
+  // avoids reference counting in each step.
   private let rules: UnsafeMutableBufferPointer<Rule>
   @usableFromInline let starts: UnsafeMutablePointer<UnsafePointer<Rule>>
 
@@ -56,7 +56,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
     guard stateCount > 0 else { return }
     let tag = EnumCases<State>.tag(at: state)
-    // A case that no `When` names, and that no value had shown when the table was made.
+    // A case that no `When` names, and that did not occur in any value before the table was made.
     if TypeReading.isReflective, tag >= stateCount { return }
     var rule = starts[tag]
     let end = starts[tag + 1]

@@ -1,8 +1,8 @@
 @_spi(Reflection) import Swift
 
-/// The stored properties of a struct, read by the standard library's reflection.
+/// The stored properties of a struct, read through the reflection of the standard library.
 enum StructFields {
-  /// Returns the properties as declared; `nil` for a type that is not a struct.
+  /// Returns the properties in the order of declaration; `nil` for a type that is not a struct.
   static func of(_ type: Any.Type) -> [(name: String, type: Any.Type)]? {
     guard TypeMetadata(type).kind == TypeMetadata.Kind.structure else { return nil }
     var fields: [(name: String, type: Any.Type)] = []

@@ -6,19 +6,21 @@ import PipeSupport
   import Glibc
 #endif
 
-/// How this process reads enums: which case a value is, its payload, and the list of a type's cases.
+/// How this process reads enums: the case of a value, its payload, and the list of a type's cases.
 ///
 /// Swift has no fast public interface for this, so PipeRuntime reads the memory of values and types
-/// as Swift 6.3 lays it out. A newer compiler may lay it out differently. ``MetadataCanary`` then
-/// finds the difference, and values are read by the standard library's reflection instead. The
-/// machine behaves the same, but more slowly, and PipeRuntime prints one warning.
+/// as Swift 6.3 lays it out. A newer compiler may use another layout. ``MetadataCanary`` then
+/// detects the difference, and PipeRuntime reads values through the reflection of the standard
+/// library instead. The machine behaves the same, but is slower, and PipeRuntime prints one
+/// warning.
 @usableFromInline
 package enum TypeReading: String, Sendable {
   /// Values and types are read from memory.
   case layout
   /// Values are read by reflection; the lists of cases are read from memory.
   case mirror
-  /// Nothing is read from memory, so the known cases of a type are the cases of the values seen so far.
+  /// Nothing is read from memory. The known cases of a type are the cases that occurred in values
+  /// so far.
   case mirrorOnly = "mirror-only"
 
   #if compiler(<6.4) && !DEBUG

@@ -44,12 +44,13 @@ extension When where Output == Never {
       .withoutOutput
   }
 
-  /// This description without an output closure, so that it does not affect the output of its states.
+  /// A copy of this `When` without an output closure, which does not affect the output of its
+  /// states.
   @inlinable
   var withoutOutput: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
 }
 
-// A state with an output only: no event leads out of it.
+// A state with an output only. Events do not change it.
 extension When {
   /// Describes a state without transitions.
   @inlinable
@@ -102,7 +103,7 @@ extension When {
   }
 }
 
-// The same overloads for code that does not determine the type of the events.
+// The same overloads for code from which Swift cannot infer the event type.
 extension When where Event == Never {
   /// Describes a state without transitions.
   @inlinable

@@ -15,7 +15,8 @@ public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompat
   @usableFromInline let output: Emit?
   /// Compares each `On` with the event of the current ``MatchContext``.
   @usableFromInline let transitions: Step?
-  /// Adds each `On` to the current list; returns `false` if no sample of the associated values can be made.
+  /// Adds each `On` to the current list. Returns `false` if no sample of the associated values can
+  /// be made.
   @usableFromInline let list: (@Sendable () -> Bool)?
 
   @usableFromInline
@@ -133,7 +134,7 @@ extension When {
     self.init(
       tags: states.tags, output: { output($0.pointee).output },
       transitions: { transitions($0.pointee).read() },
-      // The closure may read the state, and no single state represents all of them.
+      // The closure may read the state, and no single state can be a sample of all of them.
       list: { false })
   }
 
@@ -153,7 +154,7 @@ extension When {
   }
 }
 
-// A case that carries one value; On.swift says why it has an overload of its own.
+// Overloads for a case with one value. On.swift explains why they are separate.
 extension When {
   /// Describes the states of one case; the closures receive the associated value.
   @inlinable
@@ -224,7 +225,7 @@ extension When where Event == Never {
 }
 
 extension CaseAccessor {
-  /// Calls `body` with the one value that a value of this case carries.
+  /// Calls `body` with the only associated value of a value of this case.
   @inlinable
   func withSinglePayload<Field, Result>(
     of value: UnsafePointer<Value>, as: Field.Type, body: (Field) -> Result
@@ -232,7 +233,7 @@ extension CaseAccessor {
     EnumLayout.withPayload(of: value, boxOffset: boxOffset, as: Field.self, body: body)
   }
 
-  /// Returns the one value that a value of this case carries.
+  /// Returns the only associated value of a value of this case.
   func one<Field>(of value: Value, as: Field.Type) -> Field {
     withUnsafePointer(to: value) { withSinglePayload(of: $0, as: Field.self) { $0 } }
   }

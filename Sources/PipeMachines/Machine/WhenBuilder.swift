@@ -8,7 +8,8 @@ public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompa
   @inlinable
   static func + (left: Self, right: Self) -> Self { Self(left.all + right.all) }
 
-  /// Returns the same states for a machine with events or outputs, where these states have none.
+  /// Returns the same states for a machine with other event or output types. A converted type was
+  /// `Never`.
   @inlinable
   func converted<NewEvent, NewOutput>(
     output: @escaping @Sendable (Output) -> NewOutput
@@ -25,15 +26,16 @@ public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompa
   }
 }
 
-/// Converts an output of a machine without outputs, and is therefore never called.
+/// Converts an output of a machine without outputs. It is never called, because there are no
+/// outputs.
 @inlinable
 @Sendable
 func none<Output>(_ never: Never) -> Output {}
 
-/// A result builder for a machine whose three types are known from the context.
+/// A result builder for a machine whose state, event and output types are known from the context.
 @resultBuilder
 public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
-  /// The states read so far.
+  /// The states that a builder has read so far.
   public typealias Block = Whens<State, Event, Output>
 
   /// Adds a `When`.
@@ -92,7 +94,7 @@ public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
   public static func buildArray(_ blocks: [Block]) -> Block { Block(blocks.flatMap(\.all)) }
 }
 
-/// The states of a machine whose types are inferred from them.
+/// The states of a machine whose types are inferred from these states.
 public struct InferredWhens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
   @usableFromInline let whens: Whens<State, Event, Output>
 
@@ -102,9 +104,9 @@ public struct InferredWhens<State: DSLCompatible, Event: DSLCompatible, Output: 
 
 /// A result builder for a machine whose event and output types are inferred from its `When`s alone.
 ///
-/// Swift determines the types of a builder's statements one by one. A `When` without an output or
-/// without transitions leaves a type open as `Never`. Joining the statements pair by pair lets a
-/// later statement fill it in.
+/// Swift determines the types of a builder's statements one by one. For a `When` without an output
+/// or without transitions, the missing type is `Never`. The builder joins the statements pair by
+/// pair, so a later statement can replace `Never` by its own type.
 @resultBuilder
 public enum WhenInferringBuilder<State: DSLCompatible> {
   /// Adds a `When`.
@@ -145,15 +147,16 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
     Whens(blocks.flatMap(\.all))
   }
 
-  /// Returns the states after the last element.
+  /// Returns the states after the builder has read the last element.
   @inlinable
   public static func buildFinalResult<E, O>(
     _ block: Whens<State, E, O>
   ) -> InferredWhens<State, E, O> { InferredWhens(whens: block) }
 }
 
-// Every combination in which one side leaves a type open, and the other side fills it in or leaves
-// it open, too. For any two sides, one of these overloads is a better match than all others.
+// An overload for every combination in which a type of one side is `Never`, and the type of the
+// other side replaces it or is `Never`, too. For any two sides, one of these overloads is a better
+// match than all others.
 extension WhenInferringBuilder {
   /// Adds the next element to the previous ones.
   @inlinable

@@ -37,20 +37,21 @@ package enum FailureReporter {
       Issue.record(Comment(rawValue: text), sourceLocation: location)
       if Test.current != nil { return }
     #endif
-    // A task that does not know its test reports to both libraries. The library that runs no test
-    // ignores the report.
+    // A task that does not belong to a known test reports to both libraries. The library that runs
+    // no test ignores the report.
     #if canImport(XCTest)
       XCTFail(text, file: callSite.filePath, line: callSite.line)
     #endif
   }
 
-  /// Whether ``end(with:at:)`` returns the failure unreported, because the caller expects it.
+  /// Whether ``end(with:at:)`` only returns the failure and does not report it, because the caller
+  /// expects the failure.
   @TaskLocal package static var areFailuresThrown = false
 
-  /// Ends the current test at a location of its source.
-  /// - Returns: The error to throw. Swift Testing reports the failure at that location and ignores
-  ///   the error, like the one of a failed `#require`. Outside Swift Testing, the error contains
-  ///   the location.
+  /// Reports the failure that ends the current test, at a location in the test's source.
+  /// - Returns: The error to throw. Swift Testing has already reported the failure, so it ignores
+  ///   the error, as it ignores the error of a failed `#require`. Outside Swift Testing, the error
+  ///   contains the location.
   package static func end(
     with failure: TopologyExpectationFailure, at callSite: AssertionLocation?
   ) -> any Error {

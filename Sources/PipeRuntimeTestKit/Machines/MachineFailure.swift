@@ -19,13 +19,13 @@ struct MachineFailure {
   var state: String
   /// The name of the state's case.
   var stateName: String
-  /// The event that the machine received; `nil` if the failure is about the state's output.
+  /// The event that the machine received; `nil` if the failure concerns the output of a state.
   var event: String?
   var eventName = ""
   var cause: Cause
 }
 
-// The wording.
+// The wording of the failure.
 extension MachineFailure {
   /// The full message: the situation, the expectation, the actual behaviour, and advice.
   var text: String {
@@ -138,7 +138,8 @@ extension MachineFailure {
     }
   }
 
-  /// The list of events that the state accepts, if it helps.
+  /// A clause that lists the events that the state accepts; empty if the list does not help to
+  /// explain the refusal.
   private func listed(_ acceptedEvents: [String], _ refusal: Refusal) -> String {
     guard refusal == .noTransition else { return "" }
     if acceptedEvents.isEmpty { return "; \(stateName) accepts no events" }
@@ -146,9 +147,9 @@ extension MachineFailure {
   }
 }
 
-/// Compares values without requiring that they are `Equatable`.
+/// Compares values that need not be `Equatable`, such as the states of a machine.
 ///
-/// A machine's states need not be. Reflection is slow, but fast enough for a test.
+/// Reflection is slow, but fast enough for a test.
 enum ValueComparison {
   /// A part that differs between two values.
   struct Difference {

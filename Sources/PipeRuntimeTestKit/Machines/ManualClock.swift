@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// Sleepers wake in the order of their deadlines. Sleepers with the same deadline wake in the order
 /// in which they began to sleep. When the clock wakes a sleeper, it shows that sleeper's deadline,
-/// and it waits until the woken task has come to rest before it wakes the next one. So an effect
-/// that sleeps again starts at the right time.
+/// and it waits until the woken task is suspended again before it wakes the next sleeper. So an
+/// effect that sleeps again starts at the right time.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -44,7 +44,7 @@ public final class ManualClock: Clock, Sendable {
 
   private struct ClockState {
     var now = Instant()
-    /// The sleepers by deadline, then by the order in which they began to sleep.
+    /// The sleepers, sorted by deadline, then by the order in which they began to sleep.
     var sleepers: [Sleeper] = []
     var lastID = 0
   }
@@ -98,8 +98,8 @@ extension ManualClock {
     await advance(to: now.advanced(by: duration))
   }
 
-  /// Advances to a time, and wakes the sleepers whose deadlines it reaches. The clock never goes
-  /// back.
+  /// Advances to a time, and wakes the sleepers whose deadlines it reaches. The clock never moves
+  /// backwards.
   public func advance(to time: Instant) async {
     await runPendingTasks()
     while wakeFirst(until: time) { await runPendingTasks() }
@@ -154,7 +154,8 @@ extension ManualClock {
       """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Wakes the first sleeper whose deadline is not after `time`.
+  /// Wakes the first sleeper if its deadline is not after `time`. Returns `false` if there is no
+  /// such sleeper.
   private func wakeFirst(until time: Instant?) -> Bool {
     let sleeper = clockState.change { clockState -> Sleeper? in
       guard let first = clockState.sleepers.first, time.map({ first.deadline <= $0 }) ?? true
@@ -166,10 +167,10 @@ extension ManualClock {
     return sleeper != nil
   }
 
-  /// Lets all ready tasks run, until no task has started to sleep or woken for a while.
+  /// Runs all ready tasks, until no task has started to sleep or woken for a while.
   ///
-  /// A step of a machine takes several jobs in sequence: the job of the effect, of the engine, and
-  /// of the next effect.
+  /// A step of a machine consists of several jobs in sequence: the job of the effect, of the
+  /// engine, and of the next effect.
   private func runPendingTasks() async {
     var seen = clockState.changes
     var quietRounds = 0

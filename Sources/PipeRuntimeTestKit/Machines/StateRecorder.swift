@@ -13,12 +13,13 @@ import PipeRuntime
 /// await recorder.wait(until: .closed)
 /// ```
 ///
-/// The recorder is an iterator of the sequence: if it is the only one, the run ends with it.
+/// The recorder is an iterator of the sequence. If the sequence has no other iterator, the run ends
+/// when the recorder is deallocated.
 public final class StateRecorder<State: DSLCompatible>: Sendable {
   private struct Record {
     var states: [State] = []
     var hasEnded = false
-    /// The index of the first state that the next wait looks at.
+    /// The index of the first state that the next wait considers.
     var position = 0
   }
 
@@ -42,8 +43,8 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
   public var states: [State] { record.value.states }
 }
 
-// Waiting. `within:` limits the time in which this process neither computes nor waits for a
-// processor.
+// Waiting. The parameter `within:` limits the time in which this process neither computes nor waits
+// for a processor.
 extension StateRecorder {
   /// Waits for the first states of the run.
   /// - Returns: `count` states; all recorded states if the wait failed.
@@ -64,7 +65,8 @@ extension StateRecorder {
   }
 
   /// Waits for a state.
-  /// - Returns: The states from the one that the previous wait found up to this one.
+  /// - Returns: The states after the state that the previous wait found, up to and including this
+  ///   state.
   @discardableResult
   public func wait(
     until state: State, within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -76,7 +78,7 @@ extension StateRecorder {
     ) { ValueComparison.areEqual($0, state) }
   }
 
-  /// Waits for a state of one of several cases.
+  /// Waits for a state whose case is one of `states`.
   @discardableResult
   public func wait(
     until states: OneOf<State>, within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -147,11 +149,13 @@ extension StateRecorder {
 }
 
 extension Runtime {
-  /// Returns the same runtime, whose machine also reports every transition to a collector.
+  /// Returns a copy of the runtime that also reports every transition of its machine to a
+  /// collector.
   ///
-  /// Use it for one run only: give each sequence its own runtime.
+  /// Use the copy for one run only: each sequence needs its own runtime.
   public func recording(into coverage: TransitionCoverage<State, Event, Output>) -> Self {
-    // In each step the event arrives first, and then the next state, if there is one.
+    // In each step, the middleware for events is called first. If the machine accepts the event,
+    // the middleware for states is called next.
     let last = Locked<(state: State?, event: Event?)>((nil, nil))
     return register(middleware: { (event: Event) in
       let state = last.withLock { last in
@@ -200,7 +204,8 @@ final class ObservedValue<Value: Sendable>: Sendable {
     return result
   }
 
-  /// Waits until the search returns a result; `nil` if the task is cancelled.
+  /// Calls `search` after each change until it returns a result. Returns `nil` if the task is
+  /// cancelled.
   func first<Result: Sendable>(
     within limit: Duration, _ search: @escaping @Sendable (inout Value) -> Result?
   ) async -> WaitResult<Result>? {

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import Synchronization
 
-/// Detects when the tasks of this process have come to rest.
+/// Detects when no task of this process is ready to run.
 ///
 /// Swift runs tasks on as many threads as there are processors, in the order in which they became
 /// ready. When a job of this type runs on each of these threads at the same time, every job that
@@ -11,9 +11,9 @@ enum TaskPool {
   private static let priorities: [TaskPriority] = [.high, .medium, .low, .background]
   private static let last = Locked<Task<Bool, Never>?>(nil)
 
-  /// Lets all jobs run that are ready now. Jobs that become ready through them are for the next
-  /// call.
-  /// - Returns: Whether they have run; `false` if a thread was busy for too long.
+  /// Runs all jobs that are ready now. A job that becomes ready during this call may run only in
+  /// the next call.
+  /// - Returns: Whether these jobs have run; `false` if a thread was busy for too long.
   static func flush() async -> Bool {
     // One call at a time: two calls that each hold some of the threads would deadlock.
     let task = last.withLock { last in
@@ -30,7 +30,7 @@ enum TaskPool {
     return await task.value
   }
 
-  /// Occupies all threads for tasks of the priority at the same time.
+  /// Occupies all threads that run tasks of the priority, at the same time.
   private static func fill(_ priority: TaskPriority) async -> Bool {
     let count = processorCount
     let arrivals = Arrivals()

@@ -3,11 +3,11 @@ import PipeRuntime
 /// Counts the transitions of a machine that a suite has covered: 0-switch coverage.
 ///
 /// A transition is a pair of a state's case and an event's case for which the machine has an `On`,
-/// whatever its guard says. Feed the collector from ``XCTStateMachine``, and from running machines
-/// with `Runtime.recording(into:)`. Many tests may feed one collector at the same time.
+/// whether or not the guard passes. Feed the collector from ``XCTStateMachine``, and from running
+/// machines with `Runtime.recording(into:)`. Many tests may feed one collector at the same time.
 ///
-/// If an `if` or a `for` hides some `On`s of a state, its transitions count from the first time
-/// that the machine is in a state in which they are present.
+/// If an `if` or a `for` excludes some `On`s of a state, the collector does not know their
+/// transitions. It adds them when the machine first enters a state that includes these `On`s.
 ///
 /// ```swift
 /// let coverage = TransitionCoverage(stateMachine)
@@ -35,7 +35,7 @@ public final class TransitionCoverage<
   private struct Record {
     /// The counts of the known transitions.
     var tallies: [TransitionName: Tally]
-    /// The counts of transitions that were taken and are not among the known ones.
+    /// The counts of transitions that were taken and that are not known.
     var others: [TransitionName: Int] = [:]
     /// The states whose `On`s could not all be read.
     var incompleteStates: [String]
@@ -64,7 +64,7 @@ public final class TransitionCoverage<
         incompleteStates: listing.isReadable ? listing.incompleteStates : []))
   }
 
-  /// Counts one answer of the machine.
+  /// Records the machine's answer to an event.
   /// - Parameter isTaken: Whether the machine accepted the event, even without a change of the
   ///   state.
   public func record(from state: State, on event: Event, isTaken: Bool) {
@@ -91,7 +91,7 @@ public final class TransitionCoverage<
   ) {
     guard let eventName = EnumCases.name(of: event) else { return }
     let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
-    // Only such states are read again. Reading happens outside the lock, because it runs the
+    // Reads only incomplete states again. Reads outside the lock, because reading runs the
     // machine's closures.
     let mayHaveMoreEvents = record.withLock { $0.incompleteStates.contains(stateName) }
     let found = mayHaveMoreEvents ? machine.events(acceptedIn: state) : []
@@ -124,7 +124,8 @@ extension TransitionCoverage {
       .sorted { Self.order($0.name) < Self.order($1.name) }
   }
 
-  /// The transitions that were taken, and are neither read nor expected.
+  /// The transitions that were taken, but were neither read from the machine nor listed as
+  /// expected.
   public var unexpected: [TransitionName] {
     record.withLock(\.others).keys.sorted { Self.order($0) < Self.order($1) }
   }
@@ -170,9 +171,11 @@ extension TransitionCoverage {
   }
 
   /// Asserts that every transition was taken. A machine without transitions fails the assertion.
-  /// - Parameter exceptions: The transitions that need not be taken. To keep the list true, an
-  ///   exception that was taken, or that the machine does not have, is also a failure. So is a
-  ///   transition that was taken and is not expected.
+  ///
+  /// A transition that was taken and is not expected is a failure. So that the list of exceptions
+  /// stays correct, an exception that was taken, or that the machine does not have, is a failure,
+  /// too.
+  /// - Parameter exceptions: The transitions that need not be taken.
   public func assertComplete(
     except exceptions: [TransitionName] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -207,49 +210,51 @@ extension TransitionCoverage {
   }
 }
 
-/// A transition by the names of its cases.
+/// The name of a transition: the name of the state's case and the name of the event's case.
 public struct TransitionName: Hashable, Sendable, CustomStringConvertible {
   /// The name of the state's case.
   public var state: String
   /// The name of the event's case.
   public var event: String
 
-  /// Names a transition, such as `TransitionName("open", on: "closeButtonWasPressed")`.
+  /// Creates the name of a transition, such as `TransitionName("open", on:
+  /// "closeButtonWasPressed")`.
   public init(_ state: String, on event: String) {
     self.state = state
     self.event = event
   }
 
-  /// `open on closeButtonWasPressed`.
+  /// The name as text: `open on closeButtonWasPressed`.
   public var description: String { "\(state) on \(event)" }
 }
 
-/// Compares what a suite should have seen with what it has seen, and describes the failures.
+/// Compares the items that a suite should have seen with the items that it has seen, and describes
+/// the failures.
 struct CoverageReport<Name: Hashable & CustomStringConvertible> {
-  /// One item to see.
+  /// An item that the suite should see.
   struct Entry {
     var name: Name
     var isSeen: Bool
-    /// A remark about the item, which is shown if it is missing.
+    /// A remark about the item. It is shown if the suite has not seen the item.
     var remark = ""
   }
 
-  /// The words for the items.
+  /// The words that messages use for the items.
   struct Wording {
-    /// `transitions`
+    /// The noun for several items: `transitions`.
     var items: String
-    /// `taken`
+    /// The participle for an item that was seen: `taken`.
     var seen: String
-    /// `transition of the machine`
+    /// The noun for an item in the list of expected items: `transition of the machine`.
     var expectedItem: String
-    /// The advice about missing items.
+    /// The advice if items are missing.
     var advice: String
     /// The advice if there are no items.
     var adviceIfEmpty: String
   }
 
   var entries: [Entry]
-  /// The items that were seen and not expected.
+  /// The items that were seen although they were not expected.
   var others: [Name] = []
   var wording: Wording
 
@@ -281,7 +286,7 @@ struct CoverageReport<Name: Hashable & CustomStringConvertible> {
   }
 }
 
-/// Lays out rows in columns.
+/// Aligns rows of text in columns.
 enum TextTable {
   static func lines(_ rows: [[String]], rightAligned: Set<Int> = []) -> [String] {
     let columns = rows.map(\.count).max() ?? 0

@@ -5,7 +5,7 @@ extension XCTStateMachine {
   /// A step of a scenario for this machine.
   public typealias Step = ScenarioStep<State, Event, Output>
 
-  /// Asserts the effects of a list of events on the machine, one after another.
+  /// Asserts how the machine responds to a list of events, one after another.
   ///
   /// The first failing step is recorded at its own line, together with the whole scenario.
   ///
@@ -32,7 +32,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Asserts the effects of a list of events on a machine with asynchronous transitions.
+  /// Asserts how a machine with asynchronous transitions responds to a list of events, one after
+  /// another.
   /// - Parameters:
   ///   - state: The state before the first event; `nil` for the initial one.
   ///   - limit: The longest wait for one transition.
@@ -89,7 +90,7 @@ private struct Scenario<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
     completedSteps += 1
   }
 
-  /// Describes the failure of the next step within the scenario.
+  /// Describes a failure of the next step, with the steps of the scenario.
   func text(_ failure: MachineFailure) -> String {
     var lines = ["step \(completedSteps + 1) of \(steps.count): " + failure.text]
     lines.append("  the scenario, from \(start):")
@@ -160,7 +161,7 @@ extension ScenarioStep {
     }
   }
 
-  /// The expectation, for a person to read.
+  /// A readable description of the expected outcome.
   var outcome: String {
     switch expectation {
     case .moves(let next): "-> \(next)"

@@ -40,7 +40,7 @@ public struct XCTStateMachine<
 
 // Outputs.
 extension XCTStateMachine {
-  /// Asserts that entering any of the states executes nothing.
+  /// Asserts that the machine executes no output when it enters any of the states.
   @discardableResult
   public func assertNoOutput(
     when states: State..., fail: ((String) -> Void)? = nil, fileID: String = #fileID,
@@ -51,7 +51,7 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Asserts that entering any of the states executes `output`.
+  /// Asserts that the machine executes `output` when it enters any of the states.
   @discardableResult
   public func assert(
     when states: State..., execute output: Output, fail: ((String) -> Void)? = nil,
@@ -63,8 +63,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Returns the problem with the output of the state. If `expected` is `nil`, there should be
-  /// none.
+  /// Returns a failure if the output of the state is not `expected`. If `expected` is `nil`, the
+  /// state should have no output.
   func outputFailure(_ state: State, expected: Output?) -> MachineFailure? {
     switch (expected, machine.output(state)) {
     case (nil, nil): return nil
@@ -117,7 +117,7 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Returns the problem with the machine's answer, if the event should have moved it to `next`.
+  /// Returns a failure unless the machine's answer to the event is a transition to `next`.
   func transitionFailure(
     _ state: State, _ event: Event, _ reduction: Reduction<State>, _ next: State
   ) -> MachineFailure? {
@@ -141,7 +141,8 @@ extension XCTStateMachine {
     }
   }
 
-  /// Returns the problem with the machine's answer, if it should have refused the event.
+  /// Returns a failure unless the machine has refused the event for the expected reason. If
+  /// `expected` is `nil`, any reason is accepted.
   func refusalFailure(
     _ state: State, _ event: Event, _ reduction: Reduction<State>, _ expected: Refusal?
   ) -> MachineFailure? {
@@ -163,7 +164,7 @@ extension XCTStateMachine {
 }
 
 extension XCTStateMachine {
-  /// The events that the state accepts, for a person to read.
+  /// Returns the events that the state accepts, in readable form.
   private func acceptedEvents(_ state: State) -> [String] {
     let guarded = machine.guardedEvents(in: state)
     return machine.events(acceptedIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
@@ -199,8 +200,8 @@ extension XCTStateMachine {
 
 // Transitions that suspend.
 extension XCTStateMachine {
-  /// Asserts that the event moves the machine from each of the states to `next`, once the
-  /// transition has returned.
+  /// Asserts that the event moves the machine from each of the states to `next`, and waits for the
+  /// asynchronous transition.
   ///
   /// ```swift
   /// await XCTStateMachine(stateMachine)
@@ -224,8 +225,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Returns the machine's answer once the transition has returned or thrown; `nil` if it has
-  /// stalled before.
+  /// Returns the machine's answer after the transition has returned or thrown; `nil` if the
+  /// transition makes no progress for `limit`.
   func awaitReduction(
     _ state: State, _ event: Event, within limit: Duration
   ) async -> Reduction<State>? {

@@ -22,7 +22,7 @@ struct StallDetector {
   mutating func check() -> Stall? {
     let now = ContinuousClock.now
     let elapsed = now - last
-    // A limit that is shorter than the interval is checked in time.
+    // If the limit is shorter than the interval, checks after the limit.
     guard elapsed >= min(Self.interval, clock.limit) else { return nil }
     last = now
     let children = directory?.processIDs ?? TestDirectory.allProcessIDs
@@ -31,7 +31,7 @@ struct StallDetector {
   }
 }
 
-/// The end of a wait without progress.
+/// A wait that was abandoned because there was no progress.
 struct Stall: Sendable, CustomStringConvertible {
   let limit: Duration
   let breakdown: StallClock.TimeBreakdown
@@ -43,7 +43,7 @@ struct Stall: Sendable, CustomStringConvertible {
     description.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
   }
 
-  /// The composition of the waiting time, and the load of the machine.
+  /// How the waiting time was spent, and the load of the machine.
   var description: String {
     """
     of \(breakdown.elapsed.shortText) waited, nothing moved for \(breakdown.stalled.shortText) \
@@ -56,8 +56,8 @@ struct Stall: Sendable, CustomStringConvertible {
 
 /// The time without progress in a wait, computed from samples of the watched processes.
 ///
-/// Time in which they computed, or waited for a processor or a disk, does not count. So a busy
-/// machine makes a wait longer, but does not consume the limit.
+/// Time in which the processes compute, or wait for a processor or a disk, does not count. So a
+/// busy machine makes a wait longer, but does not use up the limit.
 package struct StallClock {
   /// The resources that the watched threads have used since the previous sample.
   package struct Sample: Hashable, Sendable {
@@ -65,7 +65,7 @@ package struct StallClock {
     package var elapsed: Duration
     /// The processor time of all threads together.
     package var cpuTime: Duration
-    /// The time that threads waited in a queue for a processor, added up.
+    /// The time that threads waited in a queue for a processor, summed over all threads.
     package var queueTime: Duration
     /// Whether one of the threads is runnable, or waits for a disk, at this moment.
     package var isRunnable: Bool
@@ -84,7 +84,7 @@ package struct StallClock {
     }
   }
 
-  /// The composition of the waiting time so far.
+  /// How the waiting time was spent.
   package struct TimeBreakdown: Hashable, Sendable {
     package var elapsed = Duration.zero
     /// The time without progress.
@@ -96,11 +96,11 @@ package struct StallClock {
   let limit: Duration
   package private(set) var breakdown = TimeBreakdown()
 
-  /// The largest part of a sample that counts. A late sample was itself delayed by a busy
-  /// processor.
+  /// The longest time that one sample can add to the time without progress. A sample that covers a
+  /// longer time was itself delayed by a busy processor.
   static let longestSample: Duration = .milliseconds(500)
-  /// The processor time, beyond ten times the limit, after which endless computing counts as a
-  /// stall.
+  /// The processor time that is allowed in addition to ten times the limit. Processes that use more
+  /// are in an endless loop, which counts as a stall.
   static let cpuTimeAllowance: Duration = .seconds(60)
 
   package init(limit: Duration) { self.limit = limit }
@@ -114,8 +114,8 @@ package struct StallClock {
     breakdown.stalled += max(.zero, idleTime)
   }
 
-  /// Whether the watched processes have stalled for the limit, or have computed beyond the
-  /// allowance.
+  /// Whether the watched processes have made no progress for the limit, or have used more processor
+  /// time than is allowed.
   package var hasStalled: Bool {
     breakdown.stalled >= limit || breakdown.cpuTime >= limit * 10 + Self.cpuTimeAllowance
   }

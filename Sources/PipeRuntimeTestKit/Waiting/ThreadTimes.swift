@@ -34,8 +34,8 @@ struct ThreadTimes {
         guard thread != own else { continue }
         switch Self.state("\(tasks)/\(thread)") {
         case "D": sample.isRunnable = true
-        // Sampling wakes other threads of this process. Threads that have run since the last sample
-        // are already counted.
+        // Sampling wakes other threads of this process. A thread that has run since the last sample
+        // is already counted.
         case "R" where process != getpid() || before?.scheduleCount == times.scheduleCount:
           sample.isRunnable = true
         default: break
@@ -80,12 +80,12 @@ struct ThreadTimes {
   }
 }
 
-/// Describes the load of the machine, for a person who investigates an abandoned wait.
+/// Describes the load of the machine, to help explain an abandoned wait.
 enum MachineReport {
   private static let interval: useconds_t = 200_000
   private static let processLimit = 5
 
-  /// Measures all processes for a moment.
+  /// The current load. Measures all processes over a short interval.
   static var now: String {
     let before = ticks()
     usleep(interval)

@@ -3,7 +3,7 @@ import PipeRuntime
 /// The outcome of a wait.
 enum WaitResult<Value> {
   case found(Value)
-  /// The wait ended without progress.
+  /// The wait was abandoned because there was no progress.
   case stalled(Stall)
 
   /// The value, if it was found.
@@ -11,7 +11,7 @@ enum WaitResult<Value> {
     if case .found(let value) = self { value } else { nil }
   }
 
-  /// The stall that ended the wait, if there was one.
+  /// The stall that ended the wait; `nil` if the value was found.
   var stall: Stall? {
     if case .stalled(let stall) = self { stall } else { nil }
   }
@@ -19,12 +19,13 @@ enum WaitResult<Value> {
 
 extension WaitResult: Sendable where Value: Sendable {}
 
-/// Polls until there is an answer, or until there was no progress for the limit.
+/// Polls until there is an answer, or until there is no progress for `limit`.
 /// - Parameters:
-///   - limit: The longest time in which neither this process nor the processes of the directory compute, or
-///     wait for a processor or a disk. A busy machine does not shorten a wait.
-///   - directory: The directory of the test whose processes are watched; `nil` for the
-///     directories of all tests.
+///   - limit: The longest time without progress. In this time, neither this process nor a process
+///     of the directory computes, or waits for a processor or a disk. A busy machine does not
+///     shorten a wait.
+///   - directory: The directory of the test whose processes are watched; `nil` for the directories
+///     of all tests.
 func ask<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
@@ -33,15 +34,15 @@ func ask<Answer>(
   var detector = StallDetector(limit: limit, directory: directory)
   while true {
     let stall = detector.check()
-    // Polls once more after the limit, because the polling may have been slow, and not the answer.
+    // Polls once more after the limit: perhaps the polling was slow, not the answer.
     if let answer = try await attempt() { return .found(answer) }
     if let stall { return .stalled(stall) }
     try await Task.sleep(for: pause)
   }
 }
 
-/// Polls like ``ask(every:within:of:isolation:_:)`` for tests that handle a missing answer
-/// themselves: returns `nil` then, and prints the machine's load to standard error.
+/// Polls like ``ask(every:within:of:isolation:_:)``. If there is no answer, prints the machine's
+/// load to standard error and returns `nil`, for tests that handle a missing answer themselves.
 package func poll<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
@@ -55,8 +56,8 @@ package func poll<Answer>(
   }
 }
 
-/// Runs an operation until there was no progress for the limit. The operation must end on
-/// cancellation.
+/// Runs an operation, and cancels it when there is no progress for `limit`. The operation must end
+/// when it is cancelled.
 func withStallLimit<Value: Sendable>(
   _ limit: Duration, of directory: TestDirectory? = nil,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -76,8 +77,8 @@ func withStallLimit<Value: Sendable>(
   }
 }
 
-/// Runs an operation for tests that handle a missing result themselves: returns `nil` after a
-/// stall.
+/// Runs an operation, and returns `nil` when there is no progress for `limit`. For tests that
+/// handle a missing result themselves.
 package func unlessStalled<Value: Sendable>(
   for limit: Duration, fileID: String = #fileID, line: UInt = #line,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -90,7 +91,7 @@ package func unlessStalled<Value: Sendable>(
   }
 }
 
-/// Waits until there was no progress for the limit, and returns the description of the stall.
+/// Waits until there is no progress for `limit`, and returns the description of the stall.
 package func stallDescription(after limit: Duration) async throws -> String? {
   try await withStallLimit(limit) { try await Task.sleep(for: .seconds(365 * 86_400)) }
     .stall.map { "\($0)" }

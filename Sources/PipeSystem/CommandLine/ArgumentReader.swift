@@ -10,8 +10,8 @@ extension CommandDescription {
     return parsed
   }
 
-  /// Parses arguments for a program of its own. Prints the help and exits if the arguments ask for it;
-  /// exits with code 2 if they are invalid.
+  /// Parses the arguments of a program or of one of its verbs. Prints the help and exits if the
+  /// arguments ask for it; exits with code 2 if the arguments are invalid.
   package func parseOrExit(_ arguments: ArraySlice<String>) -> ParsedArguments {
     do {
       let parsed = try parse(arguments)
@@ -23,7 +23,7 @@ extension CommandDescription {
     }
   }
 
-  /// Parses the options according to the description; positionals are not checked.
+  /// Parses the options according to the description. Does not check the positionals.
   package func read(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
     var reader = ArgumentReader(description: self, rest: arguments)
     return try reader.read()
@@ -130,13 +130,13 @@ package struct ParsedArguments: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether the command line has a flag, or any value of an option.
+  /// Whether the command line contains a flag, or an option with a value.
   package func flag(_ name: String) -> Bool { options.contains { $0.name == name } }
 
   /// Returns the last value of an option.
   package func value(_ name: String) -> String? { options.last { $0.name == name }?.value }
 
-  /// Returns the last value of an option, converted to a type.
+  /// Returns the last value of an option, converted to `type`.
   package func value<Value: RawRepresentable>(
     _ name: String, as type: Value.Type = Value.self
   ) -> Value? where Value.RawValue == String {
@@ -151,33 +151,33 @@ package struct ParsedArguments: Hashable, Sendable {
     throw .missingOption("--" + name, of: description.command)
   }
 
-  /// Returns the names in the value of an option that is a list with commas.
+  /// Returns the names in the value of an option, which is a comma-separated list.
   package func list(_ name: String) -> [String]? {
     value(name).map { $0.split(separator: ",").map(String.init) }
   }
 
-  /// Returns all values of an option that repeats.
+  /// Returns all values of an option that may be repeated.
   package func values(_ name: String) -> [String] {
     options.filter { $0.name == name }.map(\.value)
   }
 
-  /// Returns the value of an option of kind count, clamped to the range of `Int`.
+  /// Returns the value of an option of kind `count`, clamped to the range of `Int`.
   package func count(_ name: String) -> Int? { number(name).map { Int(clamping: $0) } }
 
-  /// Returns the value of an option of kind count.
+  /// Returns the value of an option of kind `count`.
   package func number(_ name: String) -> UInt64? { value(name).flatMap { UInt64($0) } }
 
-  /// Returns the value of an option of kind duration.
+  /// Returns the value of an option of kind `duration`.
   package func duration(_ name: String) -> Duration? {
     value(name).flatMap { DurationText.parse($0) }
   }
 
-  /// Returns the value of an option of kind moment.
+  /// Returns the value of an option of kind `moment`.
   package func moment(_ name: String) -> Timestamp? {
     value(name).flatMap { MomentArgument.parse($0) }
   }
 
-  /// Returns the value of an option of kind signal.
+  /// Returns the value of an option of kind `signal`.
   package func signal(_ name: String) -> Signal? { value(name).flatMap { Signal($0) } }
 
   /// The topology that `-p` names.

@@ -122,7 +122,7 @@ package struct HelpText {
   }
 }
 
-/// An invalid command line. `of` is the command whose help has more information.
+/// An invalid command line. The label `of` is the command whose help page has more information.
 package enum UsageError: Error, Hashable {
   case missingVerb(of: String)
   case unknownVerb(String, suggestion: String?, of: String)

@@ -1,7 +1,7 @@
 import Glibc
 import PipeSupport
 
-/// Moments in the past in the form that users type: an age, or a time.
+/// Points in time in the past, in the form that users type: an age, or a time.
 package enum MomentArgument {
   /// A description of the accepted forms.
   static let wanted =
@@ -48,7 +48,8 @@ private struct TimeReader {
     return Self.timestamp(of: parts, milliseconds - offset * 1000, timegm)
   }
 
-  /// Returns `nil` for a day that does not exist, which the system would take for a day of the next month.
+  /// Converts a date and time to a timestamp. Returns `nil` for a day that does not exist, because
+  /// `convert` would return a day of the next month.
   private static func timestamp(
     of parts: tm, _ milliseconds: Int, _ convert: (UnsafeMutablePointer<tm>) -> time_t
   ) -> Timestamp? {

@@ -1,24 +1,25 @@
 import PipeSupport
 
-/// The kind of value of an option or a positional: determines how it is shown, checked and completed.
+/// The kind of value of an option or a positional. It determines how the help shows the value, how
+/// the parser checks it, and how the shell completes it.
 package enum ValueKind: Hashable, Sendable {
   case text(String)
   /// An integer with a minimum.
   case count(String, from: UInt64 = 0)
-  /// `200ms`, `1.5s`, `1m30s`, `2h`.
+  /// A duration: `200ms`, `1.5s`, `1m30s`, `2h`.
   case duration
   /// An age such as `5m`, or a time: see ``MomentArgument``.
   case moment
   case choice(String, [String])
   case topology
   case node
-  /// An event of the node named by the argument before: a label, or JSON.
+  /// An event of the node that the previous argument names: a label, or JSON.
   case event
   case file
   /// A file, or a node if the value does not look like a file.
   case fileOrNode
   case directory
-  /// `tcp://HOST:PORT`
+  /// A network endpoint: `tcp://HOST:PORT`.
   case endpoint
   case signal
 
@@ -72,7 +73,7 @@ package struct Option: Hashable, Sendable {
   package var value: ValueKind?
   /// The effect of the option, with unit and default.
   package var summary: String
-  /// Whether all occurrences count. If not, only the last one does.
+  /// Whether the option may be repeated. If not, only its last occurrence counts.
   package var repeats: Bool
 
   package init(
@@ -142,7 +143,7 @@ package struct Positional: Hashable, Sendable {
 }
 
 extension Option {
-  /// The options by which a web server proves its identity.
+  /// The options for the TLS certificate and the private key of a web server.
   package static let tls = [
     Option("tls-certificate", value: .file, "Serves over TLS with this certificate (PEM)"),
     Option(
@@ -191,7 +192,7 @@ package struct NetworkAddress: Hashable, Sendable {
     let start = text.index(text.startIndex, offsetBy: prefix.count)
     guard start < colon else { return nil }
     let host = text[start..<colon]
-    // Interfaces and source addresses are rejected: they are for binding.
+    // Rejects the names of interfaces and source addresses, which are for binding.
     guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
     else { return nil }
     self.host = String(host)
