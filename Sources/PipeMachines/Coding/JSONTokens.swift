@@ -30,8 +30,8 @@ package struct JSONTokens {
   private var offset = 0
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// The maximum nesting depth of objects and arrays. Foundation's limit is 512. It is not used,
-  /// because Foundation traps on some texts that exceed it and end at that depth.
+  /// The maximum nesting depth of objects and arrays. Foundation supports a slightly greater depth.
+  /// But it traps on some texts that are nested more than 512 deep and end at that depth.
   package static let deepest = 500
 
   /// Returns the nesting depth of objects and arrays, but at most one more than `limit`.

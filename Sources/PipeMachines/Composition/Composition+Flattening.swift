@@ -109,8 +109,8 @@ extension Composition {
         ?? composite.components.filter { !alternatives(synchronization.event, of: $0).isEmpty }
     }
 
-    /// Returns the alternative sets of machines that accept an event together on behalf of a
-    /// component.
+    /// Returns the alternative sets of machines that accept an event together, if a component
+    /// accepts it.
     private func alternatives(_ event: String, of component: String) -> [Set<String>] {
       guard let composite = byName[component] else {
         return alphabets[component]?.contains(event) == true ? [[component]] : []

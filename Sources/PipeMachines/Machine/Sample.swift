@@ -184,8 +184,8 @@ extension Sample {
 
   private struct Failure: Error {}
 
-  /// If `type` is `any Protocol`, and a type of the standard library conforms to the protocol,
-  /// returns a value of that type.
+  /// Returns a value of a type such as `any Protocol`, if one of a few simple types conforms to the
+  /// protocol; otherwise `nil`.
   private static func boxed<Value>(_ type: Value.Type) -> Value? {
     switch TypeMetadata(type).kind {
     case TypeMetadata.Kind.existential:

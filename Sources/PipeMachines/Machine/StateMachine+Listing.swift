@@ -54,7 +54,7 @@ extension StateMachine {
 
   /// How many of an event's transitions are asynchronous.
   package enum Asynchrony {
-    /// At least one transition. Others may be synchronous, or cannot be read.
+    /// At least one transition. The others are synchronous or self-contained, or cannot be read.
     case some
     /// All transitions.
     case all

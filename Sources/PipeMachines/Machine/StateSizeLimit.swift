@@ -32,8 +32,8 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     var unmeasured = 0
   }
 
-  /// The size of the last measured state for which one further step may remain unmeasured: larger
-  /// states are measured less often. Unit: bytes per step.
+  /// For each multiple of this size in the last measured state, one more step may remain
+  /// unmeasured. So larger states are measured less often. Unit: bytes per step.
   private static var bytesPerStep: Int { 4_096 }
   private let codec: EventCodec<State>
   private let content = Locked(Content())
@@ -87,7 +87,7 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
 extension StateMachine where State: Codable & Sendable {
   /// Returns a copy of the machine that refuses each step to a state that is too large.
   package func refusing(by meter: StateMeter<State>) -> Self {
-    // A type without references has a fixed size in memory, so its JSON cannot become too large.
+    // A type without references has a fixed size in memory, which limits the size of its JSON.
     guard !_isPOD(State.self) else { return self }
     var machine = self
     machine.step = { [step] state, event in

@@ -1,7 +1,7 @@
 import Observation
 
-/// Calls a function on the main actor before each change of the properties that another function
-/// reads, until it is stopped or deallocated.
+/// Calls the function `willChange` on the main actor before each change of the properties that the
+/// function `read` reads. The calls end when this object is stopped or deallocated.
 ///
 /// `ObservableObject` requires this behaviour. `Observation` alone reports only one change per
 /// registration.
@@ -29,7 +29,7 @@ package final class ObservedChanges {
     } onChange: { [weak self] in
       MainActor.assumeIsolated {
         guard let self, !self.isStopped else { return }
-        // Observe again before the change is made, so that no change is missed.
+        // Observes again before the property changes, so that no change is missed.
         self.observe()
         self.willChange()
       }

@@ -11,15 +11,16 @@
 /// for await state in lift.states(as: LiftState.init(door:motor:)) { … }
 /// ```
 ///
-/// `States` is the tuple of the components' states, in the order of the components. For the rules
-/// that apply, see ``AsyncProductSequence``, which is the same sequence with the states in a list.
+/// `States` is the tuple of the components' states, in the order of the components.
+/// ``AsyncProductSequence`` is the same sequence with the states in a list, and describes the rules
+/// for events.
 public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable {
   /// The states of all components.
   public typealias Element = States
   /// The sequence does not fail.
   public typealias Failure = Never
 
-  /// The run with the states in a list.
+  /// The same run as a sequence whose states are lists.
   public let product: AsyncProductSequence
   /// The name of the composite.
   public let name: String
@@ -46,10 +47,10 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
       ])
   }
 
-  /// The current state: always the state after a complete step.
+  /// The current state, which is always the state after a complete step.
   public var state: States { tuple(product.state) }
 
-  /// Whether the composite changes only on an event from outside: no effect or transition is
+  /// Whether only an event from outside can change the composite: no effect or transition is
   /// running, and no event is queued.
   public var isStable: Bool { product.isStable }
 
@@ -89,7 +90,7 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   /// Sends a synchronized event to all of its participants and returns the outcome. Either all
   /// participants accept the event, or none does.
   /// - Parameters:
-  ///   - event: The event as any of the participants knows it.
+  ///   - event: The event, in the event type of any participant.
   ///   - mode: Whether to wait until the event is enabled.
   /// - Throws: ``RoutingError`` if the composite does not synchronize the event, or if a
   ///   participant cannot read its payload.
@@ -100,8 +101,8 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
     try await product.synchronizedEvent(SynchronizedEvent(event), of: name, mode)
   }
 
-  /// Ends the run and cancels its effects. Iterators end after the states that are already
-  /// buffered.
+  /// Ends the run and cancels its effects. Iterators end after the states that are in their
+  /// buffers.
   public func finish() { product.finish() }
 
   /// Makes an iterator over the states of the run.

@@ -3,11 +3,11 @@ import PipeSupport
 /// Any number of running machines as one composite, or as several composites that overlap. The
 /// sequence yields the initial state first, then one state for each step.
 ///
-/// The rules of ``Product`` for events apply here too: an event is accepted by one component alone,
-/// or, if a composite synchronizes it, by all of its participants or by none. A synchronized event
-/// yields one state of the composite. The components' effects and pipes work as they do outside a
-/// composite. A synchronized event that an effect gives waits until all participants accept it, or
-/// until the effect is cancelled.
+/// The rules of ``Product`` for events apply here, too. If a composite synchronizes an event,
+/// either all of its participants accept the event, or none does. One component alone accepts any
+/// other event. A synchronized event yields one state of the composite. The components' effects and
+/// pipes work as they do outside a composite. If an effect produces a synchronized event, the event
+/// waits until all participants accept it, or until the effect is cancelled.
 ///
 /// Only one step runs at a time. The run ends with ``finish()``, or when the sequence and its
 /// iterators are deallocated.
@@ -39,10 +39,10 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
   /// The composition, which says which components synchronize which events.
   public var composition: Composition { handle.run.composition }
 
-  /// The current state: always the state after a complete step.
+  /// The current state, which is always the state after a complete step.
   public var state: ProductState { handle.run.publishedStates.withLock(\.state) }
 
-  /// Whether the composite changes only on an event from outside: no effect or transition is
+  /// Whether only an event from outside can change the composite: no effect or transition is
   /// running, and no event is queued.
   public var isStable: Bool { handle.run.isStable }
 
@@ -68,8 +68,8 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
   /// participants accept the event, or none does.
   /// - Parameters:
   ///   - composite: The composite that synchronizes the event.
-  ///   - mode: Whether to wait until the event is enabled. When the task is cancelled, the wait
-  ///     ends too. The reply then gives the reason of the last failed attempt.
+  ///   - mode: Whether to wait until the event is enabled. If the task is cancelled, the wait ends,
+  ///     and the reply contains the reason of the last failed attempt.
   /// - Throws: ``RoutingError`` if the composite does not synchronize the event, or if a
   ///   participant cannot read its payload.
   @discardableResult
@@ -113,8 +113,8 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     }
   }
 
-  /// Ends the run and cancels its effects. Iterators end after the states that are already
-  /// buffered.
+  /// Ends the run and cancels its effects. Iterators end after the states that are in their
+  /// buffers.
   public func finish() { handle.run.finish() }
 
   /// Makes an iterator over the states of the run.
@@ -147,7 +147,7 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
 @available(*, unavailable)
 extension AsyncProductSequence.Iterator: Sendable {}
 
-/// A wait that may be given up before it begins.
+/// A wait that may be cancelled before it begins.
 private final class CancellableWait: Sendable {
   private enum State {
     case notStarted

@@ -3,7 +3,7 @@
 ///
 /// The machine starts when the sequence is made, and advances whether or not a task iterates over
 /// the sequence. All iterators see the same run. The first iterator begins with the initial state.
-/// If the machine has entered more than ``bufferCapacity`` states by then, the first iterator
+/// If the machine has already entered more than ``bufferCapacity`` states, the first iterator
 /// begins with the oldest of the last ``bufferCapacity`` states. Later iterators begin with the
 /// current state.
 ///
@@ -42,9 +42,9 @@ public struct AsyncStateMachineSequence<
 
   /// Sends an event to the machine and waits until the machine has processed it.
   ///
-  /// The machine processes events in the order in which they were sent. Between tasks, only the
-  /// order within each task is kept. The event waits while a transition is running or while a pipe
-  /// that the machine sends into is full.
+  /// The machine processes the events of each task in the order in which the task sent them. Events
+  /// of different tasks may arrive in any order. The event waits while a transition is running or
+  /// while a pipe that the machine sends into is full.
   ///
   /// An idle machine processes the event on the caller's thread, and this function returns without
   /// suspending.
@@ -68,8 +68,8 @@ public struct AsyncStateMachineSequence<
   /// to process it.
   public func post(_ event: Event) { handle.run.sendWithoutReply(event) }
 
-  /// Ends the run and cancels its effects. Iterators end after the states that are already
-  /// buffered.
+  /// Ends the run and cancels its effects. Iterators end after the states that are in their
+  /// buffers.
   public func finish() { handle.run.finish() }
 
   /// Makes an iterator over the states of the run.
@@ -83,7 +83,7 @@ public struct AsyncStateMachineSequence<
   public struct Iterator: AsyncIteratorProtocol {
     @usableFromInline let handle: RunHandle<State, Event, Output>
     @usableFromInline let lifetime: StateReaderHandle<State>
-    // Unmanaged, because otherwise each machine thread would have to retain and release the reader.
+    // Unmanaged, because otherwise each read would retain and release the reader.
     @usableFromInline let reader: Unmanaged<StateReader<State>>
 
     @inlinable

@@ -38,8 +38,8 @@ extension CompositeRun {
     return participants
   }
 
-  /// Requests a synchronized event. Returns a function that ends the wait; the request is then
-  /// answered with its last failure.
+  /// Requests a synchronized event. The returned function ends the wait for the event. The request
+  /// is then answered with its last failure.
   func requestEvent(
     _ event: SynchronizedEvent, _ participants: [Int], waits: Bool,
     answer: @escaping @Sendable (SynchronizedReply) -> Void
@@ -47,7 +47,7 @@ extension CompositeRun {
     let id = mailbox.withLock { _ in nextRequest() }
     let sender = PendingStep.ofCaller
     post { [self] in
-      // A step that waits for an event of its own machine would never end.
+      // If a participant's own step waited for this event, that step would never end.
       let isSentByParticipant = sender.map { sender in
         participants.contains { hosts[$0].isInStep(awaiting: sender) }
       }
@@ -73,7 +73,7 @@ extension CompositeRun {
     answer: @escaping (Bool) -> Void
   ) {
     let vectors = composition.vectors(of: hosts[position].name, event: event.name)
-    // If several composites synchronize the event, an effect cannot say which one it means.
+    // If several composites synchronize the event, it is unknown which composite the effect means.
     guard vectors.count == 1, let participants = try? participants(of: event, vectors[0])
     else { return answer(true) }
     let id = mailbox.withLock { _ in nextRequest() }
@@ -122,8 +122,8 @@ extension CompositeRun {
     fail(position, blockers.isEmpty ? .busy(busy) : .refused(blockers))
   }
 
-  /// Handles a failed attempt at a request: keeps the failure if the request waits, and otherwise
-  /// answers with it.
+  /// Handles a failed attempt at a request. If the request waits, stores the failure; otherwise,
+  /// answers the request with the failure.
   private func fail(_ position: Int, _ failure: SynchronizedReply) {
     if requests[position].waits {
       requests[position].failure = failure
@@ -140,8 +140,8 @@ extension CompositeRun {
       version: host.version, reason: refusal)
   }
 
-  /// Commits a request whose participants are all prepared: they change their states, the composite
-  /// publishes the result, then they enter their new states.
+  /// Commits a request whose participants are all prepared. The participants change their states,
+  /// then the composite publishes the result, then the participants enter their new states.
   private func commit(_ id: UInt64) {
     guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
     let request = requests.remove(at: position)
@@ -164,7 +164,7 @@ extension CompositeRun {
   /// Ends the wait of a request.
   private func endWait(_ id: UInt64) {
     guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
-    // Its transitions are running: their outcome, whatever it is, becomes the answer.
+    // The transitions of the request are running. Their outcome becomes the answer.
     guard requests[position].evaluation == nil else { return requests[position].waits = false }
     let request = requests.remove(at: position)
     request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
@@ -175,8 +175,8 @@ extension CompositeRun {
 extension CompositeRun {
   /// The asynchronous transitions of one attempt.
   struct Evaluation {
-    /// Distinguishes this attempt from earlier attempts at the same request, whose transitions may
-    /// still return.
+    /// The number of this attempt. Transitions of earlier attempts at the same request may still
+    /// return, with other numbers.
     let number: UInt64
     /// The participants whose transitions have not returned.
     var missing: Set<Int>
@@ -196,7 +196,7 @@ extension CompositeRun {
       hosts[participant].begin()
       evaluation.tasks.append(
         Task { [weak self] in
-          // The transition may never return, so it must not keep the run alive.
+          // The transition may never return, so it must not keep the composite's run alive.
           let result: Reduction<any Sendable>
           do { result = .next(try await run()) } catch { result = .refused(.thrown(by: error)) }
           self?.post { [weak self] in self?.returned(result, from: participant, of: number) }
@@ -224,7 +224,7 @@ extension CompositeRun {
     }
   }
 
-  /// Returns the index of the request whose attempt waits for a participant.
+  /// Returns the index of the request whose attempt waits for the transition of a participant.
   private func position(of number: UInt64, missing participant: Int) -> Int? {
     requests.firstIndex {
       $0.evaluation?.number == number && $0.evaluation?.missing.contains(participant) == true
@@ -254,7 +254,7 @@ extension CompositeRun {
     }
     scheduledPumps.formUnion(requests[position].participants)
     fail(position, .refused([blockingParticipant(of: hosts[participant], refusal)]))
-    // Try the requests again that found a participant busy with this attempt.
+    // Retries the requests that failed because a participant was busy with this attempt.
     for other in requests.filter({ $0.id != id && $0.isBlockedByBusyParticipant }).map(\.id) {
       attempt(other)
     }

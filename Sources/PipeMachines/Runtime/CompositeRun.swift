@@ -3,8 +3,8 @@ import PipeSupport
 /// Machines that run in this process as one composite: their engines behind one mailbox.
 ///
 /// A caller that adds a job to an idle mailbox becomes its drainer and takes steps on its own
-/// thread, as with a ``MachineRun``. So the whole composite takes one step at a time, and each
-/// published state is one that the composite had. A run keeps itself alive until it is finished.
+/// thread, as with a ``MachineRun``. So the composite takes one step at a time, and each published
+/// state is a state that the composite was in. A run keeps itself alive until it is finished.
 final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable state.
   typealias Job = @Sendable () -> Void
 
@@ -44,14 +44,14 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
     let participants: [Int]
     /// Whether the request is retried after a failed attempt.
     var waits: Bool
-    /// Whether the requester still wants the event.
+    /// Returns whether the requester still needs the event.
     let isWanted: () -> Bool
     let answer: (SynchronizedReply) -> Void
     var failure: SynchronizedReply?
     /// The running transitions of the current attempt.
     var evaluation: Evaluation?
 
-    /// Whether the last attempt found a participant busy.
+    /// Whether the last attempt failed because a participant was busy.
     var isBlockedByBusyParticipant: Bool { if case .busy? = failure { true } else { false } }
   }
 
@@ -93,8 +93,8 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
 
 // The mailbox.
 extension CompositeRun {
-  /// Queues a job for the drainer. If there is none, the caller, or a new task, becomes the
-  /// drainer.
+  /// Queues a job for the drainer, which runs the queued jobs. If there is no drainer, the caller
+  /// or a new task becomes the drainer.
   func post(inTask: Bool = false, _ job: @escaping Job) {
     let begins = mailbox.withLock { mailbox in
       stability.withLock { $0 = false }
@@ -106,8 +106,8 @@ extension CompositeRun {
     if inTask { Task { drain() } } else { drain() }
   }
 
-  /// Runs up to `budget` jobs, then leaves the rest to another task, so that no sender is kept for
-  /// long.
+  /// Runs up to `budget` jobs. Leaves further jobs to another task, so that no sender is delayed
+  /// for long.
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
@@ -119,7 +119,7 @@ extension CompositeRun {
       let job = mailbox.withLock { $0.jobs.popFirst() }
       job?()
       if advance() || job != nil { continue }
-      // Set before the next caller can become the drainer.
+      // Updates `stability` before another caller can become the drainer.
       let isAtRest = requests.isEmpty && hosts.allSatisfy(\.isAtRest)
       let isDone = mailbox.withLock { mailbox in
         mailbox.isDraining = !mailbox.jobs.isEmpty
@@ -130,8 +130,8 @@ extension CompositeRun {
     }
   }
 
-  /// Lets the components process their queued input, then retries the synchronized events that may
-  /// have become enabled. Returns whether there may be more to do.
+  /// Lets the components process their queued input. Then retries the synchronized events that may
+  /// have become enabled. Returns whether further input may be queued.
   private func advance() -> Bool {
     let now = scheduledPumps
     scheduledPumps = []
@@ -152,10 +152,10 @@ extension CompositeRun {
   func noteStep() { hasStepped = true }
 }
 
-// Showing.
+// Publishing states.
 extension CompositeRun {
-  /// Stores the state of a component that changes together with others. The caller calls
-  /// ``publish()`` afterwards.
+  /// Stores the new state of a component that changes its state together with other components. The
+  /// caller calls ``publish()`` afterwards.
   func keep(_ state: some MachineState, at position: Int) {
     states.components[position] = ComponentState(state, isCompared: false)
   }
@@ -163,8 +163,8 @@ extension CompositeRun {
   /// Publishes that one component has entered a state.
   func show(_ state: some MachineState, at position: Int) {
     keep(state, at: position)
-    // The components enter their initial states one by one, but the composite has had them from the
-    // start.
+    // The components enter their initial states one by one, but the composite has already published
+    // these states.
     if hosts[position].version > 0 { publish() }
   }
 
@@ -180,8 +180,8 @@ extension CompositeRun {
     }
   }
 
-  /// Whether a reader has reached the maximum lag. Such a reader calls back when it has capacity
-  /// again.
+  /// Whether a reader has reached the maximum lag. When such a reader has capacity again, it calls
+  /// back.
   var mustWait: Bool {
     guard mayHaveToWait else { return false }
     mayHaveToWait = publishedStates.withLock { publishedStates in
@@ -254,7 +254,7 @@ protocol ComponentHost: AnyObject {
 
   /// Enters the initial state.
   func start()
-  /// Ends the effects and answers everything that waits for the machine.
+  /// Ends the effects, and answers all callers that wait for the machine.
   func stop()
   /// Queues an event that was sent to this machine alone.
   /// - Parameter sender: The step that waits for the answer.
@@ -267,14 +267,15 @@ protocol ComponentHost: AnyObject {
   func pump() -> Bool
 
   /// Determines whether the machine would accept an event, and keeps the result for ``adopt()``.
-  /// - Returns: `nil` if the machine is busy: one of its transitions is running, or something that
-  ///   it sends into is full. An asynchronous transition has a time limit.
+  /// - Returns: `nil` if the machine is busy: one of its transitions is running, or a pipe that it
+  ///   sends into is full. If the result is an asynchronous transition, the transition has a time
+  ///   limit.
   func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
-  /// Notes that a suspended preparation is running. ``returned()`` follows exactly once, however
-  /// late.
+  /// Notes that the asynchronous transition of a preparation has begun. When the transition
+  /// returns, the caller calls ``returned()``, exactly once and possibly much later.
   func begin()
   func returned()
-  /// Completes a suspended preparation with the state that it produced.
+  /// Completes a preparation with the state that its asynchronous transition has produced.
   func complete(with state: any Sendable)
   /// Discards the prepared result. The machine keeps its state.
   func abandon()
@@ -286,7 +287,7 @@ protocol ComponentHost: AnyObject {
 
 /// A machine that a composite runs, with its name, behaviour, effects and pipes.
 public struct CompositeComponent<State: MachineState, Event: MachineEvent>: Sendable {
-  /// The name, by which composites refer to it.
+  /// The name by which composites refer to the machine.
   public let name: String
   let erased: AnyCompositeComponent
 

@@ -1,12 +1,13 @@
 import PipeSupport
 
 /// A rule that sends an event into a pipe when the machine enters a state or accepts an event.
+/// `Cause` is the type of the state or event.
 struct SendRule<Cause: DSLCompatible>: Sendable {
   /// The port by which a topology refers to the pipe; `nil` if the pipe has no name.
   let port: PortDescription?
   /// The tags of the cases that the rule applies to; `nil` if they are unknown.
   let cases: [Int]?
-  /// Sends, if the rule applies to the state or event.
+  /// Sends the rule's event, if the rule applies to the given state or event.
   let fire: @Sendable (Cause) -> Void
   let pipe: SendTarget
 
@@ -29,7 +30,7 @@ struct SendRule<Cause: DSLCompatible>: Sendable {
     self.pipe = SendTarget(pipe)
   }
 
-  /// Returns the index of the rule's pipe among the pipes that the machine sends into.
+  /// Returns the index of the rule's pipe in `pipes`, the pipes that the machine sends into.
   func place(in pipes: [SendTarget]) -> Int {
     var place = 0
     while pipes[place].id != pipe.id { place += 1 }
@@ -45,15 +46,15 @@ extension Runtime {
     sending(event, into: pipe, on: [CasePattern(value: state).tag])
   }
 
-  /// Sends `event` into the pipe each time the machine enters the case of this constructor.
+  /// Sends `event` into the pipe each time the machine enters the case that the constructor makes.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State, send event: Other
   ) -> Self {
     sending(event, into: pipe, on: [CasePattern(constructor: state).tag])
   }
 
-  /// Sends an event, made from the associated values, each time the machine enters the case of this
-  /// constructor.
+  /// Sends an event each time the machine enters the case that the constructor makes. The closure
+  /// makes the event from the associated values.
   /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State,
@@ -75,7 +76,8 @@ extension Runtime {
     sending(event, into: pipe, on: states.tags)
   }
 
-  /// Sends an event, made from the state, each time the machine enters one of several cases.
+  /// Sends an event each time the machine enters one of several cases. The closure makes the event
+  /// from the state.
   /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when states: OneOf<State>, sends: OneOf<Other>? = nil,
@@ -84,18 +86,18 @@ extension Runtime {
     sending(into: pipe, on: states.tags, sends) { states.contains($0) ? event($0) : nil }
   }
 
-  /// Sends an event, made from the state, each time the machine enters a state. Sends nothing if
-  /// the closure returns `nil`.
+  /// Sends an event each time the machine enters a state. The closure makes the event from the
+  /// state, or returns `nil` to send nothing.
   /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
     forEachState event: @escaping @Sendable (State) -> Other?
   ) -> Self { sending(into: pipe, on: nil, sends, event) }
 
-  /// Sends an event, made from an event that the machine has accepted, once the new state is
-  /// entered. Sends nothing if the closure returns `nil`.
+  /// Sends an event each time the machine has accepted an event and entered the new state. The
+  /// closure makes the event to send from the accepted event, or returns `nil` to send nothing.
   ///
-  /// These rules run after the rules that depend on states.
+  /// Such rules run after the rules that depend on states.
   /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
@@ -106,7 +108,7 @@ extension Runtime {
     return runtime
   }
 
-  /// Receives the events that come through the pipe.
+  /// Accepts the events that arrive through the pipe.
   public func connectAsReceiver(to pipe: EventPipe<Event>) -> Self {
     var runtime = self
     if !runtime.receivers.contains(where: { $0 === pipe }) { runtime.receivers.append(pipe) }

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// The type is not generic, and is separate from the queues whose inputs it counts. That makes the
 /// path through it several times faster than a path through a generic mailbox. While no input is
-/// queued, the path consists of one atomic word.
+/// queued, the path needs only one atomic word.
 @usableFromInline
 final class DrainGate: Sendable {
   enum Next {
@@ -13,32 +13,32 @@ final class DrainGate: Sendable {
     case send
     case receive
     case stop
-    /// Another task continues to drain.
+    /// The drainer's budget is spent, so another task must continue to drain.
     case handOver
     /// The caller is no longer the drainer.
     case idle
   }
 
-  /// The values of the atomic word.
+  /// The values of the gate's atomic word.
   @usableFromInline
   enum Word {
     /// There is no drainer, and nothing is queued.
     @usableFromInline static let idle: UInt8 = 0
     /// A sender processes its own event; nothing is queued.
     @usableFromInline static let quick: UInt8 = 1
-    /// Any other situation: see the state behind the lock.
+    /// Any other situation. The state behind the lock describes it.
     static let locked: UInt8 = 2
   }
 
   private struct State {
-    /// The number of inputs from the engine's own tasks, which are processed at any time.
+    /// The number of inputs from the engine's own tasks. They can be processed at any time.
     var posts = 0
-    /// The number of events from outside, which are processed when the engine can take input.
+    /// The number of events from outside. They are processed when the engine can take input.
     var sends = 0
-    /// Whether a pipe has an event, which is also processed when the engine can take input.
+    /// Whether a pipe has an event. The event is processed when the engine can take input.
     var hasReceived = false
     var prefersSends = false
-    /// Whether there is a drainer, which will see all new input.
+    /// Whether there is a drainer. The drainer processes all new input.
     var isDraining = true
     var isFinished = false
     var isStopped = false
@@ -61,7 +61,7 @@ final class DrainGate: Sendable {
   private func enter(_ note: (inout State) -> Void) -> Bool {
     state.withLock { state in
       let former = word.exchange(Word.locked, ordering: .acquiringAndReleasing)
-      // The quick sender finds the word changed, and continues as the drainer.
+      // The sender on the fast path detects the changed word, and continues as the drainer.
       if former == Word.quick { state.isDraining = true }
       note(&state)
       return state.begin()
@@ -77,7 +77,8 @@ final class DrainGate: Sendable {
     ).exchanged
   }
 
-  /// Ends what ``beginQuickly()`` began. If this returns `false`, the caller must drain.
+  /// Ends the fast path that ``beginFastPath()`` began. If this function returns `false`, the
+  /// caller must drain.
   @inlinable
   func endFastPath() -> Bool {
     word.compareExchange(
@@ -86,7 +87,7 @@ final class DrainGate: Sendable {
     ).exchanged
   }
 
-  /// Notes, after an event was taken from a pipe, that the pipes may have more.
+  /// Notes, after an event was taken from a pipe, that the pipes may have further events.
   func noteRemainingEvents() { state.withLock { $0.hasReceived = true } }
 
   /// Returns what the drainer must do next.

@@ -1,5 +1,5 @@
-/// The events of a machine that has an event for failures of its effects. An effect that throws can
-/// then be mapped without `catch`.
+/// An event type with an event for failures of effects. For such a type, an effect that throws can
+/// be mapped without `catch`.
 ///
 /// ```swift
 /// enum Event: MachineEvent, FailureEvent {

@@ -1,26 +1,26 @@
-/// The asynchronous work of one output case.
+/// The asynchronous work for one case of the output.
 package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   typealias Deliver = EffectDelivery<Event>
 
   let tag: Int
   let priority: TaskPriority?
   let strategy: ExecutionStrategy<State>
-  /// Whether the effect may give more than one event.
+  /// Whether the effect may produce more than one event.
   var isSequence = false
-  /// The events that the effect may give, if they are declared.
+  /// The events that the effect may produce, if they are declared.
   var gives: GivenEvents<Event>?
   let run: @Sendable (Output, Deliver) async -> Void
 }
 
-// In what follows, `nonisolated(unsafe)` hands a function over to its effects. The function came as
-// `sending`, so no other code holds its captures. If an effect may run several times at once, its
-// captures must be safe for that.
+// In the code below, `nonisolated(unsafe)` allows a function to be passed on to its effects. The
+// function is `sending`, so no other code can access its captures. If an effect may run several
+// times at once, its captures must be safe for that.
 
-// Effects that give one event.
+// Effects that produce one event.
 extension Runtime {
   /// Runs `effect` when the machine emits `output`, and processes the event that it returns.
-  /// - Parameter gives: The events that the effect may give, for `orchestrator check --explore`.
-  ///   With `nil`, the explorer makes its own assumption.
+  /// - Parameter gives: The events that the effect may produce, for `orchestrator check --explore`.
+  ///   With `nil`, the model checker makes its own assumption.
   public func map(
     output: Output, to effect: sending @escaping () async -> Event?,
     gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
@@ -53,7 +53,7 @@ extension Runtime {
   }
 }
 
-// Effects that give many events.
+// Effects that produce many events.
 extension Runtime {
   /// Runs `effect` when the machine emits `output`, and processes every event of its sequence.
   public func map<Events: AsyncSequence & SendableMetatype>(
@@ -99,9 +99,9 @@ extension Runtime {
   }
 }
 
-// Effects that can fail. `catch` turns an error into an event. Without it, an effect that throws
-// compiles only if the event type is a `FailureEvent`. The error of a cancelled effect is ignored:
-// the machine processes no event.
+// Effects that can fail. The closure `catch` converts an error to an event. Without `catch`, an
+// effect that throws compiles only if the event type is a `FailureEvent`. The error of a cancelled
+// effect is ignored: the machine processes no event.
 
 extension Runtime {
   /// Runs `effect` when the machine emits `output`, and processes the event that `effect` or
@@ -219,7 +219,7 @@ public struct ExecutionStrategy<State: DSLCompatible>: Sendable {
     return Self { pattern.matches($0) }
   }
 
-  /// Cancels the effect on entry into the case of this constructor.
+  /// Cancels the effect on entry into the case that the constructor makes.
   public static func cancel<each Value>(when state: (repeat each Value) -> State) -> Self {
     let pattern = CasePattern(constructor: state)
     return Self { pattern.matches($0) }

@@ -4,7 +4,7 @@
   public import struct Foundation.Date
 #endif
 
-/// The clock of effects: the real clock, or in a test a clock that the test advances.
+/// The clock of effects: the system's clock, or in a test, a clock that the test advances.
 ///
 /// ```swift
 /// func close(speed: Int) async -> Event {
@@ -16,19 +16,20 @@
 /// An effect that is run again, because its process died, starts from its beginning. The function
 /// that it calls decides how the time is measured:
 ///
-/// - ``sleep(for:)``: a time from the start of the effect that is the same at each run, such as
-///   `.seconds(1)`. The time that passed in earlier runs is subtracted.
+/// - ``sleep(for:)``: a duration that is the same in each run of the effect, such as `.seconds(1)`.
+///   The time that passed in earlier runs is subtracted.
 /// - ``sleep(until:)-(Date)``: a deadline that is set outside the effect, such as a deadline in the
-///   state. The remaining time is measured at each run, so nothing may be subtracted: `sleep(for:
+///   state. Each run measures the remaining time, so nothing may be subtracted. `sleep(for:
 ///   deadline - now)` would end early.
 public enum EffectClock {
-  /// The clock of the task's effects: the clock that was current when their machine was made.
+  /// The clock of the task's effects: the clock that was current when the machine of the effects
+  /// was made.
   @TaskLocal package static var current: any Clock<Duration> = ContinuousClock()
 
-  /// Suspends the effect for a time that counts from the effect's start. An effect that is run
-  /// again, because its process died, waits only for the remaining time.
-  /// - Parameter duration: How long to wait. If it is not positive, there is no wait. Not the time
-  ///   left until a deadline: see ``sleep(until:)-(Date)``.
+  /// Suspends the effect for a time that counts from the effect's start. If the process has died
+  /// and the effect is run again, it waits only for the remaining time.
+  /// - Parameter duration: The time to wait. If it is not positive, there is no wait. Do not pass
+  ///   the time left until a deadline: see ``sleep(until:)-(Date)``.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(for duration: Duration) async throws {
     let run = EffectRun.current
@@ -41,7 +42,8 @@ public enum EffectClock {
   /// Suspends the effect until a moment of the wall clock, such as a deadline in the state. An
   /// effect that is run again waits for the same moment.
   /// - Parameter deadline: The moment to wait for. If it has passed, there is no wait. The
-  ///   remaining time is measured once: setting the wall clock during the wait does not change it.
+  ///   remaining time is measured once, so setting the wall clock does not affect a wait in
+  ///   progress.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
   public static func sleep(until deadline: Date) async throws {
     try await sleep(left: .seconds(deadline.timeIntervalSince(Date())))

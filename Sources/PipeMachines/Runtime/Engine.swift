@@ -32,25 +32,25 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   @exclusivity(unchecked)
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-  /// Returns whether the owner has its own reason to wait before the next step, such as a full
-  /// buffer. When the reason no longer applies, the owner processes ``EngineInput/wake``.
+  /// Returns whether the owner itself must wait before the next step, for example for capacity in a
+  /// buffer. When the wait is over, the owner processes ``EngineInput/wake``.
   @exclusivity(unchecked)
   package var mustWait: (() -> Bool)?
-  /// The step that awaits a new asynchronous step. Default: the step of the calling task.
+  /// The step that waits for the next asynchronous step. Default: the step of the calling task.
   enum Sender {
     case caller
     case known(PendingStep?)
   }
   var sender = Sender.caller
-  /// Returns whether an intermediate state of a transition may be shown.
+  /// Returns whether an intermediate state of a transition may be published.
   package var canShow: ((State) -> Bool)?
-  /// Called with the outcome of asynchronous steps whose input came without a `done`.
+  /// Called with the outcome of each asynchronous step that was started without a `done`.
   var onTransitionEnd: Done?
-  /// Called in place of ``onEntry`` for an intermediate state of a transition. With `nil`,
-  /// ``onEntry`` is called.
+  /// Called instead of ``onEntry`` for an intermediate state of a transition. If this property is
+  /// `nil`, ``onEntry`` is called.
   package var onIntermediateState: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-  /// Called again for each intermediate state when the step is over, before the entry into its
-  /// final state; `nil` if nothing depends on them.
+  /// Called again for each intermediate state when the step is over, before the machine enters its
+  /// final state. `nil` if the owner does nothing with intermediate states then.
   package var onIntermediateStateSettled: ((_ state: State) -> Void)?
   @usableFromInline
   @exclusivity(unchecked)
@@ -69,9 +69,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The pipes that the machine sends into.
   @exclusivity(unchecked)
   private var pipes: SendTargets
-  /// The index of the pipe in `pipes`, for each rule that sends on an event.
+  /// For each rule that sends on an event: the index of its pipe in `pipes`.
   private let eventPipes: [Int]
-  // Parts of a step that can be skipped if they are `false`.
+  // Whether the machine uses these parts of a step. A step skips the other parts.
   @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
   @usableFromInline let hasEffects: Bool
@@ -79,16 +79,16 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline let hasEventSenders: Bool
 
   package let effects: EngineEffects<State, Event, Output>
-  /// The scope in which the transitions and effects work.
+  /// The scope in which the transitions and effects run.
   package let scope: RunScope
   /// Whether the event of the step comes from an effect of the machine.
   private var isTakingEffectEvent = false
-  /// Called with a message about an error of the machine while it runs.
+  /// Called with a message when the running machine has an error.
   package var onError: (String) -> Void = Warnings.tell
   private var transition: RunningTransition?
   @exclusivity(unchecked)
   private var queuedInputs = Queue<QueuedInput>()
-  /// Whether an input is queued that was posted, or that arrived during a step.
+  /// Whether an input is queued. The input was posted, or it arrived during a step.
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var hasQueuedInput = false
@@ -107,7 +107,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     let event: Event
     let cause: String
     let done: Done?
-    /// Whether the event comes from an effect of the machine.
+    /// Whether the event of the transition comes from an effect of the machine.
     let isFromEffect: Bool
   }
 
@@ -116,7 +116,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
   }
 
-  /// Makes an engine that is in the initial state and has not entered it yet.
+  /// Makes an engine in the initial state. ``start()`` enters that state.
   /// - Parameter post: Called from any thread. The owner later passes the input to ``process(_:)``.
   @usableFromInline
   package init(
@@ -148,13 +148,13 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
   deinit { stop() }
 
-  /// Whether the owner may give the next input.
+  /// Whether the owner may pass the next input to the engine.
   package var canTakeInput: Bool {
     guard isReady else { return false }
     return mustWait.map { !$0() } ?? true
   }
 
-  /// Whether the owner may give the next input, apart from the owner's own reasons to wait.
+  /// Whether the owner may pass the next input to the engine, if the owner itself need not wait.
   @inlinable
   var isReady: Bool { !isInTransition && !isStopped && (!hasBounds || hasCapacity) }
 
@@ -164,7 +164,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return pipes.haveCapacity()
   }
 
-  /// The number of running effects, not counting held effects.
+  /// The number of running effects. Held effects do not count.
   package var runningEffects: Int { effects.count }
 
   /// Enters the initial state.
@@ -176,7 +176,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     actOnEntry()
   }
 
-  /// Places the machine in a state that it entered earlier. ``resume()`` continues from there.
+  /// Restores a state that the machine entered in an earlier run. ``resume()`` continues from that
+  /// state.
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
@@ -184,7 +185,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     effects.restore(state)
   }
 
-  /// Continues without entering the state again.
+  /// Continues from the restored state without entering it again.
   package func resume() {
     watchCapacity()
     effects.startAnnouncing(in: state)
@@ -217,8 +218,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
 
 extension Engine {
   /// Processes an event. For a synchronous transition, `done` is called before this function
-  /// returns. For an asynchronous one, `done` is called when the transition has returned. `done`
-  /// never receives `pending`. A stopped engine accepts nothing and makes no calls.
+  /// returns. For an asynchronous transition, `done` is called when the transition has returned.
+  /// `done` never receives `pending`. A stopped engine accepts nothing and makes no calls.
   @discardableResult
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
@@ -276,7 +277,7 @@ extension Engine {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
       case .effectEvent(let event, let effect, let place, let reply):
-        // A step since then may have cancelled the effect or withdrawn its event.
+        // A step after this input was posted may have cancelled the effect or withdrawn the event.
         guard effects.wants(place, of: effect) else {
           reply.resume(false)
           continue
@@ -286,8 +287,8 @@ extension Engine {
     }
   }
 
-  /// Processes an event of an effect. The effect continues after the event is applied, or, if steps
-  /// are recorded, after the step is recorded.
+  /// Processes an event of an effect. The effect continues when the event is applied. If steps are
+  /// recorded, the effect continues when the step is recorded.
   @export(interface)
   private func take(
     _ event: Event, of effect: UInt64, _ place: EffectEventIndex, _ reply: EffectReply
@@ -310,14 +311,14 @@ extension Engine {
     move(to: next, on: event, because: cause)
   }
 
-  /// Counts the refusal of an event that the engine was not asked to process.
+  /// Counts a refused event that was not passed to the engine.
   package func refuse() { refusals &+= 1 }
 
   @discardableResult
   @inlinable
   func step(_ event: Event, cause: String, done: Done?) -> StepOutcome<State> {
-    // Not implemented with a closure like the variant below, because each event of a pipe would pay
-    // for two retains and two releases.
+    // Not implemented with a closure like the variant below, because each event of a pipe would
+    // cost two retains and two releases.
     if hasEventMiddleware { observe(event) }
     let outcome: StepOutcome<State>
     switch machine.step(state, event) {
@@ -417,7 +418,8 @@ extension Engine {
     return isTraced
   }
 
-  /// Applies the consequences of an entry, after it is reported: the second half of a step.
+  /// Applies the consequences of entering a state, after the entry is reported: the second half of
+  /// a step.
   @inlinable
   func endMove(on event: Event?, isTraced: Bool) {
     actOnEntry()
@@ -457,7 +459,7 @@ extension Engine {
   /// Cancels effects on entry into the current state, then starts the effect of its output.
   @usableFromInline
   func updateEffects() {
-    // Most steps have nothing to cancel or to start. The code up to that check is specialized for
+    // Most steps neither cancel nor start an effect. The code up to this check is specialized for
     // the machine.
     if !effects.isEmpty { effects.cancel(on: state) }
     if !runtime.effects.isEmpty, let output = machine.emit(state) {
@@ -475,7 +477,7 @@ extension Engine {
 
   /// Runs an effect again that did not end in an earlier process. Returns `false` if the machine no
   /// longer has an effect for that state.
-  /// - Parameter isParked: Whether the effect does not run but waits for
+  /// - Parameter isParked: Whether the effect does not run yet, but waits for
   ///   ``EngineEffects/unpark(_:)``.
   @export(interface)
   package func resumeEffect(
@@ -491,8 +493,8 @@ extension Engine {
     fireSenders(state)
   }
 
-  /// A receiver may take a step on this thread, and send back: the pipes are not accessed
-  /// exclusively during the calls.
+  /// Applies the rules that send on entry into a state. A receiver may take a step on this thread,
+  /// and send an event back, so this code has no exclusive access to the pipes during the calls.
   private func fireSenders(_ state: State) {
     senders.fire(state) { pipes.sent(into: $0) }
   }
@@ -529,7 +531,7 @@ extension Engine {
   /// The number of intermediate states since the run began.
   package var intermediateStateCount: UInt64 { intermediateStates.total }
 
-  /// Shows an intermediate state. Its consequences wait for the end of the step.
+  /// Publishes an intermediate state. Its consequences are postponed until the end of the step.
   @export(interface)
   private func pass(through next: State) {
     guard let transition, canShow?(next) ?? true else { return }
@@ -538,8 +540,8 @@ extension Engine {
     show(next, because: transition.cause)
   }
 
-  /// Handles the failure of a step. If intermediate states were shown, restores the state in which
-  /// the step began, and shows it under a new version.
+  /// Handles the failure of a step. If intermediate states were published, restores the state in
+  /// which the step began, and publishes it under a new version.
   private func rollBack(because cause: String) {
     if let origin = intermediateStates.rollBack() { show(origin, because: cause) }
   }
@@ -551,7 +553,8 @@ extension Engine {
     observe(state, runtime.stateMiddleware)
   }
 
-  /// Sends the events that the rules make from the intermediate states, after the step is over.
+  /// Sends the events that the rules make from the intermediate states. Called when the step is
+  /// over.
   @usableFromInline
   func applyIntermediateStateRules() {
     for state in intermediateStates.end() {

@@ -1,7 +1,7 @@
 import PipeSupport
 
-/// The effects of a machine that have not ended, feedbacks included. Starts and cancels them, and
-/// defers actions that must follow a record until the record is made.
+/// The effects of a machine that have not ended, including feedbacks. Starts and cancels them.
+/// Actions that must follow the record of a step are postponed until the step is recorded.
 @usableFromInline
 package final class EngineEffects<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
@@ -16,7 +16,7 @@ package final class EngineEffects<
     didSet { hasUnrecordedChanges = unrecordedChanges?.isEmpty == false }
   }
   /// Whether effects have changed since the last record.
-  // Stored, because each turn reads it.
+  // A stored property, because the loop reads it in each turn.
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var hasUnrecordedChanges = false
@@ -33,7 +33,7 @@ package final class EngineEffects<
     self.post = post
   }
 
-  /// The number of running effects, not counting held effects and announcing feedbacks.
+  /// The number of running effects. Held effects and announcing feedbacks do not count.
   package var count: Int {
     var count = 0
     for (_, effect) in running where !effect.isBlocked && !isAnnouncing(effect) { count += 1 }
@@ -53,8 +53,7 @@ package final class EngineEffects<
     running.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  /// Adds an effect as one that was started before the current state was entered, and does not run
-  /// it.
+  /// Adds an effect that was started before the current state was entered. Does not run the effect.
   func keep(_ effect: RunningEffect<State, Event>) {
     last += 1
     running[last] = effect
@@ -96,8 +95,8 @@ package final class EngineEffects<
   }
 
   /// Starts and cancels feedbacks on entry into a state.
-  /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
-  /// - Returns: Messages about feedbacks that were held.
+  /// - Parameter isFromEffect: Whether the event of the step comes from an effect of the machine.
+  /// - Returns: Messages about feedbacks that are held.
   @export(interface)
   func follow(_ state: State, version: UInt64, isFromEffect: Bool) -> [String] {
     var problems: [String] = []
@@ -114,10 +113,11 @@ package final class EngineEffects<
     return problems
   }
 
-  /// Restores a state that the machine entered earlier.
+  /// Restores a state that the machine entered in an earlier run.
   func restore(_ state: State) { feedbacks.restore(state) }
 
-  /// Runs the feedbacks that announce the actions of a model. Each process of a node starts them.
+  /// Runs the feedbacks that announce the actions of a model. Each new process of a node starts
+  /// these feedbacks again.
   func startAnnouncing(in state: State) {
     for (index, feedback) in runtime.feedbacks.enumerated() where feedback.isAnnouncing {
       guard let effect = self.feedback(index + 1, of: state, version: 0) else { continue }
@@ -137,8 +137,9 @@ package final class EngineEffects<
     return "feedback\(origin.feedback)"
   }
 
-  /// Runs a parked effect again. If steps are recorded, it starts after the record.
-  /// - Returns: `false` if the effect has ended, or a step has cancelled it.
+  /// Runs a parked effect again. If steps are recorded, the effect starts when the step is
+  /// recorded.
+  /// - Returns: `false` if the effect has ended, or if a step has cancelled it.
   package func unpark(_ origin: EffectOrigin) -> Bool {
     guard let (id, effect) = find(origin), effect.isBlocked else { return false }
     running[id]?.isBlocked = false
@@ -165,15 +166,15 @@ package final class EngineEffects<
     }
   }
 
-  /// Starts an effect. If steps are recorded, it starts after the record.
+  /// Starts an effect. If steps are recorded, the effect starts when the step is recorded.
   @export(interface)
   private func start(_ effect: RunningEffect<State, Event>) {
     let id = add(effect)
     if unrecordedChanges == nil { launch(id) }
   }
 
-  /// Keeps a feedback from starting. If steps are recorded, the feedback is recorded as unfinished,
-  /// so that the next process runs it.
+  /// Holds a feedback, so that it does not start. If steps are recorded, the feedback is recorded
+  /// as unfinished, so that the next process runs it.
   @export(interface)
   private func hold(_ effect: RunningEffect<State, Event>) {
     var effect = effect
@@ -189,7 +190,7 @@ package final class EngineEffects<
     return last
   }
 
-  /// Notes that an effect was started, or has given an event.
+  /// Notes that an effect was started, or has produced an event.
   private func noteProgress(_ id: UInt64) {
     guard unrecordedChanges != nil else { return }
     running[id]?.progress = BootClock.now
@@ -213,7 +214,7 @@ package final class EngineEffects<
           guard !Task.isCancelled else { return false }
           switch place {
           case .last:
-            // The effect does not wait for the step of its last event.
+            // The effect does not wait for the step on its last event.
             isOver.withLock { $0 = true }
             let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
             post(.effectEvent(event, effect: id, place: place, reply: reply))
@@ -247,9 +248,10 @@ package final class EngineEffects<
 
   // MARK: Events
 
-  /// Prepares for the step of an event that an effect gives.
-  /// - Returns: The effect's origin, if the effect ends with this event. The effect is removed
-  ///   before the step, whose entry could cancel it, and is recorded as ended with the step.
+  /// Prepares for the step on an event that an effect has produced.
+  /// - Returns: The effect's origin, if the effect ends with this event. Such an effect is removed
+  ///   before the step, because the step could cancel it. It is recorded as ended, together with
+  ///   the step.
   func willTakeEvent(from id: UInt64, _ place: EffectEventIndex) -> EffectOrigin? {
     switch place {
     case .last: return running.removeValue(forKey: id)?.origin
@@ -259,40 +261,43 @@ package final class EngineEffects<
     }
   }
 
-  /// Lets an effect continue after its event is applied, or, if steps are recorded, after the
-  /// record.
-  /// - Parameter ended: The result of ``willTake(from:_:)``.
+  /// Lets an effect continue after its event is applied. If steps are recorded, the effect
+  /// continues when the step is recorded.
+  /// - Parameter ended: The result of ``willTakeEvent(from:_:)``.
   func didTakeEvent(from id: UInt64, _ ended: EffectOrigin?, _ reply: EffectReply) {
     guard unrecordedChanges != nil else { return reply.resume(true) }
     if let ended { unrecordedChanges?.ended(id, ended) }
     unrecordedChanges?.append(reply)
   }
 
-  /// Notes that the event of an effect is accepted together with other machines. Call this before
-  /// the step, so that both are in one record.
+  /// Notes that the machine accepts the event of an effect together with other machines. Call this
+  /// before the step, so that the event and the step are in one record.
   package func takeJointly(from id: UInt64, _ place: EffectEventIndex, _ reply: EffectReply) {
     didTakeEvent(from: id, willTakeEvent(from: id, place), reply)
   }
 
   // MARK: Records
 
-  /// Defers everything that must follow a record until ``becameRecorded(willStart:willAnswer:)``.
+  /// Postpones all actions that must follow the record of a step, until
+  /// ``didRecord(willStart:willAnswer:)`` is called.
   package func deferUntilRecorded() { unrecordedChanges = UnrecordedEffects() }
 
-  /// Returns the changes that must be recorded.
+  /// Returns the changes of effects that must be recorded.
   @export(interface)
   package func changesToRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin])
   {
     guard let unrecordedChanges else { return ([], []) }
     var started: [RunningEffect<State, Event>] = []
     for id in unrecordedChanges.startedIDs {
-      // A later process does not have to finish an announcing feedback.
+      // Announcing feedbacks are not recorded, because a later process does not have to finish
+      // them.
       if let effect = running[id], !isAnnouncing(effect) { started.append(effect) }
     }
     return (started, unrecordedChanges.ended)
   }
 
-  /// Starts and answers the effects whose steps have been recorded.
+  /// Starts the effects whose steps have been recorded, and answers the effects whose events have
+  /// been recorded.
   /// - Parameters:
   ///   - willStart: Called before the first effect is started.
   ///   - willAnswer: Called before the first effect is answered.
@@ -312,7 +317,7 @@ package final class EngineEffects<
   /// Runs an effect again that did not end in an earlier process.
   /// - Parameters:
   ///   - output: The output that the machine emits in the state.
-  ///   - isParked: Whether the effect does not run but waits for ``unpark(_:)``.
+  ///   - isParked: Whether the effect does not run yet, but waits for ``unpark(_:)``.
   /// - Returns: `false` if the machine no longer has an effect for that state.
   @export(interface)
   func resume(
@@ -324,7 +329,7 @@ package final class EngineEffects<
       : feedback(origin.feedback, of: state, version: origin.version)
     guard var effect else { return false }
     if isAnnouncing(effect) {
-      // An earlier version of this library recorded it.
+      // An earlier version of this library recorded announcing feedbacks.
       unrecordedChanges?.ended(0, origin)
       return true
     }
@@ -369,7 +374,7 @@ package final class EngineEffects<
 package struct EffectOrigin: Hashable, Sendable {
   /// The version of the step.
   package var version: UInt64
-  /// 0 for the effect of the output, otherwise the number of a feedback, counted from 1.
+  /// The number of the feedback in the runtime, counted from 1; 0 for the effect of the output.
   package var feedback = 0
 
   package init(version: UInt64, feedback: Int = 0) {
@@ -391,10 +396,10 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   let strategy: ExecutionStrategy<State>
   let priority: TaskPriority?
   let run: @Sendable (EffectDelivery<Event>) async -> Void
-  /// The time when the effect was started or last gave an event.
+  /// The time when the effect was started or last produced an event.
   package var progress: BootClock.Instant?
-  /// Whether the effect does not run. Either it is a feedback that has started too often, or it is
-  /// parked because it has ended its process.
+  /// Whether the effect is kept from running. Either it is a feedback that has started too often,
+  /// or it is parked because it has ended its process.
   var isBlocked = false
   /// The task of the effect; `nil` while the start waits for the record, and while the effect is
   /// blocked.
@@ -403,7 +408,7 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
 
 /// The changes of effects since the last record.
 struct UnrecordedEffects {
-  /// The effects that were started, or have given an event.
+  /// The effects that were started, or that have produced an event.
   private(set) var startedIDs: [UInt64] = []
   private(set) var ended: [EffectOrigin] = []
   private(set) var replies: [EffectReply] = []

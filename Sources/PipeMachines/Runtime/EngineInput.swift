@@ -7,7 +7,7 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
   /// An effect has ended.
   case effectEnded(UInt64)
-  /// The asynchronous transition passes through an intermediate state.
+  /// The asynchronous transition has entered an intermediate state.
   case passed(State)
   /// The asynchronous transition has returned.
   case transitionEnded(State)
@@ -23,7 +23,7 @@ package enum EffectEventIndex: Sendable {
   case oneOfMany
   /// One of many events. It is not processed if it has been withdrawn.
   case announced(Announcement)
-  /// The last event: the effect ends with its step.
+  /// The last event of the effect. The effect ends with the step on this event.
   case last
 
   package var isWithdrawn: Bool {

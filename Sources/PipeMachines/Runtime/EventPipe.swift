@@ -3,17 +3,18 @@ import PipeSupport
 /// A bounded FIFO of events, from the machines that send into it to the machines that receive from
 /// it.
 ///
-/// Every receiver gets, in order, every event that is sent while it is attached. No event is lost
-/// for an attached receiver: if a receiver is full, a machine that sends into the pipe accepts no
+/// Every receiver gets, in order, every event that is sent while it is attached. An attached
+/// receiver loses no event: if a receiver is full, a machine that sends into the pipe accepts no
 /// further event until the receiver has capacity again.
 ///
-/// A pipe without a receiver, because none has attached yet or the last one has finished, blocks no
-/// sender. It keeps the last ``capacity`` events for the next receiver and discards older ones. The
-/// first discarded event is reported; ``discarded`` counts them all.
+/// A pipe has no receiver before the first receiver attaches, and after the last receiver has
+/// finished. Such a pipe blocks no sender. It keeps the last ``capacity`` events for the next
+/// receiver and discards older events. The first discarded event is reported; ``discarded`` counts
+/// all discarded events.
 ///
-/// In a hosted node, the same value is bound to a pipe of the topology. Every event sent
-/// into a port without a pipe is discarded, reported and counted in the same way, because no receiver
-/// will attach.
+/// In a node, this object is bound to a pipe of the topology. If a port has no pipe in the
+/// topology, no receiver will attach. Every event sent into such a port is discarded, reported and
+/// counted in the same way.
 public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// The name of the port, as a topology refers to it; `nil` for a pipe within the process.
   public let name: String?
@@ -21,9 +22,9 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// Unit: events. Default: 1024.
   public let capacity: Int
 
-  /// Appends the JSON of an event. Called by a host, on its only thread.
+  /// Appends the JSON of an event. A host calls this function, always on the host's only thread.
   package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
-  /// The cause that is reported for steps that an event of the pipe triggers.
+  /// The cause that is reported for steps on events of this pipe.
   let cause: String
 
   private struct State {
@@ -55,7 +56,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     cause = name.map { "pipe \($0)" } ?? "pipe"
   }
 
-  /// Whether a sender must wait.
+  /// Whether a sender must wait for capacity.
   package var isFull: Bool { remainingCapacity == .none }
 
   var remainingCapacity: RemainingCapacity {
@@ -74,7 +75,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
       var isFirstLoss = false
       if state.outlet == nil {
         if state.receivers.isEmpty { isFirstLoss = keep(event, &state) }
-        // Appended under the pipe's lock, so that all receivers see the same order.
+        // Appends under the pipe's lock, so that all receivers get the events in the same order.
         for receiver in state.receivers { receiver.append(event) }
       }
       return (state.outlet, state.receivers, isFirstLoss)
@@ -92,8 +93,8 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     name.map { "pipe '\($0)'" } ?? "a pipe of \(TypeName.of(Event.self)) events"
   }
 
-  /// Keeps an event for a future receiver.
-  /// - Returns: Whether this is the first time that an older event was discarded.
+  /// Keeps an event for a later receiver.
+  /// - Returns: Whether an older event was discarded for the first time.
   private func keep(_ event: Event, _ state: inout State) -> Bool {
     state.queuedEvents.append(event)
     guard state.queuedEvents.count > capacity else { return false }
@@ -102,7 +103,7 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     return state.discarded == 1
   }
 
-  /// Forwards every event to the host's own pipe, starting with the queued events.
+  /// Forwards every event to the host's own pipe. Forwards the queued events first.
   package func bind(to outlet: any PipeOutlet<Event>) {
     let queuedEvents = state.withLock { state in
       state.outlet = outlet
@@ -128,8 +129,8 @@ extension EventPipe {
     return receiver
   }
 
-  /// Removes a receiver. If it was the last one, its unprocessed events are kept for the next
-  /// receiver.
+  /// Removes a receiver. If there is no other receiver, the events that it has not processed are
+  /// kept for the next receiver.
   package func detach(_ receiver: PipeReceiver<Event>) {
     state.withLock { state in
       guard let index = state.receivers.firstIndex(where: { $0 === receiver }) else { return }
@@ -140,8 +141,8 @@ extension EventPipe {
     signalCapacity()
   }
 
-  /// Registers a callback for when a full pipe has capacity again. Returns the number for
-  /// ``unwatchRoom(_:)``.
+  /// Registers a callback that is called when a full pipe has capacity again. Returns the number
+  /// for ``unwatchCapacity(_:)``.
   func watchCapacity(_ notify: @escaping @Sendable () -> Void) -> Int {
     state.withLock { state in
       state.nextSender += 1
@@ -200,16 +201,17 @@ enum RemainingCapacity: Sendable {
   case none
   /// The pipe has capacity now, but other senders may use it up.
   case forNow
-  /// The pipe has capacity until this sender sends: there is no other sender.
+  /// The pipe has capacity until this sender uses it, because there is no other sender.
   case untilSent
 }
 
-/// A pipe that rules send into, reduced to its capacity.
+/// A pipe that rules send into, without its event type: only its identity and its capacity.
 struct SendTarget: Sendable {
   /// The identity of the pipe, which several rules may share.
   let id: ObjectIdentifier
   let remainingCapacity: @Sendable () -> RemainingCapacity
-  /// Registers a callback for when the pipe has capacity again. The result removes the callback.
+  /// Registers a callback that is called when the pipe has capacity again. The returned function
+  /// removes the callback.
   let watchCapacity: @Sendable (@escaping @Sendable () -> Void) -> @Sendable () -> Void
 
   init<Event>(_ pipe: EventPipe<Event>) {
@@ -222,9 +224,9 @@ struct SendTarget: Sendable {
   }
 }
 
-/// The pipes that a machine sends into, without duplicates, with a note which of them may be full.
+/// The pipes that a machine sends into, without duplicates, and which of them may be full.
 ///
-/// The check before a step only queries the pipes that were sent into since the previous check, not
+/// The check before a step queries only the pipes that were sent into since the previous check, not
 /// all pipes.
 struct SendTargets {
   private let pipes: [SendTarget]
@@ -251,7 +253,7 @@ struct SendTargets {
       case .forNow: break
       case .untilSent:
         isPossiblyFull[place] = false
-        // The pipes at higher indices have been queried already.
+        // The pipes at higher indices have already been queried.
         possiblyFull.swapAt(next, possiblyFull.count - 1)
         possiblyFull.removeLast()
       }
@@ -259,7 +261,7 @@ struct SendTargets {
     return true
   }
 
-  /// Notes that a rule has sent into a pipe, or may have.
+  /// Notes that a rule has sent an event into a pipe, or may have.
   mutating func sent(into place: Int) {
     guard !isPossiblyFull[place] else { return }
     isPossiblyFull[place] = true

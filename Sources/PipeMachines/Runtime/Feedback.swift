@@ -1,5 +1,5 @@
 /// Work that depends on a part of the state. The work starts when that part appears, is cancelled
-/// when the part changes or disappears, and gives events to its own machine.
+/// when the part changes or disappears, and produces events for its own machine.
 ///
 /// ```swift
 /// Runtime().feedback(
@@ -9,21 +9,21 @@
 /// ```
 ///
 /// A feedback that has ended starts again only when its part of the state changes. If the process
-/// of a node dies, an unfinished feedback is run again, as effects are.
+/// of a node dies, the next process runs an unfinished feedback again, like any unfinished effect.
 ///
-/// A feedback that keeps starting itself is held: the limit is ``startLimit`` starts within a
-/// second without an event from outside the machine's effects. It is held until such an event
-/// arrives or the node is restarted. Holding is reported.
+/// A feedback that keeps starting itself is held: it does not start until an event from outside the
+/// machine's effects arrives, or the node is restarted. The limit is ``startLimit`` starts within a
+/// second without such an event. A held feedback is reported.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  /// The consequence of a step for the work.
+  /// What a step changes for the work of a feedback.
   enum Change {
     case none, starts, restarts, stops
   }
 
   let priority: TaskPriority?
-  /// Whether the feedback may give more than one event.
+  /// Whether the feedback may produce more than one event.
   let isSequence: Bool
-  /// The events that the feedback may give, if they are declared.
+  /// The events that the feedback may produce, if they are declared.
   let gives: GivenEvents<Event>?
   /// Whether the feedback has no work of its own, and only announces the actions of a model while
   /// the model exists.
@@ -36,8 +36,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// - Parameters:
   ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure: it is called
   ///     on every entry.
-  ///   - gives: The events that the effect may give, for `orchestrator check --explore`. With
-  ///     `nil`, the explorer makes its own assumption.
+  ///   - gives: The events that the effect may produce, for `orchestrator check --explore`. With
+  ///     `nil`, the model checker makes its own assumption.
   ///   - effect: The work.
   public init<Part: Equatable & Sendable>(
     lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
@@ -54,8 +54,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// - Parameters:
   ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure: it is called
   ///     on every entry.
-  ///   - gives: The events that the effects may give, for `orchestrator check --explore`. With
-  ///     `nil`, the explorer makes its own assumption.
+  ///   - gives: The events that the effects may produce, for `orchestrator check --explore`. With
+  ///     `nil`, the model checker makes its own assumption.
   ///   - effects: The work.
   public init<Part: Equatable & Sendable, Events: AsyncSequence & SendableMetatype>(
     lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
@@ -93,7 +93,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// Processes the announced events, from the initial state on, unless they are withdrawn.
+  /// Makes a feedback that processes announced events, beginning in the initial state. Withdrawn
+  /// events are not processed.
   package init<Announced: AsyncSequence & SendableMetatype>(
     announced: @escaping @Sendable () async -> Announced
   )
@@ -107,8 +108,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     isAnnouncing = true
     change = { old, _ in old == nil ? .starts : .none }
     run = { _, deliver in
-      // Continue after an event that was not accepted. When the effect is cancelled, the sequence
-      // ends too.
+      // Continues after an event that the machine has not accepted. When the effect is cancelled,
+      // the sequence ends, too.
       for await (event, announcement) in await announced() {
         _ = await deliver(event, .announced(announcement))
       }
@@ -141,8 +142,8 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   public static var startLimit: Int { FeedbackGuard.startLimit }
 }
 
-/// Gives an event to the machine and returns after its step. Returns `false` if the work should
-/// stop.
+/// Passes an event to the machine, and returns after the machine's step. Returns `false` if the
+/// work should stop.
 typealias EffectDelivery<Event> = @Sendable (Event, EffectEventIndex) async -> Bool
 
 extension Runtime {
@@ -156,13 +157,13 @@ extension Runtime {
 
 /// Detects feedbacks that start each other, or themselves, in an endless loop.
 struct FeedbackGuard {
-  /// The maximum number of starts within a second. An effect that waits for anything real stays far
-  /// below.
+  /// The maximum number of starts within a second. An effect that waits for I/O or for a timer
+  /// stays far below this limit.
   static let startLimit = 1_000
 
   private var first: ContinuousClock.Instant?
   private var starts = 0
-  /// Whether feedbacks are held.
+  /// Whether feedbacks are held. A held feedback does not start.
   private(set) var isHolding = false
 
   /// Resets the guard after an event from outside: held feedbacks may continue.
@@ -183,28 +184,28 @@ struct FeedbackGuard {
   }
 }
 
-/// Determines which feedbacks each step of a machine starts, which it cancels, and which are held
-/// because they keep starting themselves.
+/// Determines which feedbacks each step of a machine starts, cancels or holds. A feedback that
+/// keeps starting itself is held.
 struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   enum Action: Equatable {
     case cancel(feedbackNumber: Int)
     case start(feedbackNumber: Int)
-    /// Keeps the feedback from starting.
+    /// Holds the feedback, so that it does not start.
     /// - Parameter isFirst: Whether no feedback was held before.
     case hold(feedbackNumber: Int, isFirst: Bool)
   }
 
   private var frequency = FeedbackGuard()
-  /// The numbers of the feedbacks that wait for an event from outside.
+  /// The numbers of the held feedbacks, which wait for an event from outside.
   private var held: Set<Int> = []
-  /// The state that the feedbacks were last compared with.
+  /// The state before the entry. Feedbacks compare the new state with it.
   private var lastState: State?
 
-  /// Restores a state that the machine entered earlier.
+  /// Restores a state that the machine entered in an earlier run.
   mutating func restore(_ state: State) { lastState = state }
 
   /// Returns the actions for the entry into a state.
-  /// - Parameter isOwn: Whether the event of the step comes from an effect of the machine.
+  /// - Parameter isFromEffect: Whether the event of the step comes from an effect of the machine.
   mutating func entered(
     _ state: State, isFromEffect: Bool, _ feedbacks: [Feedback<State, Event>]
   ) -> [Action] {
@@ -213,7 +214,7 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
     for (index, feedback) in feedbacks.enumerated() {
       let feedbackNumber = index + 1
       let isBlocked = held.contains(feedbackNumber)
-      // For a held feedback, the part of the state counts as new.
+      // For a held feedback, its part of the state counts as new.
       let change = feedback.change(isBlocked ? nil : lastState, state)
       if isBlocked || change == .stops || change == .restarts {
         held.remove(feedbackNumber)

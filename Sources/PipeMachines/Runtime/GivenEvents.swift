@@ -1,5 +1,5 @@
-/// The events that an effect or a feedback may give, as its author declares them. `orchestrator
-/// check --explore` uses the declaration if the topology file has none. A run ignores it.
+/// A declaration of the events that an effect or a feedback may produce. `orchestrator check
+/// --explore` uses the declaration if the topology file has none. A running machine ignores it.
 ///
 /// ```swift
 /// Runtime()
@@ -21,19 +21,19 @@ public struct GivenEvents<Event: DSLCompatible>: Sendable {
     self.mayEnd = mayEnd
   }
 
-  /// Declares that an effect gives one of these events. A sequence gives any of them repeatedly,
-  /// without end.
+  /// Declares that an effect produces one of these events. A sequence produces any of these events
+  /// repeatedly, and never ends.
   public static func oneOf(@OneOfBuilder<Event> _ events: () -> OneOfCases<Event>) -> Self {
     Self(OneOf<Event>(events).tags, mayEnd: false)
   }
 
-  /// Declares that an effect gives one of these events, or ends without one. A sequence gives any
-  /// of them until it ends.
+  /// Declares that an effect produces one of these events, or ends without an event. A sequence
+  /// produces any of these events until it ends.
   public static func oneOfOrNothing(
     @OneOfBuilder<Event> _ events: () -> OneOfCases<Event>
   ) -> Self { Self(OneOf<Event>(events).tags, mayEnd: true) }
 
-  /// Declares that an effect gives no event.
+  /// Declares that an effect produces no event.
   public static var nothing: Self { Self([], mayEnd: true) }
 
   func description(of effect: String) -> EffectDescription {

@@ -1,9 +1,9 @@
 import PipeSupport
 
-/// A key by which other services recognize repeated requests of an effect, so that they do the work
-/// only once.
+/// A key by which a service can recognize repeated requests of an effect, so that the service does
+/// the work only once.
 ///
-/// An effect that was running when its process died is run again, with the same key:
+/// If a process dies while an effect is running, the effect is run again with the same key:
 ///
 /// ```swift
 /// func charge(amount: Int) async -> Event {
@@ -12,10 +12,10 @@ import PipeSupport
 /// }
 /// ```
 public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
-  /// The topology and the node, as in `elevator/door`, or `local` for a machine that no node hosts.
+  /// The topology and the node, as in `elevator/door`; `local` for a machine outside of a node.
   public var node: String
-  /// The number of the node's journal, or of the run if the node keeps no journal. A new journal or
-  /// run has a new number.
+  /// The number of the node's journal. If the node has no journal, the number of the run. A new
+  /// journal or run has a new number.
   public var journal: UInt64
   /// The version of the step that started the effect.
   public var version: UInt64
@@ -24,8 +24,8 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   /// feedback in the runtime, counted from 1.
   public var feedback: Int
 
-  /// The key as text: `elevator/door/5f3a…/17`, or with the number of a feedback
-  /// `elevator/door/5f3a…/17.1`.
+  /// The key as text: `elevator/door/5f3a…/17`. For a feedback, the text ends with the number of
+  /// the feedback: `elevator/door/5f3a…/17.1`.
   public var description: String {
     "\(node)/\(String(journal, radix: 16))/\(version)" + (feedback > 0 ? ".\(feedback)" : "")
   }
@@ -33,7 +33,7 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   /// The key of the effect that the current task performs; `nil` outside of effects.
   public static var current: IdempotencyKey? { EffectRun.current?.key }
 
-  /// The part that all keys of one machine share.
+  /// The part of the key that is the same for all effects of one machine.
   package struct Scope: Sendable {
     package var node = "local"
     package var journal = UInt64.random(in: 1...UInt64(Int64.max))
@@ -64,8 +64,8 @@ final class EffectRun: Sendable {
   let key: IdempotencyKey?
   /// Whether this is a transition whose step may be abandoned.
   let isTentative: Bool
-  /// The time that passed before the effect was run again, minus the time that its waits have used
-  /// up.
+  /// The time that passed before the effect was run again, minus the time that its waits have
+  /// already subtracted.
   private let elapsed: Locked<Duration>
 
   init(
@@ -86,29 +86,30 @@ final class EffectRun: Sendable {
   ) async {
     await EffectClock.$current.withValue(clock) {
       await EffectRun.$current.withValue(self) {
-        // An effect without a record may run within a recorded effect.
+        // Without an origin, the effect is not recorded. It may run within a recorded effect.
         guard let origin else { return await work() }
         await EffectOrigin.$recorded.withValue(origin) { await work() }
       }
     }
   }
 
-  /// Returns the same run for concurrent work, which has waits of its own.
+  /// Returns a copy of this run for concurrent work. The waits of that work subtract the earlier
+  /// time independently.
   func makeConcurrentRun() -> EffectRun {
     EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 })
   }
 
-  /// Whether some of the earlier time has not been used up by waits yet.
+  /// Whether some of the earlier time has not been subtracted from waits yet.
   var hasElapsed: Bool { elapsed.withLock { $0 > .zero } }
 
-  /// Notes a wait until a moment. `left` is the time until that moment, or negative if the moment
-  /// has passed. Earlier runs have waited at most since that moment for the work after it, so at
-  /// most that time is subtracted from later waits.
+  /// Notes a wait until a deadline. `left` is the time until the deadline, or negative if the
+  /// deadline has passed. In earlier runs, the work after this wait can have begun only at the
+  /// deadline. So at most the time since the deadline is subtracted from later waits.
   func capElapsed(after left: Duration) {
     elapsed.withLock { $0 = max(.zero, min($0, .zero - left)) }
   }
 
-  /// Returns the remaining time to wait, and marks the subtracted time as used.
+  /// Returns the remaining time of a wait. The subtracted time is not subtracted again.
   func remaining(of duration: Duration) -> Duration {
     elapsed.withLock { elapsed in
       let used = max(.zero, min(elapsed, duration))

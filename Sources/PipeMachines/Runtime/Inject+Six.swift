@@ -1,6 +1,6 @@
-// As in Inject.swift, for four to six dependencies.
+// The functions of Inject.swift for four to six dependencies.
 
-/// Fixes the last four arguments of an effect.
+/// Binds the last four arguments of an effect to the dependencies.
 public func inject<First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (First, Second, Third, Fourth) async -> Result
@@ -8,7 +8,7 @@ public func inject<First, Second, Third, Fourth, Result>(
   { await effect(first, second, third, fourth) }
 }
 
-/// Fixes the last four arguments of an effect.
+/// Binds the last four arguments of an effect to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, First, Second, Third, Fourth) async -> Result
@@ -16,7 +16,7 @@ public func inject<A, First, Second, Third, Fourth, Result>(
   { await effect($0, first, second, third, fourth) }
 }
 
-/// Fixes the last four arguments of an effect.
+/// Binds the last four arguments of an effect to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, B, First, Second, Third, Fourth) async -> Result
@@ -24,7 +24,7 @@ public func inject<A, B, First, Second, Third, Fourth, Result>(
   { await effect($0, $1, first, second, third, fourth) }
 }
 
-/// Fixes the last four arguments of an effect.
+/// Binds the last four arguments of an effect to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, B, C, First, Second, Third, Fourth) async -> Result
@@ -32,7 +32,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Result>(
   { await effect($0, $1, $2, first, second, third, fourth) }
 }
 
-/// Fixes the last five arguments of an effect.
+/// Binds the last five arguments of an effect to the dependencies.
 public func inject<First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (First, Second, Third, Fourth, Fifth) async -> Result
@@ -40,7 +40,7 @@ public func inject<First, Second, Third, Fourth, Fifth, Result>(
   { await effect(first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last five arguments of an effect.
+/// Binds the last five arguments of an effect to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, First, Second, Third, Fourth, Fifth) async -> Result
@@ -48,7 +48,7 @@ public func inject<A, First, Second, Third, Fourth, Fifth, Result>(
   { await effect($0, first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last five arguments of an effect.
+/// Binds the last five arguments of an effect to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, B, First, Second, Third, Fourth, Fifth) async -> Result
@@ -56,7 +56,7 @@ public func inject<A, B, First, Second, Third, Fourth, Fifth, Result>(
   { await effect($0, $1, first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last five arguments of an effect.
+/// Binds the last five arguments of an effect to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, B, C, First, Second, Third, Fourth, Fifth) async -> Result
@@ -64,7 +64,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Result>(
   { await effect($0, $1, $2, first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last six arguments of an effect.
+/// Binds the last six arguments of an effect to the dependencies.
 public func inject<First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -73,7 +73,7 @@ public func inject<First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { await effect(first, second, third, fourth, fifth, sixth) }
 }
 
-/// Fixes the last six arguments of an effect.
+/// Binds the last six arguments of an effect to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -82,7 +82,7 @@ public func inject<A, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { await effect($0, first, second, third, fourth, fifth, sixth) }
 }
 
-/// Fixes the last six arguments of an effect.
+/// Binds the last six arguments of an effect to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -91,7 +91,7 @@ public func inject<A, B, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { await effect($0, $1, first, second, third, fourth, fifth, sixth) }
 }
 
-/// Fixes the last six arguments of an effect.
+/// Binds the last six arguments of an effect to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -100,9 +100,9 @@ public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { await effect($0, $1, $2, first, second, third, fourth, fifth, sixth) }
 }
 
-// As in Inject.swift, for effects that throw and have four to six dependencies.
+// The functions of Inject.swift for effects that throw and have four to six dependencies.
 
-/// Fixes the last four arguments of an effect that throws.
+/// Binds the last four arguments of an effect that throws to the dependencies.
 public func inject<First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (First, Second, Third, Fourth) async throws -> Result
@@ -110,7 +110,7 @@ public func inject<First, Second, Third, Fourth, Result>(
   { try await effect(first, second, third, fourth) }
 }
 
-/// Fixes the last four arguments of an effect that throws.
+/// Binds the last four arguments of an effect that throws to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, First, Second, Third, Fourth) async throws -> Result
@@ -118,7 +118,7 @@ public func inject<A, First, Second, Third, Fourth, Result>(
   { try await effect($0, first, second, third, fourth) }
 }
 
-/// Fixes the last four arguments of an effect that throws.
+/// Binds the last four arguments of an effect that throws to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, B, First, Second, Third, Fourth) async throws -> Result
@@ -126,7 +126,7 @@ public func inject<A, B, First, Second, Third, Fourth, Result>(
   { try await effect($0, $1, first, second, third, fourth) }
 }
 
-/// Fixes the last four arguments of an effect that throws.
+/// Binds the last four arguments of an effect that throws to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth,
   in effect: @escaping (A, B, C, First, Second, Third, Fourth) async throws -> Result
@@ -134,7 +134,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Result>(
   { try await effect($0, $1, $2, first, second, third, fourth) }
 }
 
-/// Fixes the last five arguments of an effect that throws.
+/// Binds the last five arguments of an effect that throws to the dependencies.
 public func inject<First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -142,7 +142,7 @@ public func inject<First, Second, Third, Fourth, Fifth, Result>(
   { try await effect(first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last five arguments of an effect that throws.
+/// Binds the last five arguments of an effect that throws to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -150,7 +150,7 @@ public func inject<A, First, Second, Third, Fourth, Fifth, Result>(
   { try await effect($0, first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last five arguments of an effect that throws.
+/// Binds the last five arguments of an effect that throws to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, B, First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -158,7 +158,7 @@ public func inject<A, B, First, Second, Third, Fourth, Fifth, Result>(
   { try await effect($0, $1, first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last five arguments of an effect that throws.
+/// Binds the last five arguments of an effect that throws to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   in effect: @escaping (A, B, C, First, Second, Third, Fourth, Fifth) async throws -> Result
@@ -166,7 +166,7 @@ public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Result>(
   { try await effect($0, $1, $2, first, second, third, fourth, fifth) }
 }
 
-/// Fixes the last six arguments of an effect that throws.
+/// Binds the last six arguments of an effect that throws to the dependencies.
 public func inject<First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -175,7 +175,7 @@ public func inject<First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { try await effect(first, second, third, fourth, fifth, sixth) }
 }
 
-/// Fixes the last six arguments of an effect that throws.
+/// Binds the last six arguments of an effect that throws to the dependencies.
 public func inject<A, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -184,7 +184,7 @@ public func inject<A, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { try await effect($0, first, second, third, fourth, fifth, sixth) }
 }
 
-/// Fixes the last six arguments of an effect that throws.
+/// Binds the last six arguments of an effect that throws to the dependencies.
 public func inject<A, B, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,
@@ -193,7 +193,7 @@ public func inject<A, B, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   { try await effect($0, $1, first, second, third, fourth, fifth, sixth) }
 }
 
-/// Fixes the last six arguments of an effect that throws.
+/// Binds the last six arguments of an effect that throws to the dependencies.
 public func inject<A, B, C, First, Second, Third, Fourth, Fifth, Sixth, Result>(
   deps first: First, _ second: Second, _ third: Third, _ fourth: Fourth, _ fifth: Fifth,
   _ sixth: Sixth,

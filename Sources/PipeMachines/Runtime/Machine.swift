@@ -1,6 +1,7 @@
 import PipeSupport
 
-/// A machine that a topology can run as a node, with its types, behaviour, effects and pipes.
+/// A machine that a topology can run as a node. The type declares the states, events and outputs,
+/// the behaviour, the effects and the pipes.
 public protocol Machine: _Hostable {
   /// A state of the machine.
   associatedtype State: MachineState
@@ -11,18 +12,18 @@ public protocol Machine: _Hostable {
   /// The parameters that a topology file can set.
   associatedtype Parameters: MachineParameters = NoParameters
 
-  /// The name by which a topology file refers to the machine. Default: the type's own name.
+  /// The name by which a topology file refers to the machine. Default: the name of the type.
   static var name: String { get }
 
-  /// Returns the description of the machine.
+  /// Returns the state machine, which defines the machine's behaviour.
   static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output>
 
-  /// Returns the description of the machine's effects and pipes. Default: none.
+  /// Returns the runtime, which defines the machine's effects and pipes. Default: neither.
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
 }
 
 extension Machine {
-  /// The type's own name, without its module.
+  /// The name of the type, without its module.
   public static var name: String { TypeName.own(Self.self) }
 
   /// Returns a runtime with neither effects nor pipes.
@@ -32,7 +33,7 @@ extension Machine {
 }
 
 extension Machine {
-  /// Returns the description of the machine before it runs.
+  /// Returns the machine's description of itself, before the machine runs.
   @export(interface)
   package static func describe(_ parameters: Parameters) throws -> MachineDescription {
     let ports = Ports()
@@ -40,7 +41,7 @@ extension Machine {
       machine: stateMachine(parameters), runtime: runtime(parameters, ports), ports: ports)
   }
 
-  /// Returns the description of a machine that was made.
+  /// Returns the description of a machine from its parts.
   @export(interface)
   package static func describe(
     machine: StateMachine<State, Event, Output>, runtime: Runtime<State, Event, Output>,
@@ -73,30 +74,34 @@ extension Machine {
   }
 }
 
-/// The services of a node for the machine that it hosts. The runtime knows the concrete type.
+/// The services that a node provides to the machine that it hosts. Only the module PipeRuntime
+/// knows the concrete type.
 public protocol _Hosting {}
 
-/// A machine as a node holds it. The runtime knows the concrete type.
+/// A machine in the form in which a node hosts it. Only the module PipeRuntime knows the concrete
+/// type.
 public protocol _HostedMachine {}
 
 /// A type that a node can host. Do not conform to it directly.
 public protocol _Hostable: SendableMetatype {
-  /// Makes the hosted machine. The runtime provides it for every machine; do not implement it.
+  /// Makes the hosted machine. The module PipeRuntime implements this function for every machine;
+  /// do not implement it.
   ///
-  /// It is a protocol requirement so that its default is compiled for the machine's own types.
+  /// It is a protocol requirement so that the default implementation is compiled for the machine's
+  /// own types.
   static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine
 }
 
 extension _Hostable {
-  // If a file imports the runtime, the runtime's default for `Machine` takes precedence over this
-  // one.
-  /// Throws an error: a machine whose file imports only the portable part cannot be hosted.
+  // If a file imports PipeRuntime, the default implementation of PipeRuntime takes precedence over
+  // this implementation.
+  /// Throws an error. A machine cannot be hosted if its file imports only PipeMachines.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
     throw NotHostableError(machine: "\(Self.self)")
   }
 }
 
-/// A machine should run as a node, but its file imports only the portable part.
+/// An error for a machine that a node cannot run, because its file imports only PipeMachines.
 struct NotHostableError: Error, CustomStringConvertible {
   let machine: String
 

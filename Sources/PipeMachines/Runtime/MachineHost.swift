@@ -8,7 +8,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private let position: Int
   private unowned let run: CompositeRun
   private let engine: Engine<State, Event, Output>
-  /// The tags of the events that the machine accepts only together with others.
+  /// The tags of the events that the machine accepts only together with other machines.
   private let synchronized: Set<Int>
   private var sends = Queue<Send>()
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
@@ -28,7 +28,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     let answer: (SendOutcome<any MachineState>) -> Void
   }
 
-  /// The number of inputs that are processed before the other machines have their turn.
+  /// The number of inputs that the machine processes before it is the turn of other machines.
   private static var inputsPerTurn: Int { 64 }
 
   init(
@@ -43,7 +43,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     pipes = runtime.receivers
     let owner = HostReference()
     engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
-      // In a new task: the poster may be in the middle of another machine's step.
+      // Posts a job in a new task, because the poster may be in the middle of another machine's
+      // step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
     engine.sender = .known(nil)
@@ -52,7 +53,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     engine.mustWait = { [unowned self] in isFrozen || self.run.mustWait }
   }
 
-  // Written once, before the engine can post; then only read, by the run's drainer.
+  // The reference is written once, before the engine can post. Afterwards, only the run's drainer
+  // reads it.
   private final class HostReference: @unchecked Sendable { weak var host: MachineHost? }
 
   var state: any MachineState { engine.state }
@@ -130,7 +132,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     return engine.version != version
   }
 
-  /// Processes an event that was sent or an event of a pipe, alternately.
+  /// Processes an event that was sent, or an event of a pipe, in turn.
   private func takeNext() -> Bool {
     prefersSends.toggle()
     return prefersSends ? takeSend() || receive() : receive() || takeSend()
@@ -146,7 +148,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       case .refused(let refusal): send.answer(.refused(refusal))
       case .pending: break
       }
-      // The callback may also come from an asynchronous transition that has returned.
+      // An asynchronous transition that returns may also have called back.
       run.noteStep()
       run.schedulePump(position)
     }
@@ -159,7 +161,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       let (pipe, receiver) = receivers[nextReceiver]
       guard let event = receiver.next() else { continue }
       if isSynchronized(event) {
-        // It did not come through the composite, so no component accepts it.
+        // A synchronized event that arrives through a pipe of one component does not come from the
+        // composite, so it is refused.
         engine.refuse()
       } else {
         engine.take(event, cause: pipe.cause)

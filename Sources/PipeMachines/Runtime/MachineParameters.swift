@@ -27,7 +27,7 @@ extension MachineParameters {
   public func validate() throws(ParameterMismatch) {}
 
   /// Checks that the value of a parameter is not below a minimum.
-  /// - Throws: ``ParameterMismatch`` if it is.
+  /// - Throws: ``ParameterMismatch`` if the value is below the minimum.
   public func require<Value: Comparable>(
     _ parameter: String, _ value: Value, atLeast minimum: Value
   ) throws(ParameterMismatch) {
@@ -56,12 +56,12 @@ public struct NoParameters: MachineParameters, Equatable {
 }
 
 extension MachineParameters {
-  /// Decodes parameters. A parameter that is missing in the object keeps its default.
+  /// Decodes parameters. A parameter that is missing in the object has its default value.
   /// - Throws: ``ParametersError``, which names the parameter.
   package init(parameters: JSONValue) throws(ParametersError) {
     let defaults = Self()
     guard case .object(let given) = parameters else { throw .notAnObject }
-    // The common case, which needs no JSON of the defaults.
+    // Without parameters, which is the common case, the defaults need not be converted to JSON.
     self = given.isEmpty ? defaults : try Self.decoded(given, defaults)
     do {
       try validate()
@@ -76,7 +76,7 @@ extension MachineParameters {
     guard case .object(let members)? = try? JSONValue(encoding: defaults) else {
       throw .notAnObject
     }
-    // The JSON leaves out an optional without a value; the type shows it.
+    // The JSON omits an optional without a value, but the type lists it.
     let types = fieldTypes
     let known = Set(members.keys).union(types.keys)
     if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
@@ -97,8 +97,8 @@ extension MachineParameters {
     }
   }
 
-  /// Returns the error of the first parameter that does not decode when the others have their
-  /// defaults.
+  /// Returns the error of the first parameter that does not decode if all other parameters have
+  /// their defaults.
   private static func mismatch(
     among given: [String: JSONValue], defaults: [String: JSONValue], types: [String: String]
   ) -> ParametersError? {
@@ -140,9 +140,10 @@ package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible
   case notAnObject
   case unknown(String, known: [String])
   case mismatch(String, JSONValue, type: String)
-  /// The parameter is `nil` if it is unknown which one does not decode.
+  /// Carries the parameter and the error. The parameter is `nil` if it is unknown which parameter
+  /// does not decode.
   case undecodable(String?, String)
-  /// The value is `nil` if it is the default.
+  /// Carries the parameter, its value and the requirement. The value is `nil` if it is the default.
   case invalidValue(String, JSONValue?, String)
 
   /// The parameter that the error is about.

@@ -35,11 +35,12 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private let sends = Locked(Queue<Send>())
 
   private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
-  /// The engine, without reference counting, for the drainer of a run that has not stopped.
+  /// An unretained reference to the engine. The drainer, which takes the steps, uses it to avoid
+  /// reference counting. It is valid only until the run stops.
   @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
   /// The identity of the machine for ``PendingStep``.
   @usableFromInline let id: ObjectIdentifier
-  /// Whether a reader was full after the last step.
+  /// Whether a reader of the states was full after the last step.
   @usableFromInline
   @exclusivity(unchecked)
   var mayHaveToWait = false
@@ -92,12 +93,12 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @usableFromInline
   func post(_ input: EngineInput<State, Event>) {
     posts.withLock { $0.append(input) }
-    // In a new task: the poster may be in the middle of another machine's step.
+    // Posts a job in a new task, because the poster may be in the middle of another machine's step.
     if gate.posted() { Task { drain() } }
   }
 
-  /// Processes the input that waited for capacity, on the thread of the reader that freed it. A
-  /// reader is not in the middle of a step.
+  /// Processes the input that waited for capacity. Called on the thread of the reader that has made
+  /// capacity available. That thread is not in the middle of a step.
   private func resumeAfterWait() {
     posts.withLock { $0.append(.wake) }
     if gate.posted() { drain() }
@@ -112,7 +113,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 extension MachineRun {
   /// Processes the event on the caller's thread if the machine is idle, without a task or a
   /// suspension.
-  /// - Returns: `nil` if the machine was not idle. Nothing has been done then.
+  /// - Returns: `nil` if the machine was not idle. In that case, the event was not processed.
   @inlinable
   func sendNow(_ event: Event) -> StepOutcome<State>? {
     guard gate.beginFastPath() else { return nil }
@@ -160,7 +161,7 @@ extension MachineRun {
   /// Queues an event behind the events sent before it, and ignores its outcome.
   func sendWithoutReply(_ event: Event) {
     sends.withLock { $0.append(Send(event: event)) }
-    // In a new task: the sender may be in the middle of another machine's step.
+    // Drains in a new task, because the sender may be in the middle of another machine's step.
     if gate.sent() { Task { drain() } }
   }
 
@@ -190,14 +191,15 @@ extension MachineRun {
 
 // Draining.
 extension MachineRun {
-  /// Continues as the drainer after input arrived during a quick step.
+  /// Continues as the drainer, because input arrived while the caller was on the fast path.
   ///
-  /// In a new task: the sender's own event is done, and it should not wait for the steps of others.
+  /// Continues in a new task: the sender's own event has been processed, and the sender should not
+  /// wait for the steps of others.
   @usableFromInline
   func continueDraining() { Task { drain() } }
 
-  /// Processes up to `budget` inputs, then leaves the rest to another task, so that the events of
-  /// others keep neither a sender nor a thread for long.
+  /// Processes up to `budget` inputs. Leaves further inputs to another task, so that a sender or a
+  /// thread is not busy for long with the events of others.
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
@@ -207,7 +209,7 @@ extension MachineRun {
       left -= 1
       switch next {
       case .post:
-        // A stopped engine ignores a post, which releases a waiting effect.
+        // A stopped engine ignores the input. An effect that waits for this input is released.
         let post = posts.withLock { $0.popFirst()! }
         engine?.process(post)
       case .send: take(sends.withLock { $0.popFirst()! })
@@ -226,7 +228,7 @@ extension MachineRun {
       let (pipe, receiver) = receivers[nextReceiver]
       guard let event = receiver.next() else { continue }
       engine?.take(event, cause: pipe.cause)
-      // There may be more events, in this pipe or in others.
+      // The pipes, including this pipe, may have further events.
       return gate.noteRemainingEvents()
     }
   }
@@ -256,7 +258,7 @@ extension MachineRun {
     return StateReaderHandle(reader)
   }
 
-  /// Ends a reader whose task has been cancelled. If it is the only reader, the run ends.
+  /// Ends a reader whose task has been cancelled. If the run has no other reader, the run ends.
   func cancel(_ reader: StateReader<State>) {
     let isOnly = publishedStates.withLock { $0.readers.count == 1 && $0.readers[0] === reader }
     reader.end()
@@ -281,11 +283,12 @@ extension MachineRun {
     post(.wake)
   }
 
-  /// Returns whether a reader has reached the maximum lag. If so, a wake will be posted.
+  /// Returns whether a reader has reached the maximum lag. If so, the run is woken when the reader
+  /// has capacity again.
   @usableFromInline
   func readersAreFull() -> Bool {
     mayHaveToWait = publishedStates.withLock { publishedStates in
-      // Check every full reader, so that each one calls back when it has capacity.
+      // Checks every full reader, so that each of them calls back when it has capacity.
       publishedStates.readers.count { $0.isFull } > 0
     }
     if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in publishedStates.withLock(\.lag) } }
@@ -295,7 +298,8 @@ extension MachineRun {
   /// Publishes a state that has been entered.
   @inlinable
   func publish(_ state: State) {
-    // The replaced state is released outside the lock, because that may run a `deinit` of the user.
+    // The previous state is released outside the lock, because releasing it may run a `deinit` of
+    // the user.
     let (_, isAwaited, isFull) = publishedStates.withLock { $0.enter(state) }
     if isFull { mayHaveToWait = true }
     if isAwaited { wakeReaders() }
@@ -310,9 +314,9 @@ extension MachineRun {
   }
 }
 
-/// The function that receives warnings about this process if there is no better recipient.
+/// Warnings that concern this process and have no more specific recipient.
 package enum Warnings {
-  /// Writes to standard error, unless a test replaces it.
+  /// Receives a warning. Writes it to standard error, unless a test replaces this function.
   @TaskLocal package static var tell: @Sendable (String) -> Void = {
     StandardError.write("warning: \($0)\n")
   }

@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// A function that watches the states or the events of a machine.
+/// A function that is called with the states or the events of a machine.
 enum Middleware<Value: Sendable>: Sendable {
   case inline(@Sendable (Value) -> Void)
   case async(@Sendable (Value) async -> Void, priority: TaskPriority?)

@@ -1,23 +1,24 @@
 import PipeSupport
 import Synchronization
 
-/// A step that takes its time, together with the steps that wait for it. The step is an
-/// asynchronous transition of a machine, or an action of a store.
+/// An asynchronous step, with the steps that wait for it. The step is an asynchronous transition of
+/// a machine, or an action of a store.
 ///
 /// A machine processes one event after the other. A step that awaits a send to its own machine
-/// therefore waits for itself. The same is true of a chain of machines in which each machine awaits a
-/// send to the next one. A send by the task of the step itself is known to be awaited. Whether a send by
-/// a child task is awaited is unknown.
+/// therefore waits for itself. The same is true of a chain of machines in which each machine awaits
+/// a send to the next one. If the task of the step itself sends an event and awaits the outcome,
+/// the step is known to wait. If a child task does, it is unknown whether the step waits for the
+/// child task.
 @usableFromInline
 final class PendingStep: Sendable {
-  /// The step whose work the current task, or an ancestor of it, performs.
+  /// The step that the current task, or an ancestor of it, performs.
   @TaskLocal private static var current: PendingStep?
 
   /// The machine or the store that takes the step.
   private let owner: ObjectIdentifier
-  /// Returns a description of the event for messages.
+  /// Returns a text that describes the event in messages.
   private let event: @Sendable () -> String
-  /// The step that awaits this one.
+  /// The step that waits for this step.
   private let outer: PendingStep?
   private let task = Atomic(0)
   private let isOver = Atomic(false)
@@ -51,7 +52,8 @@ final class PendingStep: Sendable {
 
   private static var taskID: Int { withUnsafeCurrentTask { $0?.hashValue ?? 0 } }
 
-  /// Returns why a send that the step awaits would never return, or `nil` if the send can return.
+  /// Returns a message if a send that the step awaits would never return; `nil` if the send can
+  /// return.
   func deadlock(sending event: @autoclosure () -> String, to owner: ObjectIdentifier) -> String? {
     guard let blocked = find(owner) else { return nil }
     let through = blocked === self ? "" : " (through the step of '\(self.event())')"
@@ -72,8 +74,8 @@ final class PendingStep: Sendable {
     return nil
   }
 
-  /// Watches a send by a child task of the step, which the step may await. Reports a possible
-  /// deadlock if the step does not end.
+  /// Watches a send by a child task of the step, because the step may wait for the child task.
+  /// Reports a possible deadlock if the step does not end.
   static func watch(sending event: @autoclosure () -> String, to owner: ObjectIdentifier) {
     guard let current, ofCaller == nil, let blocked = current.find(owner),
       let problem = current.deadlock(sending: event(), to: owner)
@@ -90,15 +92,16 @@ final class PendingStep: Sendable {
     }
   }
 
-  /// The time after which a step is reported that may wait for itself.
+  /// The time after which a step is reported, if the step may wait for itself.
   private static var warningDelay: Duration { .seconds(5) }
 }
 
-/// The transitions of one machine that were started for a synchronized event and have not returned.
+/// Counts the transitions of one machine that were started for synchronized events and have not
+/// returned.
 ///
-/// A transition that exceeds its time limit, or whose event is abandoned, is cancelled, and the
-/// machine stops waiting for it. A transition that ignores the cancellation keeps running, with
-/// everything that it holds. Their number is therefore limited.
+/// If a transition exceeds its time limit, or its event is abandoned, the transition is cancelled,
+/// and the machine stops waiting for it. A transition that ignores the cancellation keeps running,
+/// and keeps its resources. So the number of such transitions is limited.
 package struct UnreturnedTransitions {
   private var count = 0
   private var hasRefused = false
@@ -109,8 +112,9 @@ package struct UnreturnedTransitions {
 
   package init() {}
 
-  /// Returns whether another transition may begin. If not, the caller refuses its event.
-  /// - Parameter tell: Receives, once, the reason why events are refused.
+  /// Returns whether another transition may begin. If not, the caller refuses the transition's
+  /// event.
+  /// - Parameter tell: Called once, with the reason why events are refused.
   package mutating func mayBegin(tell: (String) -> Void) -> Bool {
     if count < Self.limit { return true }
     hasRefused = true
@@ -127,7 +131,7 @@ package struct UnreturnedTransitions {
   package mutating func begin() { count += 1 }
 
   /// Notes that a transition has returned or thrown.
-  /// - Returns: Whether events were refused that may be tried again now.
+  /// - Returns: Whether refused events may be tried again now.
   package mutating func returned() -> Bool {
     count -= 1
     defer { hasRefused = false }

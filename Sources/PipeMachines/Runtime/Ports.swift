@@ -62,7 +62,7 @@ public final class Ports: Sendable {
   /// The messages about errors of the ports; empty if there are none.
   package var problems: [String] { state.withLock(\.problems) }
 
-  /// The names requested so far, in that order.
+  /// The names requested so far, in the order of the requests.
   package var names: [String] { state.withLock(\.order) }
 
   /// Passes every port to the host's binder.

@@ -1,21 +1,21 @@
 import PipeSupport
 
-/// Work that a run shares and that must follow the state of the machine.
+/// Work that is shared within a run, and whose state must follow the state of the machine.
 package protocol TentativeWork: Sendable {
   /// Applies the tentative result of a transition, because the step is taken.
   func keep()
   /// Discards the tentative result of a transition, because the step is not taken.
   func abandon()
-  /// Moves to a state of the machine that no work of the run has produced.
+  /// Continues in a state of the machine that this work has not produced.
   func restartWork(in state: any Sendable)
 }
 
-/// One run of a machine, as seen by the work within it: asynchronous transitions and effects. It
-/// holds what they share, such as a model.
+/// One run of a machine, for the work within the run: asynchronous transitions and effects. It
+/// contains the values that they share, such as a model.
 ///
-/// A machine and its runtime are two values, and either may be used for any number of runs.
+/// A machine and its runtime are only values, and may be used for any number of runs.
 package final class RunScope: Sendable {
-  /// The run whose work the current task does; `nil` outside of a run.
+  /// The run that the current task works for; `nil` outside of a run.
   package static var current: RunScope? { EffectRun.current?.scope }
 
   private struct Content {
@@ -26,7 +26,7 @@ package final class RunScope: Sendable {
     var tentative: [any TentativeWork] { shared.values.compactMap { $0 as? any TentativeWork } }
   }
 
-  /// The clock of the work: the clock that was current where the run was made.
+  /// The clock of the work: the clock that was current when the run was made.
   let clock = EffectClock.current
   private let content: Locked<Content>
   private let pass: @Sendable (any Sendable) -> Void
@@ -43,8 +43,8 @@ package final class RunScope: Sendable {
   /// begins.
   func restart(in state: any Sendable) { content.withLock { $0.start = state } }
 
-  /// Returns the shared value of this type. The first call makes it from the state in which the run
-  /// starts.
+  /// Returns the shared value of type `Value`. The first call makes the value from the state in
+  /// which the run starts.
   package func shared<Value: Sendable>(_ make: (_ start: any Sendable) -> Value) -> Value {
     content.withLock { content in
       let key = ObjectIdentifier(Value.self)
@@ -55,27 +55,27 @@ package final class RunScope: Sendable {
     }
   }
 
-  /// Ends the run, and releases the shared values, which may have tasks that refer to the run.
+  /// Ends the run, and releases the shared values. Their tasks may still refer to the run.
   func end() {
     let shared = content.withLock { content in
       content.isOver = true
       defer { content.shared = [:] }
       return content.shared
     }
-    // Released outside the lock, because that may end a model.
+    // Released outside the lock, because the release may end a model.
     withExtendedLifetime(shared) {}
   }
 
-  /// Notes an intermediate state of the transition. If the step runs for several machines together,
-  /// intermediate states are not shown.
+  /// Reports an intermediate state of the transition. In a step that several machines take
+  /// together, intermediate states are not published.
   package func reportIntermediateState(through state: some Sendable) { pass(state) }
 
-  /// Whether the current task does work of a step that may be abandoned.
+  /// Whether the current task works on a step that may be abandoned.
   package static var isTentative: Bool { EffectRun.current?.isTentative == true }
 
   /// Performs the work of a transition.
-  /// - Parameter isTentative: Whether the step is taken later, or not at all. A call of ``keep()``
-  ///   follows, or of ``abandon()`` after the task was cancelled.
+  /// - Parameter isTentative: Whether the step may be abandoned. Afterwards, the caller calls
+  ///   either ``keep()``, or ``abandon()`` if it has cancelled the task.
   package func run<Result>(
     isTentative: Bool = false, _ work: () async throws -> Result
   ) async rethrows -> Result {
@@ -84,7 +84,7 @@ package final class RunScope: Sendable {
     }
   }
 
-  /// Applies the result of tentative work, because the step is taken.
+  /// Applies the result of tentative work, because the machine takes the step.
   package func keep() {
     for work in content.withLock(\.tentative) { work.keep() }
   }
@@ -94,8 +94,8 @@ package final class RunScope: Sendable {
     for work in content.withLock(\.tentative) { work.abandon() }
   }
 
-  /// Moves to a state of the machine that no work of this run has produced. The shared work starts
-  /// again from there.
+  /// Continues in a state of the machine that no work of this run has produced. The shared work
+  /// starts again from that state.
   package func restartWork(in state: any Sendable) {
     let shared = content.withLock { content in
       content.start = state

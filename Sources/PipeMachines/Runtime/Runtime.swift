@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// The surroundings of a machine: the effects of its outputs, its middleware and its pipes.
+/// The environment of a machine: the effects of its outputs, its middleware and its pipes.
 ///
 /// A runtime is a value: each function returns a copy with an addition.
 ///
@@ -52,10 +52,12 @@ extension Runtime {
     return runtime
   }
 
-  /// The named pipes that the machine sends into, without duplicates, as first declared.
+  /// The named pipes that the machine sends into, without duplicates. If a pipe is declared more
+  /// than once, the first declaration is used.
   package var outPorts: [PortDescription] {
     var ports: [PortDescription] = []
-    // A loop, because key paths of generic types cause lookups of conformances at run time.
+    // A loop, because functions of the standard library in generic code cause lookups of
+    // conformances at run time.
     var sending: [PortDescription] = []
     for sender in senders { if let port = sender.port { sending.append(port) } }
     for sender in eventSenders { if let port = sender.port { sending.append(port) } }
@@ -88,7 +90,8 @@ extension Runtime {
 
   /// The names of the outputs that no effect is mapped to; `nil` if there are none.
   package var unmappedOutputs: [String]? {
-    // A loop, as below.
+    // A loop, because functions of the standard library in generic code cause lookups of
+    // conformances at run time.
     let names = EnumCases<Output>.names
     var unmapped: [String] = []
     for tag in 0..<names.count where effects[tag] == nil { unmapped.append(names[tag]) }
@@ -98,7 +101,8 @@ extension Runtime {
   /// The effects and feedbacks that declare their events; `nil` if there are none.
   package var declaredEffects: [EffectDescription]? {
     var declared: [EffectDescription] = []
-    // A loop, as above: sorting and counting in generic code would look up conformances, too.
+    // A loop, because functions of the standard library in generic code cause lookups of
+    // conformances at run time.
     let names = EnumCases<Output>.names
     for tag in 0..<names.count {
       guard let gives = effects[tag]?.gives else { continue }
@@ -113,8 +117,8 @@ extension Runtime {
 
   /// The number of connections whose pipe has no name. A topology cannot refer to such a pipe.
   package var unnamedPipes: Int {
-    // A loop, because counting by the standard library in generic code causes lookups of
-    // conformances.
+    // A loop, because functions of the standard library in generic code cause lookups of
+    // conformances at run time.
     var count = 0
     for sender in senders where sender.port == nil { count += 1 }
     for sender in eventSenders where sender.port == nil { count += 1 }
@@ -123,7 +127,7 @@ extension Runtime {
   }
 }
 
-// A case that carries one value; see On+OneValue.swift.
+// Overloads for a case with one value. On.swift explains why they are separate.
 extension Runtime {
   /// Runs `effect` with the output's associated value, and processes the event that it returns.
   public func map<Value: Sendable>(
@@ -214,15 +218,15 @@ extension Runtime {
       })
   }
 
-  /// Sends `event` into the pipe each time the machine enters the case of this constructor.
+  /// Sends `event` into the pipe each time the machine enters the case that the constructor makes.
   public func connectAsSender<Other, Value>(
     to pipe: EventPipe<Other>, when state: (Value) -> State, send event: Other
   ) -> Self {
     sending(event, into: pipe, on: [CasePattern(constructor: state).tag])
   }
 
-  /// Sends an event, made from the associated value, each time the machine enters the case of this
-  /// constructor.
+  /// Sends an event each time the machine enters the case that the constructor makes. The closure
+  /// makes the event from the associated value.
   public func connectAsSender<Other, Value>(
     to pipe: EventPipe<Other>, when state: (Value) -> State,
     send event: @escaping @Sendable (Value) -> Other
@@ -236,7 +240,7 @@ extension Runtime {
 }
 
 extension ExecutionStrategy {
-  /// Cancels the effect on entry into the case of this constructor.
+  /// Cancels the effect on entry into the case that the constructor makes.
   public static func cancel<Value>(when state: (Value) -> State) -> Self {
     let pattern = CasePattern(constructor: state)
     return Self { pattern.matches($0) }
@@ -244,7 +248,7 @@ extension ExecutionStrategy {
 }
 
 extension ViewState where State: DSLCompatible {
-  /// Sends an event and waits until the machine enters the case of this constructor.
+  /// Sends an event and waits until the machine enters the case that the constructor makes.
   @discardableResult
   public func send<Value>(
     _ event: Event, resumeWhen state: (Value) -> State

@@ -2,11 +2,11 @@
 /// depends only on the rules for that case, not on the total number of rules.
 @usableFromInline
 struct SenderRules<State: DSLCompatible>: Sendable {
-  /// The action of a rule, without its description, whose references would be counted at each
-  /// entry.
+  /// The action of a rule, without the rule's description. The references in the description would
+  /// cost reference counting at each entry.
   fileprivate struct Rule: Sendable {
     let fire: @Sendable (State) -> Void
-    /// The index of the rule's pipe among the pipes that the machine sends into.
+    /// The index of the rule's pipe in the list of pipes that the machine sends into.
     let pipe: Int
   }
 
@@ -22,7 +22,7 @@ struct SenderRules<State: DSLCompatible>: Sendable {
     for sender in senders { all.append(Rule(sender, into: pipes)) }
     self.all = all
     // A loop, because functions of the standard library in generic code cause lookups of
-    // conformances.
+    // conformances at run time.
     var hasCaseRules = false
     for sender in senders where sender.cases != nil { hasCaseRules = true }
     var rulesByCase: [[Rule]] = []
@@ -41,8 +41,8 @@ struct SenderRules<State: DSLCompatible>: Sendable {
   @usableFromInline var isEmpty: Bool { all.isEmpty }
 
   /// Applies the rules for entry into the state.
-  /// - Parameter sent: Called after each rule with the index of its pipe, which may have less
-  ///   capacity now.
+  /// - Parameter sent: Called after each rule, with the index of the pipe that the rule may have
+  ///   sent into.
   func fire(_ state: State, sent: (Int) -> Void) {
     guard !rulesByCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < rulesByCase.count
     else {

@@ -1,15 +1,16 @@
 import Synchronization
 
-/// The published states of a ``MachineRun``: the current state, and the states for its readers.
+/// The published states of a ``MachineRun``: the current state, and the states that its readers
+/// have not read.
 @usableFromInline
 struct PublishedStates<State: Sendable>: Sendable {
   @usableFromInline var state: State
   private(set) var readers: [StateReader<State>] = [] {
     didSet { unmanagedReaders = readers.map(Unmanaged.passUnretained) }
   }
-  /// The readers, without reference counting.
+  /// Unretained references to the readers.
   @usableFromInline var unmanagedReaders: [Unmanaged<StateReader<State>>] = []
-  /// The last states, for the first reader; unused after the first reader is made.
+  /// The last states, for the first reader. Not used after the first reader is made.
   @usableFromInline var backlog: [State] = []
   /// The index of the oldest state in a full backlog.
   @usableFromInline var oldest = 0
@@ -51,7 +52,7 @@ struct PublishedStates<State: Sendable>: Sendable {
     }
   }
 
-  /// Makes a reader. The first reader that is not late also gets the earlier states.
+  /// Makes a reader. The first reader without `skipsBacklog` also receives the earlier states.
   mutating func makeReader(
     skipsBacklog: Bool,
     signalCapacity: @escaping @Sendable () -> Void,
@@ -79,8 +80,8 @@ struct PublishedStates<State: Sendable>: Sendable {
   }
 }
 
-/// A marker of an event that describes something that has already happened, while no step covers
-/// it.
+/// A marker for an event that describes a change which has already happened, but is not part of a
+/// step yet.
 ///
 /// An effect passes the marker with its event. If the change becomes part of another step while the
 /// event is queued, the event is withdrawn, and no step is taken.
@@ -90,7 +91,7 @@ package final class Announcement: Sendable {
 
   package init() {}
 
-  /// Whether the event must no longer be processed.
+  /// Whether the event has been withdrawn and must not be processed.
   package var isWithdrawn: Bool { withdrawn.load(ordering: .acquiring) }
 
   /// Withdraws the event: the change that it describes is part of another step, or is void.
@@ -100,19 +101,20 @@ package final class Announcement: Sendable {
 /// The intermediate states of the running step, until the step is over.
 @usableFromInline
 struct IntermediateStates<State> {
-  /// The number of intermediate states so far.
+  /// The number of intermediate states of the running step.
   @usableFromInline private(set) var count: UInt64 = 0
-  /// The state in which the transition began, if it has passed through an intermediate state.
+  /// The state in which the transition began; `nil` if the transition has entered no intermediate
+  /// state.
   private(set) var origin: State?
   /// The number of intermediate states since the run began.
   private(set) var total: UInt64 = 0
-  /// The intermediate states that have consequences.
+  /// The intermediate states that have consequences when the step is over.
   private var consequentialStates: [State] = []
 
   init() {}
 
-  /// Notes that the transition passes from one state through another.
-  /// - Parameter isFollowed: Whether the state has consequences when the step is over.
+  /// Notes that the transition has entered an intermediate state.
+  /// - Parameter hasConsequences: Whether the state has consequences when the step is over.
   mutating func pass(from state: State, through next: State, hasConsequences: Bool) {
     if count == 0 { origin = state }
     if hasConsequences { consequentialStates.append(next) }
@@ -121,8 +123,8 @@ struct IntermediateStates<State> {
   }
 
   /// Handles the failure of the step.
-  /// - Returns: The state in which the step began, which must be shown again; `nil` if no
-  ///   intermediate state was shown.
+  /// - Returns: The state in which the step began, which must be published again; `nil` if no
+  ///   intermediate state was published.
   mutating func rollBack() -> State? {
     guard let origin else { return nil }
     _ = end()
@@ -131,7 +133,7 @@ struct IntermediateStates<State> {
   }
 
   /// Ends the step.
-  /// - Returns: The intermediate states that have consequences now.
+  /// - Returns: The intermediate states whose consequences are due now.
   mutating func end() -> [State] {
     defer { (count, origin, consequentialStates) = (0, nil, []) }
     return consequentialStates

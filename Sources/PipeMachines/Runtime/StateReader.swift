@@ -4,7 +4,8 @@ import Synchronization
 /// The states that one iterator has not read yet, in a ring with one writer and one reader.
 ///
 /// The writer is the drainer of the ``MachineRun``, which writes under the run's lock. The reader
-/// is the task of the iterator. While the other side keeps up, neither side takes a lock of the ring.
+/// is the task of the iterator. Neither side takes a lock of the ring, unless one of them has to
+/// wait for the other.
 @usableFromInline
 final class StateReader<State: Sendable>: @unchecked Sendable {
   // The counts guard the slots: the slots from `read` to `written` belong to the reader, the others
@@ -37,8 +38,8 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline
   @exclusivity(unchecked)
   var readSlot = 0
-  /// The number of states that have been read. Only the reader writes it. `read` follows it, see
-  /// ``readNow()``.
+  /// The number of states that have been read. Only the reader writes it. ``readNow()`` copies it
+  /// to `read` in batches.
   @usableFromInline let readCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
@@ -82,14 +83,16 @@ extension StateReader {
       written.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
   }
 
-  /// Whether the reader has reached the maximum lag. If so, ``madeRoom`` will be called.
+  /// Whether the reader has reached the maximum lag. If it has, `signalCapacity` will be called
+  /// when there is capacity again.
   var isFull: Bool {
     guard isAtCapacity else { return false }
     isBlocking.store(true, ordering: .sequentiallyConsistent)
     return isAtCapacity
   }
 
-  /// Like ``isFull``, but without requesting the call of ``madeRoom``.
+  /// Whether the reader has reached the maximum lag. Unlike ``isFull``, it does not request a call
+  /// of `signalCapacity`.
   @usableFromInline
   var isAtCapacity: Bool {
     let count = written.load(ordering: .relaxed)
@@ -108,7 +111,7 @@ extension StateReader {
     continuation?.resume()
   }
 
-  /// Ends the iterator once it has read the remaining states.
+  /// Ends the iterator after it has read the remaining states.
   func finish() {
     isFinished.store(true, ordering: .sequentiallyConsistent)
     wake()
@@ -124,15 +127,16 @@ extension StateReader {
 
 // Called by the reader.
 extension StateReader {
-  /// The number of times that a reader without a state polls before it yields: about a microsecond.
+  /// The number of times that a reader without a state polls before it yields. The polls take about
+  /// a microsecond.
   private static var patience: Int { 3000 }
 
   /// Returns the next state, if there is one.
   ///
-  /// The reader publishes its progress in batches, because each update moves a cache line back and
-  /// forth. It publishes at once if the machine waits for capacity or if there are no more states.
-  /// So the machine may wait for a reader that lags up to one batch less than ``capacity``, until
-  /// the reader reads the next state.
+  /// The reader publishes its progress in batches, because each update transfers a cache line
+  /// between processors. It publishes at once if the machine waits for capacity or if there are no
+  /// more states. So the machine may wait for a reader whose lag is up to one batch less than
+  /// ``capacity``. The wait ends when the reader reads the next state.
   @inlinable
   func readNow() -> State? {
     let count = readCount.load(ordering: .relaxed)
@@ -159,13 +163,13 @@ extension StateReader {
     if isBlocking.exchange(false, ordering: .sequentiallyConsistent) { signalCapacity() }
   }
 
-  /// Waits for the next state; `nil` at the end.
+  /// Waits for the next state. Returns `nil` at the end of the run.
   @usableFromInline
   nonisolated(nonsending)
     func readLater() async -> State?
   {
     if isEnded.load(ordering: .sequentiallyConsistent) { return nil }
-    // A busy machine will have more states in a moment. One wake-up for many states is cheaper.
+    // A busy machine will soon have more states. One wake-up for many states is cheaper.
     for _ in 0..<Self.patience where !isFinished.load(ordering: .relaxed) {}
     if let state = readNow() { return state }
     await Task.yield()
@@ -188,7 +192,7 @@ extension StateReader {
         waiter = continuation
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
-      // A state, or the end, may have arrived in between.
+      // A state, or the end of the run, may have arrived since the last check.
       if written.load(ordering: .sequentiallyConsistent) != readCount.load(ordering: .relaxed)
         || isFinished.load(ordering: .sequentiallyConsistent)
       {
@@ -214,12 +218,12 @@ final class StateReaderHandle<State: Sendable>: Sendable {
   deinit { reader.end() }
 }
 
-/// Warns about a machine that waits for an iterator that is not being read. It warns once per run.
+/// Writes a warning if a machine waits for an iterator that no task reads. Warns once per run.
 final class ReaderWatch: Sendable {
-  /// The number of states read by each reader that is full.
+  /// For each full reader, the number of states that it has read.
   typealias Lag = [ObjectIdentifier: Int]
 
-  /// The time that the machine waits without a read before the warning.
+  /// The time after which a warning is written, if the machine waits and no reader reads.
   private static let patience = Duration.seconds(1)
 
   private let isWatching = Atomic(false)
@@ -233,7 +237,7 @@ final class ReaderWatch: Sendable {
   /// Whether the watch is running, or has already warned.
   var hasBegun: Bool { isWatching.load(ordering: .relaxed) }
 
-  /// Starts the watch when the machine waits for readers.
+  /// Starts the watch. Called when the machine waits for readers.
   func begin(_ lag: @escaping @Sendable () -> Lag) {
     guard !isWatching.exchange(true, ordering: .sequentiallyConsistent) else { return }
     Task { [self] in
@@ -244,13 +248,14 @@ final class ReaderWatch: Sendable {
               + "\(Self.patience.shortText); read the iterator, or release it")
         }
         isWatching.store(false, ordering: .sequentiallyConsistent)
-        // The machine may have started to wait again while it saw this task as running.
+        // While this task was still running, the machine may have started to wait again without
+        // starting a new watch.
       } while !lag().isEmpty && !isWatching.exchange(true, ordering: .sequentiallyConsistent)
     }
   }
 
-  /// Watches until no reader blocks the machine. Returns whether a reader blocks it without
-  /// reading.
+  /// Watches until no reader blocks the machine. Returns whether a reader blocks the machine and
+  /// does not read.
   private func detectStall(_ lag: @Sendable () -> Lag) async -> Bool {
     var before = lag()
     while !before.isEmpty {
@@ -264,7 +269,7 @@ final class ReaderWatch: Sendable {
 }
 
 extension PublishedStates {
-  /// The number of states read by each reader that is full.
+  /// For each full reader, the number of states that it has read.
   var lag: ReaderWatch.Lag {
     Dictionary(
       uniqueKeysWithValues: readers.filter(\.isAtCapacity).map {

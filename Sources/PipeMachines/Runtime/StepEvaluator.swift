@@ -1,15 +1,16 @@
-/// Evaluates single steps of a machine in any configuration, with the same engine that a node uses.
+/// Evaluates single steps of a machine, from any configuration, with the same engine that a node
+/// uses.
 ///
-/// The rules for effects apply: an entry starts and cancels them. But no effect runs, and no
-/// middleware is called. Asynchronous transitions are not run either.
+/// An entry into a state starts and cancels effects, but no effect runs. Middleware is not called,
+/// and asynchronous transitions are not run.
 package final class StepEvaluator<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
 > {
-  /// The situation of a machine between two steps.
+  /// The state and the unfinished effects of a machine between two steps.
   package struct Configuration {
     package var state: State
-    /// The names of the effects that have not ended, sorted. An effect that runs twice is listed
-    /// twice.
+    /// The names of the effects that have not ended, sorted. If an effect is running twice, its
+    /// name is listed twice.
     package var effects: [String]
 
     package init(state: State, effects: [String] = []) {
@@ -20,7 +21,8 @@ package final class StepEvaluator<
 
   package enum Answer {
     case accepted(Configuration)
-    /// The event is refused. An effect whose last event is refused has ended nevertheless.
+    /// The event is refused. If it was the last event of an effect, the effect has ended
+    /// nevertheless.
     case refused(Refusal, Configuration)
     /// The transition is asynchronous, so its outcome is unknown without running it.
     case asynchronous
@@ -31,7 +33,7 @@ package final class StepEvaluator<
     /// The name of the output, or `feedback1`, `feedback2`, … in the order in which the feedbacks
     /// were added.
     package let name: String
-    /// Whether the effect may give more than one event.
+    /// Whether the effect may produce more than one event.
     package let isSequence: Bool
     fileprivate let place: Place
   }
@@ -99,7 +101,8 @@ package final class StepEvaluator<
 
   // MARK: Engines
 
-  /// Makes an engine whose effects wait for a record that is never made, so that none of them runs.
+  /// Makes an engine whose effects start after the step is recorded. No step is ever recorded, so
+  /// no effect runs.
   private func engine() -> Engine<State, Event, Output> {
     let engine = Engine(machine: machine, runtime: runtime) { _ in }
     engine.effects.deferUntilRecorded()
@@ -162,23 +165,23 @@ package final class StepEvaluator<
   }
 }
 
-/// The counting and reporting of steps, on request. A step is reported before it happens, ahead of
-/// everything that it sends, and after it.
+/// Counts and reports steps, if requested. A step is reported before the machine takes it, and so
+/// before all events that it sends. It is reported again at its end.
 @usableFromInline
 package struct StepTrace<State, Event> {
   /// The counter of steps, if one is installed.
   @usableFromInline package var tally: TransitionTally<State, Event>?
   /// Whether steps are reported.
   @usableFromInline private(set) var isOn = false
-  /// Called with the event of a step and the state before it. Returns whether ``hasMoved`` must be
-  /// called after the step. `nil` if no steps are reported.
+  /// Called with the event of a step and the state before it. Returns whether ``didTakeStep`` must
+  /// be called after the step. `nil` if no steps are reported.
   @usableFromInline package var willTakeStep: ((_ event: Event?, _ from: State) -> Bool)? {
     didSet { isOn = willTakeStep != nil }
   }
-  /// Called at the end of a step for which ``willMove`` returned `true`.
+  /// Called at the end of a step for which ``willTakeStep`` returned `true`.
   @usableFromInline package var didTakeStep: (() -> Void)?
 
-  /// The version of the step that started the effect of the last effect event.
+  /// The version of the step that started the effect whose event was processed last.
   package var effectVersion: UInt64 = 0
 
   init() {}
@@ -186,13 +189,13 @@ package struct StepTrace<State, Event> {
 
 /// Counts the steps of a machine by the case of the previous state and the case of the event.
 ///
-/// The engine holds the counter without ownership, so that counting has almost no cost. The caller
-/// that made it must free its memory, after the engine has released it.
+/// The engine does not own the counter's memory, so counting has almost no cost. The caller that
+/// made the counter must free the memory when the engine no longer uses it.
 @usableFromInline
 package struct TransitionTally<State, Event> {
   /// The counts, by the tag of the state and then by the tag of the event.
   @usableFromInline let counts: UnsafeMutableBufferPointer<UInt64>
-  /// The number of state cases; 1 for a type without cases.
+  /// The number of cases of the state type; 1 for a type without cases.
   @usableFromInline let stateCount: Int
   @usableFromInline let eventCount: Int
 

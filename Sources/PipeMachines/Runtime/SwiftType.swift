@@ -1,4 +1,4 @@
-/// A Swift type, known by its name, to the extent that a JSON value can be checked against it.
+/// A Swift type, derived from its name. JSON values can be checked against it.
 package enum SwiftType: Equatable {
   case bool, string
   case integer(ClosedRange<Double>)
@@ -6,7 +6,7 @@ package enum SwiftType: Equatable {
   indirect case array(SwiftType)
   indirect case dictionary(SwiftType)
   indirect case optional(SwiftType)
-  /// A type that only its own decoder can check.
+  /// A type whose values only its own decoder can check.
   case unknown
 
   package init(_ name: String) {
@@ -50,7 +50,8 @@ package enum SwiftType: Equatable {
     return String(name.dropFirst(head.count).dropLast(tail.count))
   }
 
-  /// Returns whether a decoder of this type accepts the value. An unknown type accepts all values.
+  /// Returns whether a decoder of this type accepts the value. The type `unknown` accepts all
+  /// values.
   package func canDecode(_ value: JSONValue) -> Bool {
     switch (self, value) {
     case (.unknown, _), (.bool, .bool), (.string, .string), (.floating, .integer),
@@ -67,7 +68,8 @@ package enum SwiftType: Equatable {
     }
   }
 
-  /// Returns the instruction for a message: `a value of type UInt8, from 0 to 255`.
+  /// Returns the text that describes the accepted values in a message: `a value of type UInt8, from
+  /// 0 to 255`.
   package func constraint(of name: String) -> String {
     guard case .integer(let range) = self, range.upperBound < 0x1p63 else {
       return "a value of type \(name)"
@@ -75,8 +77,8 @@ package enum SwiftType: Equatable {
     return "a value of type \(name), from \(Int(range.lowerBound)) to \(Int(range.upperBound))"
   }
 
-  /// Returns whether a value of type `from` is valid for type `to`: the same type, or the type that
-  /// an optional wraps.
+  /// Returns whether a value of type `from` is valid for type `to`. It is valid if both types are
+  /// the same, or if `to` is an optional of `from`.
   package static func assignable(_ from: String, to: String) -> Bool {
     if from == to { return true }
     let (source, target) = (SwiftType(from), SwiftType(to))

@@ -1,4 +1,4 @@
-/// A value of a view state that a view reads, and sets by sending an event.
+/// A value in a view state. A view reads it, and sets it by sending an event.
 ///
 /// The type does not depend on any user interface library. With SwiftUI, `Binding(binding)` makes a
 /// SwiftUI binding.
@@ -53,9 +53,10 @@ public struct ValueBinding<Value> {
     Self(get: { value }, set: { _ in })
   }
 
-  /// Returns a binding that sends only the last value, once no value has been set for a time.
+  /// Returns a binding that waits until no value has been set for a time, and then sends only the
+  /// last value.
   /// - Parameters:
-  ///   - duration: The time to wait, by the clock of effects.
+  ///   - duration: The time to wait. The clock is ``EffectClock``.
   ///   - id: The identity of the setting. Settings of one view state with the same `id` replace
   ///     each other, even if the binding is made again for each. Default: the source location of
   ///     the call.
@@ -80,7 +81,7 @@ public struct ValueBinding<Value> {
 #endif
 
 extension ValueBinding where Value: Equatable {
-  /// Returns a binding that sends nothing if the new value equals the current one.
+  /// Returns a binding that sends nothing if the new value equals the current value.
   public func distinct() -> Self {
     Self(get: get, set: { [get, set] value in if value != get() { set(value) } }, timers: timers)
   }
@@ -111,7 +112,7 @@ extension ViewState {
   }
 }
 
-/// The settings that wait for a pause.
+/// The debounced settings that have not been sent yet.
 @MainActor
 final class ViewTimers {
   struct Key: Hashable {

@@ -1,7 +1,8 @@
 import Observation
 import PipeSupport
 
-/// The state of a machine for a user interface, which shows it and sends events, on the main actor.
+/// The state of a machine on the main actor, for a user interface that shows the state and sends
+/// events.
 ///
 /// The class is observable: code that reads ``state`` within `withObservationTracking`, as views
 /// do, is notified when the state changes. The state follows the machine while ``start()`` runs.
@@ -14,7 +15,7 @@ import PipeSupport
 @MainActor
 @Observable
 public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLCompatible> {
-  /// The state to show.
+  /// The state that the user interface shows.
   public private(set) var state: State
 
   @ObservationIgnored private let source: ViewSource<State, Event>
@@ -23,14 +24,15 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
   @ObservationIgnored private var isSending = false
   @ObservationIgnored let timers = ViewTimers()
 
-  /// Shows the unmodified state of a machine.
+  /// Makes a view state that shows the state of a machine unchanged.
   public convenience init(
     _ sequence: AsyncStateMachineSequence<State, Event, Output>
   ) where State: DSLCompatible {
     self.init(sequence, project: { $0 })
   }
 
-  /// Shows a projection of a machine's state, with only the data that a view needs.
+  /// Makes a view state that shows a projection of a machine's state, with only the data that a
+  /// view needs.
   /// - Parameter project: Makes the state to show from the machine's state. Called for each state.
   public init<Origin>(
     _ sequence: AsyncStateMachineSequence<Origin, Event, Output>,
@@ -40,7 +42,7 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     state = project(sequence.state)
   }
 
-  /// Shows the states of a source.
+  /// Makes a view state that shows the states of a source.
   package init(showing state: State, of source: ViewSource<State, Event>) {
     self.source = source
     self.state = state
@@ -49,7 +51,7 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
   /// Follows the machine until its run ends or the task is cancelled.
   ///
   /// If there is no other iterator, cancelling the task ends the run. A second call during the
-  /// first one returns at once.
+  /// first call returns at once.
   public func start() async {
     guard !isStarted else { return }
     isStarted = true
@@ -64,8 +66,8 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
 
   /// Sends an event and waits until the machine enters a state that satisfies the predicate.
   ///
-  /// Every state entered since the call counts. The function returns at once if the event is
-  /// refused, or if the run ends first. When the task is cancelled, it returns as if the run had
+  /// Every state that the machine enters after the call counts. The function returns early if the
+  /// event is refused, or if the run ends. If the task is cancelled, it returns as if the run had
   /// ended.
   @discardableResult
   public func send(
@@ -79,7 +81,7 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
     return .finished
   }
 
-  /// Sends an event after the events posted before, without waiting.
+  /// Queues an event behind the events posted before it, and does not wait.
   func post(_ event: Event) {
     posted.append(event)
     guard !isSending else { return }
@@ -100,7 +102,7 @@ extension ViewState where State: DSLCompatible {
     return await send(event) { pattern.matches($0) }
   }
 
-  /// Sends an event and waits until the machine enters the case of this constructor.
+  /// Sends an event and waits until the machine enters the case that the constructor makes.
   @discardableResult
   public func send<each Value>(
     _ event: Event, resumeWhen state: (repeat each Value) -> State
@@ -120,7 +122,7 @@ extension ViewState where State: DSLCompatible {
 package struct ViewSource<State: Sendable, Event: DSLCompatible> {
   package typealias States = @MainActor () async -> State?
 
-  /// Starts to read states, beginning with the current one.
+  /// Starts to read the states, beginning with the current state.
   let states: @MainActor () -> States
   let transmit: @MainActor (Event) async -> SendOutcome<State>
   /// Sends an event. Also returns the states that the machine enters from the event's own step on.
@@ -155,7 +157,7 @@ package struct ViewSource<State: Sendable, Event: DSLCompatible> {
       states: states, transmit: transmit,
       transmitFollowing: { event in
         let next = states()
-        // Skip the current state, which was entered before the call.
+        // Skips the current state, which the machine entered before the call.
         guard await next() != nil else { return (.finished, next) }
         return (await transmit(event), next)
       })

@@ -72,8 +72,8 @@ public struct SynchronizedEvent: Sendable {
     case .bare: return .object([name: [:]])
     case .json(let json): return json
     case .typed(let event):
-      // Encoding cannot fail here, because the event was encoded before, unless its type throws
-      // arbitrarily. In that case the receiver reports the missing fields.
+      // Encoding succeeds here, because the event was encoded before, unless its type throws an
+      // error at random. In that case, the receiver reports the missing fields.
       return (try? JSONValue(encoding: event)) ?? .object([name: [:]])
     }
   }
@@ -104,7 +104,7 @@ public enum SynchronizedEventError: Error, Hashable, Sendable, CustomStringConve
   case noCase(JSONValue)
   /// The participant's event type has no such case.
   case unknownCase(String, type: String)
-  /// The case carries other fields in the participant's event type.
+  /// The case has other fields in the participant's event type.
   case payloadMismatch(String, type: String, problem: String)
 
   /// A message that describes the error.
@@ -169,7 +169,7 @@ public enum SynchronizedReply: Hashable, Codable, Sendable {
   /// not running.
   case unavailable(String)
   /// The outcome is not known yet: some, all or no participants may have accepted the event. Query
-  /// it again by the number.
+  /// it again with this number.
   case unknown(TransactionID)
 }
 
@@ -188,16 +188,17 @@ public enum SynchronizedMode: Hashable, Codable, Sendable {
   case await(Duration?)
 }
 
-/// The outcome of an event at one participant, if each participant accepts the event independently.
+/// The outcome of an event at one participant, if each participant accepts or refuses the event
+/// independently.
 public enum BroadcastResult: Hashable, Sendable {
-  /// The participant has accepted the event, and has this version now.
+  /// The participant has accepted the event, and now has this version.
   case accepted(version: UInt64)
   /// The state of the participant does not allow the event.
   case refused(BlockingParticipant)
   /// The participant cannot accept events now.
   case busy
-  /// The participant was not asked, because it is not running.
+  /// The participant did not receive the event, because it is not running.
   case unavailable
-  /// The participant was asked, and has not answered.
+  /// The participant was sent the event, and has not answered.
   case unknown
 }

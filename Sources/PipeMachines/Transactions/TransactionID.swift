@@ -1,10 +1,11 @@
 import PipeSupport
 
-/// The number of one attempted synchronized event. Numbers are ordered, and are never used twice.
+/// The number of one attempt at a synchronized event. Numbers are ordered, and are never used
+/// twice.
 public struct TransactionID: Hashable, Comparable, Sendable {
   /// The number of the coordinator's start, which increases at each start.
   public var epoch: UInt64
-  /// The position of the transaction among the transactions of that start.
+  /// The position of the transaction among the transactions since that start of the coordinator.
   public var sequence: UInt64
 
   /// Makes a number.
@@ -57,8 +58,8 @@ extension TransactionID: Codable {
 /// A synchronized event for which a participant is prepared, and whose outcome the participant has
 /// requested but not received. Either all participants accept the event, or none does.
 ///
-/// The participant accepts no other event until it knows the outcome. The state that its composites
-/// show may change at any time because of this event, or stay the same.
+/// The participant accepts no other event until it knows the outcome. At any time, this event may
+/// change the published state of the participant's composites, or leave it unchanged.
 public struct InDoubtTransaction: Hashable, Codable, Sendable {
   /// The node that is prepared.
   public var participant: String
@@ -88,7 +89,7 @@ extension InDoubtTransaction: CustomStringConvertible {
   /// A description: `'left' in doubt in transaction 3.17 (pair: meet) since …`.
   public var description: String { wording { Timestamp(nanoseconds: $0).description } }
 
-  /// Returns the description with a custom format of the time.
+  /// Returns the description, with the time in a custom format.
   /// - Parameter time: Formats a time that is given in nanoseconds since 1970.
   package func wording(since time: (Int64) -> String) -> String {
     "'\(participant)' in doubt in transaction \(transaction) (\(composite): \(event)) since "

@@ -34,7 +34,8 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     }
   }
 
-  /// Separate from the subject, so that a subscription does not keep the subject alive.
+  /// The contents of the subject. They are a separate object, so that a subscription does not keep
+  /// the subject alive.
   private final class Storage: Sendable {
     let content: Locked<Content>
     init(_ state: State) { content = Locked(Content(state: state)) }
@@ -59,8 +60,8 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
 
   /// Sets the value. After ``finish()``, the value does not change any more.
   public func send(_ state: State) {
-    // Subscribers are notified under the lock, so that all of them see the same order. They only
-    // append the value to a buffer of their own.
+    // Notifies subscribers under the lock, so that all of them receive the values in the same
+    // order. A subscriber only appends the value to its own buffer.
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
       content.state = state
@@ -84,7 +85,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
       defer { content.subscribers = [:] }
       return content.subscribers.values
     }
-    // Not under the lock, because an end cancels the subscription.
+    // Called outside the lock, because the end of a subscription also cancels the subscription.
     for subscriber in subscribers { subscriber.end() }
   }
 
@@ -168,8 +169,8 @@ public actor ConstantStateMachine<State: StateProtocol>: ConcurrentValueStateMac
 /// ```
 ///
 /// It accepts no events. Send them to the two models, or to a model of your own that holds both. If
-/// two models process an event one after the other, the state in between is visible. If that must
-/// not happen, or if one of them may refuse the event, use machines of an
+/// two models process an event one after the other, an inconsistent state in between is visible. To
+/// prevent that, or if one of the models may refuse the event, use machines of an
 /// ``AsyncCompositeSequence``.
 public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   private nonisolated let current: @Sendable () -> State
@@ -177,7 +178,7 @@ public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   /// The combined state.
   public nonisolated var state: State { current() }
 
-  /// The combined state, then a new one whenever one of the models has changed.
+  /// The combined state, then a new combined state whenever one of the models has changed.
   public nonisolated let stateDidChange: StatePublisher<State>
 
   /// Observes two models, which may be constant.

@@ -1,7 +1,8 @@
 import PipeSupport
 
-/// One model of a run, until it is released. Keeps its intermediate states and its announced
-/// changes, which are changes that the model made by itself and that no step covers yet.
+/// A model in use by a run of its machine, until the run releases the model. This object also keeps
+/// the model's intermediate states and its announced changes. An announced change is a change that
+/// the model has made by itself and that is not part of a step yet.
 final class HostedModel<Model: HostableModel>: Sendable {
   typealias State = Model.State
   /// Announces an event for a change that the model has made by itself.
@@ -16,19 +17,21 @@ final class HostedModel<Model: HostableModel>: Sendable {
   }
 
   private struct Content {
-    /// The state of the machine that the model represents.
+    /// The state of the machine after its last step.
     var settled: State
     /// The announced changes, in order.
     var announced: [Change] = []
-    /// The last change that was examined, with or without an event.
+    /// The state after the last change that was examined, whether or not the change has an event.
     var lastExaminedState: State?
     var isStepping = false
-    /// Announces changes; `nil` if changes are not announced, or not yet.
+    /// The function that announces changes; `nil` if changes are not announced, or not announced
+    /// yet.
     var announce: Announce?
     var followTask: Task<Void, Never>?
     var isOver = false
 
-    /// Whether the model is in a stable state that no step has produced and that was not examined.
+    /// Whether a state of the model is stable, was not produced by a step, and has not been
+    /// examined yet.
     func isUnexplainedChange(_ state: State) -> Bool {
       announce != nil && !isStepping && state.isStable && state != settled
         && state != lastExaminedState
@@ -50,10 +53,10 @@ final class HostedModel<Model: HostableModel>: Sendable {
 
   deinit { release() }
 
-  /// The state of the machine that the model represents.
+  /// The state of the machine after its last step.
   var settled: State { content.withLock(\.settled) }
 
-  /// Returns the model. The first call makes it.
+  /// Returns the model. Makes the model in the first call.
   func model() throws -> Model {
     try made.withLock { made in
       if let made { return made }
@@ -66,7 +69,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     }
   }
 
-  /// Releases the model, whatever it is doing, and withdraws its announced changes.
+  /// Releases the model, even if it is processing an event, and withdraws its announced changes.
   func release() {
     let followTask = content.withLock { content in
       content.isOver = true
@@ -87,10 +90,9 @@ final class HostedModel<Model: HostableModel>: Sendable {
 
   // MARK: Steps
 
-  /// Has the model process an event.
-  /// - Parameter tell: Called with the intermediate states.
-  /// - Returns: The stable state in which the model comes to rest. The machine enters it with
-  ///   ``settle(in:)``.
+  /// Passes an event to the model, and waits until the model's state is stable.
+  /// - Parameter reportState: Called with the intermediate states.
+  /// - Returns: The stable state. Call ``settle(in:)`` when the machine enters it.
   func take(
     _ event: Model.Event, _ reportState: (@Sendable (State) -> Void)?
   ) async throws -> State {
@@ -101,7 +103,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
     return await rest(of: model)
   }
 
-  /// Waits until the model comes to rest, and returns its stable state.
+  /// Waits until the model's state is stable, and returns that state.
   private func rest(of model: Model) async -> State {
     var attempts = 0
     while true {
@@ -114,7 +116,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
       }
       attempts += 1
       if stateBuffer.end(in: state, isLate: attempts == Self.attempts) { return state }
-      // The model has changed again, or its publisher lags behind.
+      // Either the model has changed again, or its publisher has not delivered the state yet.
       await Task.yield()
     }
   }
@@ -123,7 +125,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
   private static var attempts: Int { 100 }
 
   /// Notes that the machine has taken the step that ``take(_:_:)`` evaluated. The announced changes
-  /// happened before that step, and are part of it.
+  /// happened before that step, so they become part of it.
   func settle(in state: State) {
     content.withLock { content in
       content.isStepping = false
@@ -162,7 +164,8 @@ final class HostedModel<Model: HostableModel>: Sendable {
     guard content.withLock({ $0.isUnexplainedChange(state) }) else { return }
     let event = Model.event(forChangeTo: state)
     let isUndeclaredChange = content.withLock { content in
-      // Otherwise the model has changed again, and there will be another notification.
+      // If this condition fails, the model has changed again, and there will be another
+      // notification.
       guard content.isUnexplainedChange(state), model.state == state else { return false }
       content.lastExaminedState = state
       guard let event, let announce = content.announce else { return event == nil }
@@ -178,7 +181,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
         + "from 'event(forChangeTo:)'")
   }
 
-  /// Returns the first announced change that the event describes.
+  /// Returns the first announced change whose event has the same case as `event`.
   func change(on event: Model.Event) -> Change? {
     checkForChange()
     let tag = EnumCases.tag(of: event)
@@ -186,7 +189,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
   }
 
   /// Notes that the machine has taken the step for a change that the model has made.
-  /// - Parameter tell: Called with the model's earlier intermediate states.
+  /// - Parameter reportState: Called with the model's intermediate states before the change.
   /// - Returns: `false` if the change has been withdrawn.
   func pass(_ change: Change, _ reportState: (@Sendable (State) -> Void)?) -> Bool {
     let isPassed = content.withLock { content in
@@ -232,22 +235,23 @@ where State: MachineState & Equatable {
 
   /// Processes an event. Returns once the model has processed the event and its state is stable.
   ///
-  /// Intermediate states are visible as they occur. Events that pipes derive from them are sent
-  /// when the step is over.
-  /// - Throws: An error to refuse the event. The model is then made again in its previous state.
+  /// Intermediate states are visible when they occur. Events that pipes derive from intermediate
+  /// states are sent when the step is over.
+  /// - Throws: An error to refuse the event. The node then replaces the model with a new model in
+  ///   the previous state.
   func take(_ event: Event) async throws
 
-  /// The events for which ``take(_:)`` affects only the model itself, so that nodes can process
-  /// them together with others. Default: none.
+  /// The events for which ``take(_:)`` affects only the model itself, so that they can be
+  /// synchronized events of several nodes. Default: none.
   ///
-  /// Such an event is evaluated by a second model, made in the state of this one, before it is
-  /// known whether the other participants accept the event. If they do, the second model replaces
-  /// this one, which is released with everything else that it has, its tasks included. Otherwise
-  /// this model continues unaffected. So ``init(startsWith:_:)`` may be called often, and should
-  /// only start work that belongs to the state.
+  /// For such an event, the node first makes a second model in the state of this model. The second
+  /// model processes the event. If all participants accept the event, the second model replaces
+  /// this model, and this model is released with its tasks and everything else that it owns.
+  /// Otherwise, this model continues unaffected. So ``init(startsWith:_:)`` may be called often,
+  /// and should only start work that belongs to the state.
   static var selfContained: SelfContainedEvents<Event> { get }
 
-  /// Returns the runtime with the model's pipes, by their names. Default: no pipes.
+  /// Returns the runtime, which connects the model to named pipes. Default: no pipes.
   ///
   /// ```swift
   /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
@@ -258,15 +262,15 @@ where State: MachineState & Equatable {
   /// ```
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Never>
 
-  /// Returns the event for a change to a stable state that the model makes by itself. When a node
-  /// hosts the model, the change becomes a step on that event, and the model does not process the
-  /// event again.
+  /// Returns the event that describes a change to a stable state, if the model has made the change
+  /// by itself. When a node hosts the model, the change becomes a step on that event. The model
+  /// does not process the event again.
   ///
-  /// If the model processes another event before that step, the change is part of the step on the
-  /// other event.
+  /// If the model processes another event before that step, the change becomes part of the step on
+  /// the other event.
   ///
-  /// Default: `nil`. If the model then changes by itself, the node logs a warning and shows the
-  /// change with the next event.
+  /// Default: `nil`. If the model then changes by itself, the node logs a warning. It publishes the
+  /// change with the step on the next event.
   static func event(forChangeTo state: State) -> Event?
 }
 
@@ -279,11 +283,11 @@ extension HostableModel {
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> { Runtime() }
 
-  /// Returns `nil`.
+  /// Returns `nil`: the model does not declare events for its own changes.
   public static func event(forChangeTo state: State) -> Event? { nil }
 }
 
-/// A running machine in the form of a model.
+/// A model that runs a machine.
 public actor MachineModel<Hosted: Machine>: StateMachineProtocol
 where Hosted.State: StateProtocol {
   /// The machine's states.

@@ -1,26 +1,26 @@
 import PipeSupport
 
 /// Keeps a model between the steps of one run of its machine, and announces the changes that the
-/// model makes by itself in between.
+/// model makes by itself between steps.
 ///
 /// If it is not known yet whether an event will be accepted, a second model, made in the machine's
-/// state, evaluates it. The second model replaces the first one only when the step is taken. Until
-/// then, the first model continues unaffected.
+/// state, evaluates the event. The second model replaces the first model only when the step is
+/// taken. Until then, the first model continues unaffected.
 package final class ModelHost<Model: HostableModel>: Sendable {
   private typealias Hosted = HostedModel<Model>
   /// An event for a change that the model has made by itself.
   package typealias Announced = (event: Model.Event, announcement: Announcement)
 
-  /// The result of an event whose step is taken later, or not at all.
+  /// The result of an event whose step may be taken later, or never.
   private enum Promise {
-    /// A second model, and the state in which it came to rest.
+    /// A second model, and the stable state in which it has processed the event.
     case model(Hosted, Model.State)
     /// A change that the model has already made.
     case change(Hosted.Change)
   }
 
   private struct Content {
-    /// The model that represents the machine.
+    /// The model that is in the machine's state.
     var model: Hosted
     var promise: Promise?
   }
@@ -34,7 +34,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     content = Locked(Content(model: Hosted(in: state, parameters)))
   }
 
-  /// Returns the host of the run whose work the current task does; `nil` outside of a run.
+  /// Returns the model host of the run that the current task works for; `nil` outside of a run.
   package static func current(_ parameters: Model.Parameters) -> ModelHost<Model>? {
     RunScope.current?.shared { start in
       ModelHost(parameters, in: start as? Model.State ?? Model.initialState(parameters))
@@ -44,15 +44,15 @@ package final class ModelHost<Model: HostableModel>: Sendable {
   deinit { content.withLock(\.model).release() }
 
   /// Processes an event, from one stable state to the next.
-  /// - Throws: The error of the model, which is then made again in its previous state.
-  ///   `CancellationError` if the step has been given up.
+  /// - Throws: The error of the model. A new model in the previous state then replaces the model.
+  ///   `CancellationError` if the step has been abandoned.
   package func step(from state: Model.State, _ event: Model.Event) async throws -> Model.State {
     RunScope.isTentative
       ? try await evaluate(event, in: state) : try await take(event, in: state)
   }
 
-  /// Returns the events for changes that the model makes by itself. Starts the model if it has not
-  /// processed an event yet.
+  /// Returns the events for changes that the model makes by itself. Makes the model, if no event
+  /// has made it yet.
   package func changes() -> AsyncStream<Announced> {
     follow(content.withLock(\.model))
     return announced.stream
@@ -92,13 +92,13 @@ package final class ModelHost<Model: HostableModel>: Sendable {
 
   private func isCurrent(_ hosted: Hosted) -> Bool { content.withLock { $0.model === hosted } }
 
-  /// Returns the model in a state: the current model, or a new one.
+  /// Returns a model in the given state: the current model, or a new model.
   private func model(in state: Model.State) -> Hosted {
     let model = content.withLock(\.model)
     return model.settled == state ? model : replace(with: Hosted(in: state, parameters))
   }
 
-  /// Releases the model and replaces it.
+  /// Releases the current model and replaces it with another model.
   @discardableResult
   private func replace(with model: Hosted) -> Hosted {
     let last = content.withLock { content in
@@ -138,8 +138,8 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     return next
   }
 
-  /// Keeps the result of an event, unless the step has been given up. The task is cancelled before
-  /// the step is abandoned.
+  /// Stores the result of an event, unless the step has been abandoned. The task of an abandoned
+  /// step is cancelled first.
   private func promise(_ promise: Promise) throws {
     let isStillAwaited = content.withLock { content in
       guard !Task.isCancelled else { return false }
@@ -181,17 +181,17 @@ extension ModelHost: TentativeWork {
   }
 }
 
-/// The intermediate states of a model, until its machine has received them.
+/// The intermediate states of a model that its machine has not received yet.
 ///
-/// An unstable state is passed on at once. A stable state waits for the next state, because it may
-/// be the final state of the step.
+/// An unstable state is passed to the machine at once. A stable state waits for the next state,
+/// because it may be the final state of the step.
 final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable {
   private struct Content {
-    /// The last state seen; `nil` before the first, which is the model's initial state.
+    /// The last state that the model has entered; `nil` before the model's initial state.
     var last: State?
-    /// The states that the machine has not received.
+    /// The states that the machine has not received yet.
     var pendingStates: [State] = []
-    /// Passes a state to the machine, during a step.
+    /// Passes a state to the machine; `nil` if the machine is not taking a step.
     var reportState: (@Sendable (State) -> Void)?
 
     mutating func reportPassedStates() {
@@ -203,7 +203,7 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
   }
 
   private let content = Locked(Content())
-  /// The maximum number of states that wait for a step. Unit: states.
+  /// The maximum number of states that wait for a step of the machine. Unit: states.
   private static var capacity: Int { 1_024 }
 
   /// Notes that the model has entered a state.
@@ -221,7 +221,7 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Begins a step of the machine. The states since the previous step belong to it.
+  /// Begins a step of the machine. The states since the previous step belong to this step.
   func begin(_ reportState: @escaping @Sendable (State) -> Void) {
     content.withLock { content in
       content.reportState = reportState
@@ -229,8 +229,8 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Takes a step of the machine to an earlier state of the model. The states before that state
-  /// belong to this step, later ones to later steps.
+  /// Handles a step of the machine to a state that the model has already entered. The states before
+  /// that state belong to this step. Later states belong to later steps.
   func pass(through state: State, _ reportState: (@Sendable (State) -> Void)?) {
     content.withLock { content in
       guard let index = content.pendingStates.firstIndex(of: state) else { return }
@@ -239,7 +239,7 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Closes the passage of a released model. Its further states belong to no step.
+  /// Stops passing on the states of a released model. Its further states belong to no step.
   func close() {
     content.withLock { content in
       content.reportState = nil
@@ -247,7 +247,7 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Ends the step in a state, if that is the last state seen.
+  /// Ends the step in a state, if this is the last state that the model has entered.
   /// - Parameter isLate: Whether to end the step even if the model's publisher has not delivered
   ///   the state yet.
   /// - Returns: Whether the step has ended.

@@ -9,7 +9,7 @@ import PipeSupport
 /// ```
 ///
 /// The publisher never waits for an iterator. If an iterator lags more than ``bufferCapacity``
-/// states behind, its oldest states are discarded, never the last one.
+/// states behind, its oldest states are discarded, but never the newest state.
 public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
   /// A state.
   public typealias Element = State
@@ -22,7 +22,8 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
   /// Unit: states.
   public static var bufferCapacity: Int { 1024 }
 
-  /// Calls `receive` with the current state and then with every further one, and `end` after the last.
+  /// Calls `receive` with the current state and then with every further state. Calls `end` after
+  /// the last state.
   let subscribe:
     @Sendable (
       _ receive: @escaping @Sendable (State) -> Void, _ end: @escaping @Sendable () -> Void
@@ -36,8 +37,8 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
     }
   }
 
-  /// Makes a publisher of the elements of a sequence. For each subscription, a task reads a new
-  /// instance of the sequence.
+  /// Makes a publisher of the elements of a sequence. For each subscription, a task reads the
+  /// elements of a new instance of the sequence.
   public init<States: AsyncSequence & SendableMetatype>(
     _ states: @escaping @Sendable () -> States
   ) where States.Element == State, States.Failure == Never, States.AsyncIterator: SendableMetatype {
@@ -64,7 +65,8 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
     subscribedStates().makeAsyncIterator()
   }
 
-  /// Returns the states from the time of this call, however late a task reads them.
+  /// Returns the current state and every further state. No state is missed, even if a task starts
+  /// to read them late.
   func subscribedStates() -> AsyncStream<State> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCapacity)) { continuation in
       let cancel = subscribe({ continuation.yield($0) }, { continuation.finish() })
@@ -87,15 +89,15 @@ extension StatePublisher {
   /// Returns a publisher that combines the latest states of two publishers whenever one of them
   /// changes.
   ///
-  /// If two models process an event one after the other, the state in between is visible. To avoid
-  /// that, make them a composite: ``AsyncCompositeSequence``.
+  /// If two models process an event one after the other, an inconsistent state in between is
+  /// visible. To prevent that, use machines of an ``AsyncCompositeSequence``.
   public func combineLatest<Other, Whole>(
     _ other: StatePublisher<Other>, _ combine: @escaping @Sendable (State, Other) -> Whole
   ) -> StatePublisher<Whole> {
     let (first, second) = (subscribe, other.subscribe)
     return StatePublisher<Whole> { receive, end in
       let latest = Locked<(first: State?, second: Other?, ended: Int)>((nil, nil, 0))
-      // Under the lock, so that no older pair comes after a newer one.
+      // Delivers under the lock, so that an older pair never follows a newer pair.
       let ended: @Sendable () -> Void = {
         let count = latest.withLock { latest in
           latest.ended += 1

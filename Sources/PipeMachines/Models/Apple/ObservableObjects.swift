@@ -35,7 +35,7 @@
   /// subscribe, and cancel, on the main actor.
   private func changes(of read: @escaping @MainActor () -> Void) -> AnyPublisher<Void, Never> {
     Deferred { () -> AnyPublisher<Void, Never> in
-      // Used on the main actor only, where it is made.
+      // Made and used on the main actor only.
       nonisolated(unsafe) let subject = PassthroughSubject<Void, Never>()
       let changes = MainActor.assumeIsolated {
         ObservedChanges(of: read, willChange: { subject.send() })

@@ -28,8 +28,8 @@ where State == Feature.State, Event == Feature.Action, Output == Never {
   /// Makes the feature with its dependencies.
   static func feature(_ parameters: Parameters) -> Feature
 
-  /// The actions for which the feature affects only its state, so that nodes can process them
-  /// together with others. Default: none.
+  /// The actions for which the feature affects only its state, so that they can be synchronized
+  /// events of several nodes. Default: none.
   static var selfContained: SelfContainedEvents<Feature.Action> { get }
 }
 
@@ -37,8 +37,8 @@ extension FeatureMachine {
   /// No actions.
   public static var selfContained: SelfContainedEvents<Feature.Action> { .none }
 
-  /// The machine of the feature. It accepts every action. While an action is being processed, the
-  /// next one waits.
+  /// The machine of the feature. It accepts every action. While it processes an action, the next
+  /// action waits.
   public static func stateMachine(
     _ parameters: Parameters
   ) -> StateMachine<Feature.State, Feature.Action, Never> {
@@ -51,17 +51,18 @@ extension FeatureMachine {
 }
 
 extension Runtime {
-  /// Mirrors a feature that is a node of its own in the state of its parent, as
-  /// ``Store/scope(state:action:feature:)`` does within one process.
+  /// Connects a child feature that is a node of its own to its parent, whose state contains a copy
+  /// of the child's state. Within one process, ``Store/scope(state:action:feature:)`` does the
+  /// same.
   ///
   /// Each state that the child enters, the initial state included, is sent into the pipe, followed
   /// by the action that caused it. The parent processes both as its own actions, exactly once and
-  /// in this order, even if either process dies in between. The parent's copy therefore lags behind
-  /// by the events in the pipe, and is up to date when the pipe is empty. Between the two actions,
-  /// the parent has the child's new state but has not received its action yet.
+  /// in this order, even if one of the processes dies in between. The parent's copy therefore lags
+  /// behind by the events in the pipe, and is up to date when the pipe is empty. Between the two
+  /// actions, the parent has the child's new state but has not received its action yet.
   ///
-  /// The part belongs to the child: the child's next state overwrites any change that the parent
-  /// makes to it.
+  /// The copy belongs to the child: the child's next state overwrites any change that the parent
+  /// makes to the copy.
   /// - Parameters:
   ///   - parent: The pipe to the parent's node.
   ///   - state: Makes the parent's action for a state of the child. The parent's feature stores the
@@ -99,16 +100,16 @@ public protocol FeatureType: Sendable {
   @MainActor func reduce(state: State, action: Action) async -> State
 }
 
-/// An action type with a case for a change that a view has made to a part of the state.
+/// An action type with a case for changes that views make to a part of the state.
 public protocol BindableAction {
-  /// The identity of the part.
+  /// The type that identifies the changed part of the state.
   associatedtype BindingAction: Sendable
 
-  /// Returns the action for a change of a part.
+  /// Returns the action for a change of a part of the state.
   static func binding(_ action: BindingAction) -> Self
 }
 
-/// A view of a store.
+/// A view that shows the state of a store.
 @MainActor
 public protocol Storable {
   /// The feature that the view shows.
@@ -118,26 +119,27 @@ public protocol Storable {
   var store: Store<Feature> { get }
 }
 
-/// A state to show, with the edits that are queued behind a running action, which has not seen
-/// them.
+/// The state that views of a store show. It includes the edits that are queued behind a running
+/// action. The action itself does not see these edits.
 ///
-/// Until the edits themselves are processed, each new state is shown with them, too.
+/// Until the store has processed these edits, they are also applied to each new state.
 struct EditedState<State: Sendable>: Sendable {
   typealias Change = @Sendable (inout State) -> Void
 
-  /// The state to show.
+  /// The state that views show.
   private(set) var value: State
   private var pendingEdits: [(number: Int, change: Change)] = []
 
   init(_ value: State) { self.value = value }
 
-  /// Applies an edit that cannot be processed at once, and queues it.
+  /// Applies an edit to the visible state, and queues the edit because the store cannot process it
+  /// yet.
   mutating func edit(number: Int, _ change: @escaping Change) {
     pendingEdits.append((number, change))
     change(&value)
   }
 
-  /// Enters a state that includes the edits up to this number.
+  /// Enters a new state, which includes the edits up to the number `edit`.
   mutating func enter(_ entered: State, edit: Int) {
     pendingEdits.removeAll { $0.number <= edit }
     value = entered

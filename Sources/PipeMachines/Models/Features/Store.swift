@@ -18,7 +18,7 @@ import Observation
 public final class Store<Feature: FeatureType> {
   @ObservationIgnored private let scope: any StoreScope<Feature>
   @ObservationIgnored private var followTask: Task<Void, Never>?
-  /// A counter that is observed in place of the state, which is stored in the scope.
+  /// A counter that views observe instead of the state, because the state is stored in the scope.
   private var changes = 0
 
   /// Makes a store.
@@ -41,11 +41,12 @@ public final class Store<Feature: FeatureType> {
 
   isolated deinit { followTask?.cancel() }
 
-  /// The state, with all edits. Setting it is not an action: the feature does not see it.
+  /// The state, including all edits. Setting the state is not an action, so the feature does not
+  /// process it.
   ///
-  /// A value that is set during an action is visible at once. The action continues from the state
-  /// in which it began, and the value is set again in the state that the action produces. This
-  /// replaces the entire state. To set one part and keep the action's changes to other parts, use
+  /// A state that is set during an action is visible at once. The action continues from the state
+  /// in which it began. Afterwards, the state that was set replaces the entire state that the
+  /// action has produced. To set one part and keep the action's changes to other parts, use
   /// ``binding(for:action:)``.
   public var state: Feature.State {
     get {
@@ -62,8 +63,8 @@ public final class Store<Feature: FeatureType> {
   /// the action produces.
   public func send(action: Feature.Action) async { await scope.send(action) }
 
-  /// Returns a binding to a part of the state. Setting a different value changes ``state`` at once
-  /// and sends `.binding(action)`, which the feature processes after the actions sent before.
+  /// Returns a binding to a part of the state. Setting a different value changes ``state`` at once.
+  /// It also sends `.binding(action)`, which the feature processes after the actions sent before.
   public func binding<Value: Equatable & Sendable>(
     for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
     action: Feature.Action.BindingAction
@@ -78,16 +79,16 @@ public final class Store<Feature: FeatureType> {
       timers: ViewTimers())
   }
 
-  /// Returns a store for a part of the state, with a feature of its own.
+  /// Returns a store for a part of the state. The part has its own feature, the child.
   ///
   /// The child's feature processes the child's actions, and changes the part. Then the parent's
   /// feature processes the action that `action` makes from the child's action. Both are one step,
   /// so the child's change is never visible without the parent's.
   ///
   /// Parts may overlap, and one part may have several features. All actions on the whole state are
-  /// processed one at a time, each from the state that the previous one produced.
+  /// processed one at a time, each from the state that the previous action produced.
   /// - Parameters:
-  ///   - state: The part.
+  ///   - state: The key path of the part.
   ///   - action: Makes the parent's action for an action of the child.
   public func scope<Scoped: FeatureType>(
     state keyPath: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
@@ -97,21 +98,22 @@ public final class Store<Feature: FeatureType> {
   }
 }
 
-/// A feature's part of the one state of a store, with the type of the whole state erased.
+/// A feature's part of the state of a store, with the type of the store's entire state erased.
 @MainActor
 protocol StoreScope<Feature>: AnyObject {
   associatedtype Feature: FeatureType
 
   var state: Feature.State { get }
 
-  /// Changes the state at once, and again in the state that a running action produces.
+  /// Changes the state at once. If an action is running, also changes the state that the action
+  /// produces.
   func edit(_ change: @escaping @Sendable (inout Feature.State) -> Void)
 
   /// Queues an action behind the actions sent before it.
   func post(_ action: Feature.Action)
   func send(_ action: Feature.Action) async
 
-  /// Returns the changes of the state from the time of this call.
+  /// Returns a publisher of the state's changes, beginning with this call.
   func changes() -> StatePublisher<Void>
 
   func scoped<Scoped: FeatureType>(
@@ -120,7 +122,7 @@ protocol StoreScope<Feature>: AnyObject {
   ) -> any StoreScope<Scoped>
 }
 
-/// A feature's part of the state of a root.
+/// A feature's part of the state in a ``StoreRoot``.
 @MainActor
 final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   typealias Step = @MainActor @Sendable (Root) async -> Root
@@ -179,7 +181,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   ) -> any StoreScope<Scoped> {
     let own = Self.step(self.feature, self.part, parentStep)
     let whole = self.part.appending(path: part)
-    // Joined from two key paths that are Sendable.
+    // The key path is joined from two key paths that are `Sendable`.
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
     return PartScope<Root, Scoped>(
@@ -187,7 +189,7 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   }
 }
 
-/// Marks a key path as `Sendable` that is joined from `Sendable` key paths. Swift loses the
+/// Marks a key path as `Sendable`, if it was joined from `Sendable` key paths. Swift loses the
 /// conformance when it joins them.
 private func sendablePath<Root, Value>(
   _ path: WritableKeyPath<Root, Value>

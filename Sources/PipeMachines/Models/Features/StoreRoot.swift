@@ -1,6 +1,6 @@
-/// The state behind a store and all stores scoped from it, and the queued steps.
+/// The state that a store shares with the stores scoped from it, and the queued steps.
 ///
-/// Everything is on the main actor: a step that does not wait switches to no other thread.
+/// Everything runs on the main actor. A step that does not wait never switches to another thread.
 @MainActor
 final class StoreRoot<State: Sendable> {
   /// An asynchronous step, which returns the next state.
@@ -12,7 +12,7 @@ final class StoreRoot<State: Sendable> {
   private typealias Work = @MainActor @Sendable () async -> Void
 
   private enum Step {
-    /// A change of the state. Edits are numbered in their order, from 1.
+    /// A change of the state. Edits are numbered from 1, in the order in which they are made.
     case edit(number: Int, @Sendable (inout State) -> Void)
     case run(Run, Name, WaitingTask?)
   }
@@ -20,18 +20,18 @@ final class StoreRoot<State: Sendable> {
   /// A task that waits for a step.
   private struct WaitingTask {
     let continuation: CheckedContinuation<Void, Never>
-    /// The step that the task is performing.
+    /// The unfinished step that the waiting task itself performs.
     let step: PendingStep?
   }
 
-  /// The state that the last step has produced, and the number of the last edit that it includes.
+  /// The state after the last step, and the number of the last edit that it includes.
   private var latestState: (value: State, edit: Int)
   private let subject: ConcurrentValueSubject<EditedState<State>>
   private var lastEdit = 0
   /// The queued steps, beginning at index `next`.
   private var queuedSteps: [Step] = []
   private var next = 0
-  /// Whether a step is being taken.
+  /// Whether a task is taking the queued steps.
   private var isDraining = false
   /// The task that takes the queued steps, one at a time.
   private var drainTask: Task<Void, Never>?
@@ -53,20 +53,20 @@ final class StoreRoot<State: Sendable> {
   func edit(_ change: @escaping @Sendable (inout State) -> Void) {
     lastEdit += 1
     guard isDraining else { return take(change, number: lastEdit) }
-    // Shown before the edit can be processed, so that a state that includes the edit does not get
-    // it a second time.
+    // Applies the edit to the visible state before it queues the edit. Otherwise, the edit could be
+    // applied a second time to a state that already includes it.
     subject.update { [lastEdit] in $0.edit(number: lastEdit, change) }
     queuedSteps.append(.edit(number: lastEdit, change))
   }
 
-  /// Queues a step. No step is taken before this function returns, because a view may be setting a
-  /// value.
+  /// Queues a step. The step is not taken before this function returns, because a view may be
+  /// setting a value.
   func post(_ step: @escaping Run, _ name: @escaping Name) {
     add(.run(step, name, nil)) { Task(operation: $0) }
   }
 
-  /// Queues a step and waits until it is taken. A step cannot wait for a later step of its own
-  /// store: in that case, this function returns at once.
+  /// Queues a step and waits until the step is taken. If a step of the same store is the caller,
+  /// waiting would be a deadlock, so this function returns at once.
   func send(_ step: @escaping Run, _ name: @escaping Name) async {
     let (own, caller) = (ObjectIdentifier(self), PendingStep.ofCaller)
     if let deadlock = caller?.deadlock(sending: name(), to: own) {
@@ -99,19 +99,19 @@ final class StoreRoot<State: Sendable> {
           }
           guard let caller else { continue }
           caller.continuation.resume()
-          // Let the caller run before the next step, so that it sees the state that its own step
-          // has produced.
+          // Lets the caller run before the next step, so that the caller finds the state that its
+          // own step has produced.
           if self?.hasQueuedSteps == true { await Task.yield() }
         }
       }
     }
   }
 
-  /// Begins work at once, and continues it in a task if it has to wait. Scheduling a task on the
-  /// main thread takes longer than most steps.
+  /// Starts work on the current thread at once. If the work has to wait, it continues as a task.
+  /// Scheduling a task on the main thread takes longer than most steps.
   private static func beginAtOnce(_ work: @escaping Work) -> Task<Void, Never> {
     #if canImport(Darwin)
-      // Not every Apple platform version that the package supports has tasks that start at once.
+      // Tasks that start at once are not available in all supported versions of Apple's systems.
       Task(operation: work)
     #else
       Task.immediate(operation: work)
@@ -128,7 +128,7 @@ final class StoreRoot<State: Sendable> {
       return nil
     }
     defer { next += 1 }
-    // Free the steps already taken, even if the queue never becomes empty.
+    // Removes the steps already taken, because the queue may never become empty.
     if next >= 64 {
       queuedSteps.removeFirst(next)
       next = 0

@@ -34,7 +34,8 @@ public struct Services: Sendable {
     makers[ObjectIdentifier(Service.self)]?() as? Service
   }
 
-  /// Runs work with these services. Machines that the work starts can resolve them, too.
+  /// Runs work with these services. Machines that are started during the work can resolve the
+  /// services, too.
   public static func with<Result>(
     _ services: Services, isolation: isolated (any Actor)? = #isolation,
     _ work: () async throws -> Result
@@ -43,7 +44,7 @@ public struct Services: Sendable {
   }
 }
 
-/// A service that is resolved from ``Services/current`` when its owner is made.
+/// A property whose value is resolved from ``Services/current`` when its owner is initialized.
 ///
 /// ```swift
 /// struct MoviesLoader {
@@ -56,7 +57,7 @@ public struct Injected<Service: Sendable>: Sendable {
   /// The service.
   public var wrappedValue: Service
 
-  /// Resolves the service.
+  /// Resolves the service from ``Services/current``.
   public init() {
     guard let service = Services.current.resolve(Service.self) else {
       preconditionFailure(
@@ -66,6 +67,6 @@ public struct Injected<Service: Sendable>: Sendable {
     wrappedValue = service
   }
 
-  /// Uses the given service, for tests.
+  /// Uses the given service instead of resolving one, for tests.
   public init(wrappedValue: Service) { self.wrappedValue = wrappedValue }
 }

@@ -34,11 +34,11 @@ where
 
   /// Returns the time after which loading fails; `nil` for no limit. Default: 30 seconds.
   ///
-  /// If a node is restarted while it loads, the time continues to run.
+  /// The limit also includes the time that passes while a node is restarted during loading.
   static func timeLimit(_ parameters: Parameters) -> Duration?
 
-  /// Returns the services that ``load(_:_:)`` can use as ``Injected``. Entries in
-  /// ``Services/current`` at the time the machine was made take precedence. Default: none.
+  /// Returns the services that ``load(_:_:)`` can use as ``Injected``. Services that were in
+  /// ``Services/current`` when the machine was made take precedence. Default: none.
   static func services(_ parameters: Parameters) -> Services
 }
 
@@ -79,7 +79,7 @@ extension LoadableMachine {
     Runtime().feedback(loading(parameters))
   }
 
-  /// Returns the loading feedback, for a runtime that has more.
+  /// Returns the loading feedback, for a runtime that also has other effects or pipes.
   public static func loading(_ parameters: Parameters) -> Feedback<State, Event> {
     let limit = timeLimit(parameters)
     let services = Services.current.merging(services(parameters))
@@ -104,15 +104,16 @@ extension LoadableMachine {
   }
 }
 
-/// Runs work that is cancelled and fails after a time, by the clock of effects.
+/// Runs work with a time limit. At the limit, the work is cancelled, and this function throws an
+/// error. The clock is ``EffectClock``.
 private func withTimeLimit<Result: Sendable>(
   _ limit: Duration?, _ work: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
   guard let limit else { return try await work() }
-  // Not a task group, because it would wait for work that ignores its cancellation.
+  // Not a task group, because a task group would wait for work that ignores its cancellation.
   let (results, gives) = AsyncStream.makeStream(of: Swift.Result<Result, any Error>.self)
-  // The time that passed before a restart counts for the limit as well as for the waits of the
-  // work.
+  // The time that passed before a restart counts towards the limit, and also towards the waits of
+  // the work.
   let run = EffectRun.current?.makeConcurrentRun()
   let workTask = Task {
     do { gives.yield(.success(try await work())) } catch { gives.yield(.failure(error)) }

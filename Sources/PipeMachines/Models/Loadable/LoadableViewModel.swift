@@ -20,7 +20,7 @@ extension LifecycleProtocol {
   public func onBackground() { onDisappear() }
 }
 
-/// Loadable content for a view to show.
+/// A view model of content that can be loaded.
 @MainActor
 public protocol ObservableLoadableProtocol: AnyObject, Observable {
   /// The type that identifies the content to load.
@@ -35,7 +35,7 @@ public protocol ObservableLoadableProtocol: AnyObject, Observable {
   func send(action: LoadEvent<Parameter, Result>)
 }
 
-/// A loading machine for a view to show.
+/// A view model that runs a ``LoadableMachine`` and publishes its state.
 @MainActor
 @Observable
 public final class LoadableViewModel<Hosted: LoadableMachine>:
@@ -48,7 +48,7 @@ public final class LoadableViewModel<Hosted: LoadableMachine>:
     AsyncStateMachineSequence<Hosted.State, Hosted.Event, Never>
   @ObservationIgnored private var followTask: Task<Void, Never>?
 
-  /// Makes a view model that has not loaded anything.
+  /// Makes a view model in the state `start`, in which nothing is loaded.
   public init(_: Hosted.Type, parameters: Hosted.Parameters) {
     let sequence = AsyncStateMachineSequence(
       stateMachine: Hosted.stateMachine(parameters), runtime: Hosted.runtime(parameters, Ports()))

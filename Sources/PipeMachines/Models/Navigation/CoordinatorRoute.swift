@@ -10,7 +10,7 @@ public enum PresentationType: Hashable, Sendable {
 /// ``Route``.
 @MainActor
 public struct CoordinatorTransition<Coordinator: NavigationCoordinatable, Input, Screen> {
-  /// `nil` for a root.
+  /// How the screen is presented; `nil` for a root.
   let presentation: PresentationType?
   let make: @MainActor (Coordinator, Input) -> Screen
 }

@@ -49,8 +49,7 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   /// - Throws: ``NavigationError`` if no sheet is shown.
   public func dismiss() throws(NavigationError) { try requireCoordinator().stack.dismiss() }
 
-  /// Removes the coordinator itself, with all its screens, if it is a screen of another
-  /// coordinator.
+  /// Removes the coordinator itself, with all its screens, from the coordinator that shows it.
   /// - Throws: ``NavigationError`` if the coordinator is not a screen of another coordinator, is a
   ///   root, or is covered by a sheet.
   public func dismissCoordinator() throws(NavigationError) {
@@ -85,8 +84,8 @@ public final class RouterStore {
 
   private init() {}
 
-  /// Returns the router of the coordinator of this type that was shown last; `nil` if there is
-  /// none.
+  /// Returns the router of a coordinator of this type, the one that was shown last; `nil` if no
+  /// such coordinator exists.
   public func retrieve<Coordinator: NavigationCoordinatable>() -> CoordinatorRouter<Coordinator>? {
     (entries[ObjectIdentifier(Coordinator.self)]?.coordinator as? Coordinator)?.router
   }

@@ -7,7 +7,8 @@ import Observation
 @MainActor
 @Observable
 public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
-  /// The route of a made screen, so that the rules of a stack of routes apply.
+  /// A route that represents a screen which a coordinator has made. With it, the rules of
+  /// ``RouteStack`` apply to such screens.
   private struct ScreenSlot: RouteType, CustomStringConvertible {
     let number: Int
     /// The type of the screen.
@@ -41,7 +42,8 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     slots.sheet.map { screen($0, of: coordinator) }
   }
 
-  /// Returns the screen of a place. Only the initial root is made on access.
+  /// Returns the screen of a slot. Only the screen of the initial root is made when it is first
+  /// read.
   private func screen(_ slot: ScreenSlot, of coordinator: Coordinator) -> Any {
     if let screen = made[slot] { return screen }
     RouterStore.shared.store(coordinator)

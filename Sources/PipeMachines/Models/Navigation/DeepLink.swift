@@ -80,7 +80,8 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }
   }
 
-  /// Returns the link of this pattern that is most similar to these segments.
+  /// Returns a link that matches this pattern, with segments as similar as possible to the given
+  /// segments.
   func filled(with parts: [String]) -> String {
     segments.enumerated().map { index, segment in
       switch segment {
@@ -144,7 +145,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
       do throws(NavigationError) {
         if let path = try pattern.path(of: parts, link: link) { return path }
       } catch {
-        // Another pattern may match.
+        // Continues, because another pattern may match.
         conversionError = conversionError ?? error
       }
     }

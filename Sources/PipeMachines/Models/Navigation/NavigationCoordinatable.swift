@@ -1,4 +1,4 @@
-/// An object that manages the screens in a part of an application, and makes them.
+/// An object that makes and manages the screens in a part of an application.
 ///
 /// ```swift
 /// final class UnauthenticatedCoordinator: NavigationCoordinatable {
@@ -15,8 +15,8 @@
 /// ```
 ///
 /// A screen is made when its route is shown, and released when it is removed. If the screen is
-/// itself a coordinator, the screen that it shows is visible. The rules of ``RouteStack`` decide
-/// which changes are allowed.
+/// itself a coordinator, the visible screen of that coordinator is shown. The rules of
+/// ``RouteStack`` decide which changes are allowed.
 ///
 /// A coordinator whose screens are nodes is a machine: keep a ``RouteStack`` in its state.
 @MainActor
@@ -33,14 +33,15 @@ extension NavigationCoordinatable {
   /// alive.
   public var router: CoordinatorRouter<Self> { CoordinatorRouter(self) }
 
-  /// The visible screen: the sheet, or the topmost screen. If that is a coordinator, the screen
-  /// that it shows.
+  /// The visible screen: the sheet, or the topmost screen if there is no sheet. If this screen is a
+  /// coordinator, its visible screen.
   public var shown: Any {
     let screen = stack.shown(of: self)
     return (screen as? any NavigationCoordinatable)?.shown ?? screen
   }
 
-  /// The screens of this coordinator alone, the root first, without the sheet.
+  /// The screens of this coordinator, the root first. The sheet, and the screens of other
+  /// coordinators, are not included.
   public var screens: [Any] { stack.screens(of: self) }
 
   /// The sheet over the screens.
@@ -74,7 +75,7 @@ where
     self = .authenticated(screens: screens)
   }
 
-  /// Switches to the screens before login, and discards the current ones.
+  /// Switches to the screens before login, and discards the current screens.
   public mutating func logOut(to screens: Unauthenticated) throws(NavigationError) {
     guard isAuthenticated else { throw .unauthenticated }
     self = .unauthenticated(screens: screens)
@@ -103,7 +104,7 @@ where
 public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The tab that is shown.
   public private(set) var selected: Tab
-  /// The stacks of the tabs that show more than their root.
+  /// The stacks of the tabs that show more than their root screen.
   private var stacks: [Tab: RouteStack<Tab.Route>] = [:]
 
   /// Makes tabs that show their roots, with one of them selected.
@@ -120,8 +121,8 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The visible screen.
   public var shown: Tab.Route { stack.shown }
 
-  /// Selects a tab, whose stack is unchanged since it was last shown. If the tab is already
-  /// selected, its stack goes back to the root.
+  /// Selects a tab. The stack of the tab is the same as when the tab was shown last. If the tab is
+  /// already selected, pops its stack to the root.
   public mutating func select(_ tab: Tab) throws(NavigationError) {
     if tab == selected { try change { stack throws(NavigationError) in try stack.popToRoot() } }
     selected = tab
@@ -136,7 +137,8 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
     stacks[selected] = stack == RouteStack(root: selected.root) ? nil : stack
   }
 
-  /// Selects the tab whose root the path begins with, and shows the path's screens there.
+  /// Selects the tab whose root is the first screen of the path, and shows the path's screens
+  /// there.
   public mutating func show(_ path: [Tab.Route]) throws(NavigationError) {
     guard let tab = Tab.allCases.first(where: { $0.root == path.first }) else {
       throw .otherRoot(

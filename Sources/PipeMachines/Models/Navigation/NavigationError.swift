@@ -1,11 +1,11 @@
 import PipeSupport
 
-/// A navigation error. When it is thrown, nothing has changed.
+/// An error of a navigation request. The request has not changed anything.
 public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringConvertible {
   /// No pattern matches the link. Carries the known patterns, and the link that was probably meant.
   case unknownLink(String, known: [String], nearest: String?)
-  /// A pattern matches except for a value. Carries the link, the value, its placeholder and the
-  /// expected type.
+  /// A pattern matches, but a value in the link cannot be converted. Carries the link, the value,
+  /// its placeholder and the expected type.
   case unfitValue(link: String, value: String, placeholder: String, type: String)
   /// The link is longer than ``DeepLinks/longestLink``. Unit: bytes.
   case linkTooLong(byteCount: Int)
@@ -21,7 +21,8 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
   case noSheet
   /// The stack has reached the maximum number of screens.
   case tooDeep(limit: Int)
-  /// The path begins at a screen that is not a root here. Carries the known roots.
+  /// The first screen of the path is not a root of this stack or of these tabs. Carries the known
+  /// roots.
   case otherRoot(String, known: [String])
   /// The request belongs to a screen that is not shown.
   case notShown(String)
@@ -62,7 +63,7 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
 
 /// The limits of navigation.
 enum NavigationLimits {
-  /// The number of screens in one stack, root included.
+  /// The maximum number of screens in one stack, including the root.
   static let depth = 64
   static let linkByteCount = 1_024
 }
@@ -74,7 +75,7 @@ public struct LinkFailure: Codable, Hashable, Sendable {
   /// The reason why the link could not be followed, and what to do.
   public var reason: String
 
-  /// Makes a value from the error that following the link threw.
+  /// Makes a value from a link, and from the error that was thrown for it.
   public init(_ link: String, _ error: NavigationError) {
     self.link = String(link.prefix(100)).printable
     reason = error.description
