@@ -16,8 +16,8 @@ final class EventWriter {
     case object = 0x7B
     case array = 0x5B
 
-    /// The closing bracket. For both kinds of brackets, its ASCII code is that of the opening
-    /// bracket plus two.
+    /// The closing bracket. For both kinds of brackets, its ASCII code is two greater than the code
+    /// of the opening bracket.
     var closing: UInt8 { rawValue + 2 }
   }
 

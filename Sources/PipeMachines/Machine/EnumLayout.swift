@@ -109,7 +109,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     if payload.count == types.count {
       return zip(payload, types).allSatisfy { $0 == $1 }
     }
-    // The layout of a case with one value, which is a tuple, looks like that of a case with several
+    // The list of payload types does not distinguish a single value that is a tuple from several
     // values.
     guard types.count == 1 else { return false }
     let elements = TypeMetadata(types[0]).elements.map(\.type)

@@ -193,8 +193,8 @@ extension StateMachine {
     }
   }
 
-  /// Returns the machine's answer to an event of which only the case is known; `nil` if the machine
-  /// has no such case.
+  /// Returns the machine's answer to an event, if only the name of the event's case is known; `nil`
+  /// if the machine has no such case.
   ///
   /// An event without associated values is evaluated directly. For any other event, the transitions
   /// of `state` are read. The answer depends on the values if each of these transitions has a

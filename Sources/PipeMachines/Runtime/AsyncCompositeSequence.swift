@@ -20,7 +20,7 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   /// The sequence does not fail.
   public typealias Failure = Never
 
-  /// The same run as a sequence whose states are lists.
+  /// This run, as a sequence whose states are lists.
   public let product: AsyncProductSequence
   /// The name of the composite.
   public let name: String

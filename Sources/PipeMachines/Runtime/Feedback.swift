@@ -15,7 +15,7 @@
 /// machine's effects arrives, or the node is restarted. The limit is ``startLimit`` starts within a
 /// second without such an event. A held feedback is reported.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  /// What a step changes for the work of a feedback.
+  /// The change that a step makes to the work of a feedback.
   enum Change {
     case none, starts, restarts, stops
   }

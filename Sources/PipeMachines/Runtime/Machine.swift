@@ -74,18 +74,18 @@ extension Machine {
   }
 }
 
-/// The services that a node provides to the machine that it hosts. Only the module PipeRuntime
-/// knows the concrete type.
+/// The services that a node provides to the machine that it hosts. Only the module PipeNode knows
+/// the concrete type.
 public protocol _Hosting {}
 
-/// A machine in the form in which a node hosts it. Only the module PipeRuntime knows the concrete
+/// A machine in the form in which a node hosts it. Only the module PipeNode knows the concrete
 /// type.
 public protocol _HostedMachine {}
 
 /// A type that a node can host. Do not conform to it directly.
 public protocol _Hostable: SendableMetatype {
-  /// Makes the hosted machine. The module PipeRuntime implements this function for every machine;
-  /// do not implement it.
+  /// Makes the hosted machine. The module PipeNode implements this function for every machine; do
+  /// not implement it.
   ///
   /// It is a protocol requirement so that the default implementation is compiled for the machine's
   /// own types.
@@ -93,8 +93,8 @@ public protocol _Hostable: SendableMetatype {
 }
 
 extension _Hostable {
-  // If a file imports PipeRuntime, the default implementation of PipeRuntime takes precedence over
-  // this implementation.
+  // If a file imports PipeRuntime, which includes PipeNode, the default implementation of PipeNode
+  // takes precedence over this implementation.
   /// Throws an error. A machine cannot be hosted if its file imports only PipeMachines.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
     throw NotHostableError(machine: "\(Self.self)")
