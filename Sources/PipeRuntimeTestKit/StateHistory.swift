@@ -18,7 +18,7 @@ final class StateHistory: Sendable {
     /// The number of states that were discarded.
     var droppedCount = 0
     var changes: [StateChange] = []
-    /// The position, from the first state recorded, where the next search starts.
+    /// The position where the next search starts, counted from the first state recorded.
     var position = 0
     var searchStart = StepPosition(incarnation: 0, version: 0)
 

@@ -115,7 +115,7 @@ package struct FailpointRule: Hashable, Sendable {
   }
 }
 
-/// Malformed failpoints in the environment.
+/// An error for malformed failpoints in the environment.
 package struct FailpointError: Error, Hashable, CustomStringConvertible {
   package let variable: String
   package let text: String

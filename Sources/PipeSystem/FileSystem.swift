@@ -135,8 +135,8 @@ package enum FileSystem {
     return stat(path, &status) == 0 ? version(status) : ""
   }
 
-  /// Returns the text that ``version(of:)`` returns for a path, for an open file. Returns an empty
-  /// text if the file cannot be examined.
+  /// Returns the version of an open file, in the form that ``version(of:)`` returns for a path.
+  /// Returns an empty text if the file cannot be examined.
   package static func version(of descriptor: Int32) -> String {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? version(status) : ""

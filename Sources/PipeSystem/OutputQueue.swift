@@ -22,7 +22,7 @@ package final class OutputQueue: Sendable {
   private let descriptor: Int32
   private let limit: Int
   private let state = Locked(State())
-  /// Signalled when there is something to write.
+  /// Signalled when there is output to write.
   private let outputAvailable = Semaphore()
 
   /// Starts the writer thread. The caller must first block the signals that the process reads from

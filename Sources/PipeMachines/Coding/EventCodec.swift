@@ -358,7 +358,7 @@ extension EventEncoder {
 /// `container(keyedBy:)` returns a box on the heap. The runtime looks up the type of the box in its
 /// tables, which takes longer than all other work with the box. A reader or writer therefore keeps
 /// its boxes. A box without other references is used again for the next object with the same type
-/// of keys. While a box is referenced, a nested object gets a box of its own.
+/// of keys. While a box is referenced, a nested object gets its own box.
 struct ContainerCache {
   /// A stand-in for the class of the boxes, whose name is not known. Boxes are reference-counted,
   /// but never read.

@@ -170,7 +170,7 @@ struct FieldDescriptor {
     var hasPayload: Bool
   }
 
-  /// The records in tag order.
+  /// The compiler's records of the cases, in the order of their tags.
   let records: [Record]
 
   /// Reads the descriptor of an enum; `nil` if reflection metadata is disabled.

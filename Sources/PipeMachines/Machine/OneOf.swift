@@ -84,7 +84,7 @@ public enum OneOfBuilder<Value: DSLCompatible> {
   @inlinable
   public static func buildPartialBlock(first: OneOfCases<Value>) -> OneOfCases<Value> { first }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock(
     accumulated: OneOfCases<Value>, next: OneOfCases<Value>

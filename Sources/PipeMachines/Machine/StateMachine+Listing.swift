@@ -56,7 +56,7 @@ extension StateMachine {
   package enum Asynchrony {
     /// At least one transition. The others are synchronous or self-contained, or cannot be read.
     case some
-    /// All transitions.
+    /// All transitions of the event.
     case all
   }
 

@@ -56,7 +56,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
     guard stateCount > 0 else { return }
     let tag = EnumCases<State>.tag(at: state)
-    // A case that no `When` names, and that did not occur in any value before the table was made.
+    // No `When` names this case, and it did not occur in any value before the table was made.
     if TypeReading.isReflective, tag >= stateCount { return }
     var rule = starts[tag]
     let end = starts[tag + 1]

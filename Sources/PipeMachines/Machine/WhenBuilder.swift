@@ -71,7 +71,7 @@ public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
   @inlinable
   public static func buildPartialBlock(first: Block) -> Block { first }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock(accumulated: Block, next: Block) -> Block {
     accumulated + next
@@ -121,7 +121,7 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
     first
   }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, E, O>
@@ -158,43 +158,43 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
 // other side replaces it or is `Never`, too. For any two sides, one of these overloads is a better
 // match than all others.
 extension WhenInferringBuilder {
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, Never>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated.converted(output: none) + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, E, Never>
   ) -> Whens<State, E, O> { accumulated + next.converted(output: none) }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, Never, O>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated.converted(output: { $0 }) + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, Never, O>
   ) -> Whens<State, E, O> { accumulated + next.converted(output: { $0 }) }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, Never, Never>, next: Whens<State, E, O>
   ) -> Whens<State, E, O> { accumulated.converted(output: none) + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, O>, next: Whens<State, Never, Never>
   ) -> Whens<State, E, O> { accumulated + next.converted(output: none) }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, Never, O>, next: Whens<State, E, Never>
@@ -202,7 +202,7 @@ extension WhenInferringBuilder {
     accumulated.converted(output: { $0 }) + next.converted(output: none)
   }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E, O>(
     accumulated: Whens<State, E, Never>, next: Whens<State, Never, O>
@@ -210,43 +210,43 @@ extension WhenInferringBuilder {
     accumulated.converted(output: none) + next.converted(output: { $0 })
   }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E>(
     accumulated: Whens<State, E, Never>, next: Whens<State, E, Never>
   ) -> Whens<State, E, Never> { accumulated + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<O>(
     accumulated: Whens<State, Never, O>, next: Whens<State, Never, O>
   ) -> Whens<State, Never, O> { accumulated + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E>(
     accumulated: Whens<State, E, Never>, next: Whens<State, Never, Never>
   ) -> Whens<State, E, Never> { accumulated + next.converted(output: none) }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<E>(
     accumulated: Whens<State, Never, Never>, next: Whens<State, E, Never>
   ) -> Whens<State, E, Never> { accumulated.converted(output: none) + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<O>(
     accumulated: Whens<State, Never, O>, next: Whens<State, Never, Never>
   ) -> Whens<State, Never, O> { accumulated + next.converted(output: none) }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock<O>(
     accumulated: Whens<State, Never, Never>, next: Whens<State, Never, O>
   ) -> Whens<State, Never, O> { accumulated.converted(output: none) + next }
 
-  /// Adds the next element to the previous ones.
+  /// Adds the next element to the previous elements.
   @inlinable
   public static func buildPartialBlock(
     accumulated: Whens<State, Never, Never>, next: Whens<State, Never, Never>

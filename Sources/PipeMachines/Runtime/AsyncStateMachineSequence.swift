@@ -52,7 +52,7 @@ public struct AsyncStateMachineSequence<
   ///   ended.
   @discardableResult
   @inlinable
-  @inline(__always)  // A call of an async function costs as much as the rest.
+  @inline(__always)  // A call of an async function costs as much as all other work.
   nonisolated(nonsending)
     public func send(_ event: Event) async -> SendOutcome<State>
   {

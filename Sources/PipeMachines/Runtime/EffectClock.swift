@@ -71,8 +71,8 @@ public enum EffectClock {
 }
 
 extension Duration {
-  /// Whether the duration looks measured by a clock: precise to the nanosecond, and not a multiple
-  /// of a microsecond.
+  /// Whether the duration seems to be measured with a clock: it is precise to the nanosecond, and
+  /// not a multiple of a microsecond.
   fileprivate var looksMeasured: Bool {
     let (nanosecond, microsecond) = (1_000_000_000 as Int64, 1_000_000_000_000 as Int64)
     let part = components.attoseconds

@@ -43,8 +43,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     pipes = runtime.receivers
     let owner = HostReference()
     engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
-      // Posts a job in a new task, because the poster may be in the middle of another machine's
-      // step.
+      // Processes the input in a new task, because the poster may be in the middle of another
+      // machine's step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
     engine.sender = .known(nil)
@@ -148,7 +148,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       case .refused(let refusal): send.answer(.refused(refusal))
       case .pending: break
       }
-      // An asynchronous transition that returns may also have called back.
+      // The callback may also come from an asynchronous transition that has returned.
       run.noteStep()
       run.schedulePump(position)
     }

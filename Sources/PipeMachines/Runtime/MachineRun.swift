@@ -34,7 +34,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private let posts = Locked(Queue<EngineInput<State, Event>>())
   private let sends = Locked(Queue<Send>())
 
-  private var engine: Engine<State, Event, Output>?  // `nil` once stopped.
+  private var engine: Engine<State, Event, Output>?  // `nil` after the run has stopped.
   /// An unretained reference to the engine. The drainer, which takes the steps, uses it to avoid
   /// reference counting. It is valid only until the run stops.
   @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
@@ -93,7 +93,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   @usableFromInline
   func post(_ input: EngineInput<State, Event>) {
     posts.withLock { $0.append(input) }
-    // Posts a job in a new task, because the poster may be in the middle of another machine's step.
+    // Drains in a new task, because the poster may be in the middle of another machine's step.
     if gate.posted() { Task { drain() } }
   }
 

@@ -182,7 +182,7 @@ extension StateReader {
     }
   }
 
-  /// Waits until there may be something to read.
+  /// Waits until there may be a state to read, or the end of the run.
   private nonisolated(nonsending)
     func wait() async
   {

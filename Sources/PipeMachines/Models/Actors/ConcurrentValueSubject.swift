@@ -43,7 +43,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
 
   private let storage: Storage
 
-  /// Makes a subject that holds a value.
+  /// Makes a subject with an initial value.
   public init(_ state: State) { storage = Storage(state) }
 
   /// Makes a subject with the initial state of a model.
@@ -168,7 +168,7 @@ public actor ConstantStateMachine<State: StateProtocol>: ConcurrentValueStateMac
 /// let both = CompositeStateMachine(observing: modelA, observing: modelB) { CompositeState($0, $1) }
 /// ```
 ///
-/// It accepts no events. Send them to the two models, or to a model of your own that holds both. If
+/// It accepts no events. Send events to the two models, or to your own model that contains both. If
 /// two models process an event one after the other, an inconsistent state in between is visible. To
 /// prevent that, or if one of the models may refuse the event, use machines of an
 /// ``AsyncCompositeSequence``.

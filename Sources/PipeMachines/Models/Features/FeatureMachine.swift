@@ -7,7 +7,7 @@
 /// }
 /// ```
 ///
-/// A child feature that runs as a node of its own is connected to its parent's node through a pipe:
+/// A child feature that runs as a separate node is connected to its parent's node through a pipe:
 ///
 /// ```swift
 /// static func runtime(_ parameters: NoParameters, _ ports: Ports) -> Runtime<State, Event, Never> {
