@@ -26,7 +26,7 @@ struct Lamps {
   private static let clientName = "caller"
 
   /// - Parameters:
-  ///   - isWithin: Whether the first lamp carries the coordinator.
+  ///   - isEmbedded: Whether the first lamp carries the coordinator.
   ///   - count: The number of events in each measurement.
   init(
     _ participantCount: Int, _ durability: Durability, isEmbedded: Bool = false, count: Int,

@@ -106,7 +106,7 @@ struct RoundTrips {
       in: directory)
   }
 
-  /// - Parameter isKept: `false` for the first measurement, when connections and caches are cold.
+  /// - Parameter isCounted: `false` for the first measurement, when connections and caches are cold.
   mutating func measure(isCounted: Bool = true) throws {
     let before = (pinger: topology.use(of: "pinger"), ponger: topology.use(of: "ponger"))
     let elapsed = try topology.measure("pinger")

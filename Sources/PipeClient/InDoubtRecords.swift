@@ -33,7 +33,7 @@ package struct InDoubtRecords: Sendable {
   /// - Parameters:
   ///   - shown: The nodes and composites that are watched.
   ///   - classes: The conflict classes of composites whose doubts are reported.
-  ///   - seesEvery: Whether every state is reported.
+  ///   - receivesEveryState: Whether every state is reported.
   package init(shown: Set<String>, classes: [ConflictClassPlan], receivesEveryState: Bool = true) {
     self.shown = shown
     self.receivesEveryState = receivesEveryState

@@ -82,7 +82,7 @@ final class OrchestratorLink {
 
   // MARK: Commands
 
-  /// - Parameter late: The error if there is no answer in time.
+  /// - Parameter timeoutError: The error if there is no answer in time.
   func command(
     _ command: ControlCommand, timeout: Duration, timeoutError: TopologyClientError,
     _ completion: @escaping Answer

@@ -144,7 +144,7 @@ public final class TopologyClient: Sendable {
   }
 
   /// Sends a command that takes time.
-  /// - Parameter late: The error if the command is not done in time.
+  /// - Parameter timeoutError: The error if the command is not done in time.
   package func command(
     _ command: ControlCommand, timeout: Duration, timeoutError: TopologyClientError
   ) async throws -> ControlAnswer {
@@ -205,10 +205,10 @@ public final class TopologyClient: Sendable {
   /// node's next change says how many were missed.
   /// - Parameters:
   ///   - states: Every state, which is the default, or the latest only.
-  ///   - tellingInDoubt: Whether to report ``StateChange/doubts``; for composites, the doubts of
+  ///   - reportingInDoubt: Whether to report ``StateChange/doubts``; for composites, the doubts of
   ///     their nodes. A state then comes again, with the same version, when a doubt begins or ends.
   public func states(
-    of nodes: [String]? = nil, _ states: WatchedStates = .every, tellingInDoubt: Bool = false
+    of nodes: [String]? = nil, _ states: WatchedStates = .every, reportingInDoubt: Bool = false
   ) async throws -> StateStream {
     let directory = try await directory(fresh: false)
     let chosen =
@@ -216,7 +216,7 @@ public final class TopologyClient: Sendable {
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
     let names = Set(chosen.map(\.name))
-    let hasComposites = tellingInDoubt && chosen.contains { $0.kind == .composite }
+    let hasComposites = reportingInDoubt && chosen.contains { $0.kind == .composite }
     let inDoubtRecords = InDoubtRecords(
       shown: names, classes: hasComposites ? try await conflictClasses() : [],
       receivesEveryState: states == .every)
@@ -225,7 +225,7 @@ public final class TopologyClient: Sendable {
       inDoubtRecords.nodes.compactMap { directory[node: $0]?.feedName })
     let locked = Locked(inDoubtRecords)
     let stop = try await follow(ending: { buffer.end() }) { sockets in
-      try sockets.watch(Array(feeds), states, reportsInDoubt: tellingInDoubt) { change in
+      try sockets.watch(Array(feeds), states, reportsInDoubt: reportingInDoubt) { change in
         for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
       }
     }

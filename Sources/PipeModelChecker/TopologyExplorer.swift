@@ -103,7 +103,7 @@ package struct TopologyExplorer {
     return ExploredTopology(topology, search, report)
   }
 
-  /// - Parameter allStates: Whether to visit all states, rather than a sufficient subset.
+  /// - Parameter visitsAllStates: Whether to visit all states, rather than a sufficient subset.
   private func prepare(
     visitsAllStates: Bool, _ programEvaluators: ProgramEvaluators? = nil, _ capacities: [Int]? = nil
   ) throws -> (TopologyModel, WatchedStates) {

@@ -41,7 +41,7 @@ package final class ConnectingRouter {
   /// connection are lost.
   /// - Parameters:
   ///   - peer: The peer's number, from 0 and without large gaps.
-  ///   - place: The peer's endpoint, which no other peer has.
+  ///   - peerEndpoint: The peer's endpoint, which no other peer has.
   package func connect(_ peer: Int, to peerEndpoint: PeerEndpoint) throws(TransportError) {
     disconnect(peer)
     while connections.count <= peer { connections.append(nil) }

@@ -19,7 +19,7 @@ package final class ConnectionMonitor {
   package let socket: Socket
   private let watched: Socket
 
-  /// - Parameter tellsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as connections.
+  /// - Parameter reportsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as connections.
   package init(
     of watched: Socket, in context: Context, reportsAttempts: Bool = false
   ) throws(TransportError) {

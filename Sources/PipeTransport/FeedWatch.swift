@@ -45,7 +45,7 @@ package final class FeedWatch {
 
   /// - Parameters:
   ///   - topic: The topic to subscribe to: states or summaries.
-  ///   - tellsInDoubt: Whether to deliver a state again when its doubts have changed.
+  ///   - reportsInDoubt: Whether to deliver a state again when its doubts have changed.
   package init(
     feeds: [String], topic: FeedTopic = .states(areCommitted: nil), in context: Context,
     loop: PollLoop,

@@ -48,7 +48,7 @@ struct EndCheckTests {
       (SIGKILL, [(.note, "\(NodeReport.adopting(pid: 7))")]),
       (SIGKILL, [(.note, "3 log lines lost here")]),
     ] as [(Int32, [(LogStream, String)])])
-  func told(signal: Int32, lines: [(LogStream, String)]) {
+  func reported(signal: Int32, lines: [(LogStream, String)]) {
     #expect(Self.violations(of: [Self.spawned] + lines, endedBy: signal).isEmpty)
     #expect(Self.violations(of: [Self.spawned] + lines, endedBy: SIGSEGV).count == 1)
     // The announcement holds only for the process that made it.
@@ -61,7 +61,7 @@ struct EndCheckTests {
     let faultTargets = (
       node: "host", stream: LogStream.err, text: "failpoint ack.after: crash (hit 3)"
     )
-    let ends = ["host", "lodger"].map { name in
+    let ends = ["host", "embedded"].map { name in
       (
         node: name, stream: LogStream.note,
         text: "\(NodeReport.exited(.signalled(number: SIGKILL)))"
@@ -69,7 +69,7 @@ struct EndCheckTests {
     }
     for lines in [[faultTargets] + ends, [ends[1], faultTargets, ends[0]], ends] {
       var check = UnexpectedExitChecker()
-      let spawned = ["host", "lodger"].map {
+      let spawned = ["host", "embedded"].map {
         (node: $0, stream: Self.spawned.0, text: Self.spawned.1)
       }
       for line in spawned + lines {

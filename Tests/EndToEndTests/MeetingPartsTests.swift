@@ -108,7 +108,7 @@ struct MeetingPartsTests {
   func torn() {
     var lost = Sound()
     lost.met[lost.first]?.removeLast()
-    #expect(lost.check.violations.contains { $0.contains("was told committed") })
+    #expect(lost.check.violations.contains { $0.contains("received committed") })
 
     var twice = Sound()
     twice.met[twice.first]?.append("c1a:1")
@@ -123,7 +123,7 @@ struct MeetingPartsTests {
   @Test("A synchronized event that was refused, not requested, or partly taken is a violation")
   func uncalledFor() {
     for (meeting, problem) in [
-      ("c1a:90", "whose caller was told refused"), ("c1a:91", "whose caller was told unknown"),
+      ("c1a:90", "whose caller received refused"), ("c1a:91", "whose caller received unknown"),
       ("c1a:92", "nobody has asked for it"),
     ] {
       var sound = Sound()

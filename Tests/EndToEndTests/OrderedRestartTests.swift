@@ -110,8 +110,8 @@ struct OrderedRestartTests {
         if case .counting(let last, _, _) = $0 { last == all } else { false }
       }
       let lost = all - end.count
-      let told = Self.undelivered(topology.logs("source"))
-      #expect(lost <= told && told <= 256, "\(lost) are lost, \(told) are told")
+      let reported = Self.undelivered(topology.logs("source"))
+      #expect(lost <= reported && reported <= 256, "\(lost) are lost, \(reported) are reported")
       // At most one gap, and no repeated number.
       #expect(end.wrong == (lost > 0 ? 1 : 0))
       #expect(topology.logs("sink").allSatisfy { !$0.contains("are lost") })
@@ -135,7 +135,7 @@ struct OrderedRestartTests {
     let callers = 4
     try await withTopology(Parties.pair(durability: .volatile)) { topology in
       let end = End()
-      let told = try await withThrowingTaskGroup(of: [SynchronizedReply?].self) { group in
+      let reported = try await withThrowingTaskGroup(of: [SynchronizedReply?].self) { group in
         for _ in 0..<callers {
           group.addTask {
             var replies: [SynchronizedReply?] = []
@@ -162,8 +162,10 @@ struct OrderedRestartTests {
         Issue.record("the last event was not committed: \(last)")
         return
       }
-      let committed = told.count { $0?.isCommitted == true } + 1
-      let unknown = told.count { $0.map { if case .unknown = $0 { true } else { false } } ?? true }
+      let committed = reported.count { $0?.isCommitted == true } + 1
+      let unknown = reported.count {
+        $0.map { if case .unknown = $0 { true } else { false } } ?? true
+      }
       // Each of their steps is a synchronized event, and this was the last.
       let left = Int(try #require(versions["left"]))
       try await topology.expectMet(left)
@@ -190,7 +192,7 @@ struct OrderedRestartTests {
       try await topology.expectLog("pair", contains: "failpoint commit.recorded: stop")
       let tool = CommandLineTool(beside: topology)
       let restart = try tool.start(["restart", "pair"])
-      try await topology.expectStatus(of: "pair", "to be told to stop") { $0.phase == "stopping" }
+      try await topology.expectStatus(of: "pair", "a stop request") { $0.phase == "stopping" }
       try await topology.resume("pair")
       try await tool.end(of: restart, within: .seconds(60))
       #expect(try await reply.isCommitted)

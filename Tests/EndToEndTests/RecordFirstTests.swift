@@ -113,12 +113,12 @@ struct RecordFirstTests {
       #expect(first?.version == 0)
       _ = try #require(try await Self.press(topology))
       // The next process reports steps once it knows its subscribers.
-      let told = try await poll(within: .seconds(20)) {
+      let reported = try await poll(within: .seconds(20)) {
         _ = try #require(try await Self.press(topology))
         guard case .step(let step)? = steps.all.last else { return NodeStep?.none }
         return step
       }
-      #expect(told.map { $0.incarnation > 1 } == true)
+      #expect(reported.map { $0.incarnation > 1 } == true)
       try await topology.expectLog("node", contains: "failpoint record.error: error")
       let early = steps.all.filter {
         if case .step(let step) = $0 { step.incarnation == 1 } else { true }

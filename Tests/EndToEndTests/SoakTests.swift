@@ -76,7 +76,7 @@ struct SoakTests {
       "--round-faults", "30",
     ])
     #expect(result.code == 1, "\(result)")
-    #expect(result.output.contains("whose caller was told committed"), "\(result)")
+    #expect(result.output.contains("whose caller received committed"), "\(result)")
     #expect(result.output.contains("repeat with: soak --of composites --seed 7 --faults 30"))
   }
 

@@ -23,7 +23,7 @@ struct UnwritableEventTests {
       - { name: gossip, from: friend.out, to: stranger }
     """
   private static let reason =
-    "refused: noTransition; the event cannot be postponed: a secret is not told"
+    "refused: noTransition; the event cannot be postponed: a secret cannot be encoded"
 
   private func expectLetters(_ count: UInt64, in topology: TopologyHarness) async throws {
     let friend = try await topology.expectStatus(of: "friend", "\(count) letters") {
@@ -74,7 +74,7 @@ struct UnwritableEventTests {
       #expect(count == 2 || count == 3)
       #expect(friend.status?.outs.first?.events == 0)
       try await topology.expectLog(
-        "friend", contains: "pipe 'gossip': an event was not sent: a secret is not told")
+        "friend", contains: "pipe 'gossip': an event was not sent: a secret cannot be encoded")
 
       let tool = CommandLineTool(beside: topology)
       let text = try await tool.run("describe", "friend")

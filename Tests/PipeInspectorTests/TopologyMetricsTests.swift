@@ -90,11 +90,11 @@ struct TopologyMetricsTests {
 
   @Test("The metrics of a shared process appear once, with the carrier node")
   func shared() {
-    let lodger = Self.node("lift") {
+    let embeddedNode = Self.node("lift") {
       $0.pid = 9
       $0.within = "door"
     }
-    var snapshot = Self.snapshot([lodger, Self.node("door") { $0.pid = 9 }])
+    var snapshot = Self.snapshot([embeddedNode, Self.node("door") { $0.pid = 9 }])
     snapshot.usage = [
       9: ProcessUsage(cpu: .milliseconds(1_250), memoryByteCount: 4_096),
       7: ProcessUsage(cpu: .seconds(2), memoryByteCount: 8_192),

@@ -59,22 +59,22 @@ struct JournalReaderTests {
       let journal = try Journal(
         path, identity: .init(topology: "t", node: "door", machine: "composite"),
         durability: .process)
-      let request = RequestID(pipe: "told", stream: 7, sequence: 5)
+      let request = RequestID(pipe: "orders", stream: 7, sequence: 5)
       func taken(_ pipe: String, _ stream: UInt64) throws -> UInt64 {
         try JournalReader(path, node: "door").taken(
           of: pipe, stream: stream,
           caller: RequestID(pipe: pipe, stream: stream, sequence: 0).caller)
       }
-      #expect(try taken("told", 7) == 0)
-      try journal.record { try journal.consumed("told", stream: 7, applied: 4, closed: false) }
-      #expect(try taken("told", 7) == 4)
+      #expect(try taken("orders", 7) == 0)
+      try journal.record { try journal.consumed("orders", stream: 7, applied: 4, closed: false) }
+      #expect(try taken("orders", 7) == 4)
       try journal.record {
         try journal.committed(
           CommitRecord(
             transaction: TransactionID(epoch: 1, sequence: 1), request: request, moves: [:]))
       }
-      #expect(try taken("told", 7) == 5)
-      #expect(try taken("told", 8) == 0 && taken("other", 7) == 0)
+      #expect(try taken("orders", 7) == 5)
+      #expect(try taken("orders", 8) == 0 && taken("other", 7) == 0)
     }
   }
 
@@ -85,12 +85,12 @@ struct JournalReaderTests {
         path, identity: .init(topology: "t", node: "door", machine: "m"), durability: .process)
       #expect(try journal.receivers() == [:])
       try journal.record {
-        try journal.pipeConnected("told", to: .init("motor"))
+        try journal.pipeConnected("orders", to: .init("motor"))
         try journal.pipeConnected("a b", to: .init("lift", redirectedAfter: 12))
       }
       #expect(
         try journal.receivers()
-          == ["told": .init("motor"), "a b": .init("lift", redirectedAfter: 12)])
+          == ["orders": .init("motor"), "a b": .init("lift", redirectedAfter: 12)])
       #expect(journal.path(ofNode: "motor") == path.replacing("door", with: "motor"))
     }
   }

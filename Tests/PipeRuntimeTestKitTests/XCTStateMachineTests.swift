@@ -46,10 +46,10 @@ struct XCTStateMachineTests {
 
   @Test("Failures go to the caller's reporter, for one assertion or for all")
   func reporter() async {
-    let told = Locked<[String]>([])
+    let failures = Locked<[String]>([])
     var own: [String] = []
     let failures = await FailureReporter.capture {
-      await XCTStateMachine(stateMachine, fail: { text in told.withLock { $0.append(text) } })
+      await XCTStateMachine(stateMachine, fail: { text in failures.withLock { $0.append(text) } })
         .assertNoOutput(when: .closing(persons: 0))
         .assert(when: .closed, execute: .close(speed: 1))
         .assert(when: .closed, on: .doorHasLocked, transitionTo: .closed, fail: { own.append($0) })
@@ -61,7 +61,7 @@ struct XCTStateMachineTests {
     #expect(failures == [])
     #expect(own.count == 1)
     #expect(own.first?.contains("there is no transition") == true)
-    #expect(told.withLock { $0.count } == 6)
+    #expect(failures.withLock { $0.count } == 6)
   }
 }
 

@@ -55,9 +55,9 @@ struct PeerListTests {
       ("lamp", [:]), ("watch", [:]),
     ])
   func names(node: String, expected: [String: [String]]) {
-    let told = peers(of: node, ["door", "motor", "lift", "lamp", "watch"])
-    #expect(told.peers.map(\.name) == expected.keys.sorted())
-    for peer in told.peers {
+    let announced = peers(of: node, ["door", "motor", "lift", "lamp", "watch"])
+    #expect(announced.peers.map(\.name) == expected.keys.sorted())
+    for peer in announced.peers {
       #expect(peer.names == expected[peer.name], "\(peer)")
       #expect(peer.endpoints == member(peer.name).endpoints && peer.key == member(peer.name).key)
     }
@@ -86,23 +86,23 @@ struct PeerListTests {
 
   @Test("A peer list is sent once, and again to a node that has another one")
   func again() {
-    var told = SentPeerLists()
-    #expect(told.again("door", has: 0) == nil)
+    var lists = SentPeerLists()
+    #expect(lists.again("door", has: 0) == nil)
     let alone = PeerList(peers: [], clients: ["key"])
     let all = peers(of: "door", ["door", "motor"], clients: ["key"])
-    let first = told.announce(alone, to: "door")
-    let repeated = told.announce(alone, to: "door")
-    let other = told.announce(alone, to: "motor")
+    let first = lists.announce(alone, to: "door")
+    let repeated = lists.announce(alone, to: "door")
+    let other = lists.announce(alone, to: "motor")
     #expect(first?.number == 1 && repeated == nil && other?.number == 2)
-    #expect(told.again("door", has: 0) == first)
-    #expect(told.again("door", has: 1) == nil)
-    let newer = told.announce(all, to: "door")
+    #expect(lists.again("door", has: 0) == first)
+    #expect(lists.again("door", has: 1) == nil)
+    let newer = lists.announce(all, to: "door")
     #expect(newer?.number == 3)
-    #expect(told.again("door", has: 1) == newer)
+    #expect(lists.again("door", has: 1) == newer)
     // The node says hello on a new connection, and may have lost its list.
-    told.forget("door")
-    #expect(told.again("door", has: 3) == nil)
-    let once = told.announce(all, to: "door")
+    lists.forget("door")
+    #expect(lists.again("door", has: 3) == nil)
+    let once = lists.announce(all, to: "door")
     #expect(once?.peerList == all && once?.number == 4)
   }
 
@@ -112,13 +112,13 @@ struct PeerListTests {
   func generations() {
     var numbers: [UInt64] = []
     for generation in UInt64(0)...5 {
-      var told = SentPeerLists(after: generation)
+      var lists = SentPeerLists(after: generation)
       for count in 1...3 {
         let list = PeerList(peers: [], clients: ["\(count)"])
-        guard let number = told.announce(list, to: "door")?.number else { continue }
+        guard let number = lists.announce(list, to: "door")?.number else { continue }
         numbers.append(number)
         // A list number from the former orchestrator matches none of these.
-        #expect(told.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
+        #expect(lists.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
       }
     }
     #expect(numbers == numbers.sorted() && Set(numbers).count == 18)

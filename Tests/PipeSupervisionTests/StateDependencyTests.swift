@@ -110,10 +110,10 @@ struct StateDependencyTests {
   func toldOnce() {
     var lifecycle = TopologyLifecycle(pair)
     let now = SuspendingClock().now
-    var told: [NodeReport] = []
+    var reports: [NodeReport] = []
     func take(_ input: TopologyLifecycle.Input) {
       for case .node("guest", .report(let report)) in lifecycle.handle(input, at: now) {
-        if case .waiting = report { told.append(report) }
+        if case .waiting = report { reports.append(report) }
       }
     }
     take(.start)
@@ -124,8 +124,8 @@ struct StateDependencyTests {
     }
     take(.seen("door", in: "open"))
     take(.node("door", .failureReported(reason: "so so")))
-    #expect(told.map(\.description) == ["waits for 'door' to be closed"])
-    #expect(told.allSatisfy { !$0.isProblem })
+    #expect(reports.map(\.description) == ["waits for 'door' to be closed"])
+    #expect(reports.allSatisfy { !$0.isProblem })
   }
 
   @Test("A wait for a failed node is reported as such, and continues once the node is started")

@@ -26,8 +26,8 @@ struct BootClockTests {
     let second: Int64 = 1_000_000_000
     let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
     let now = BootClock.Instant(time: (110 + secondsSet) * second + 1_000, clock: 60 * second)
-    let told = then.time(asOf: now)
-    #expect(abs(told - start * second) <= 1_000)
+    let restored = then.time(asOf: now)
+    #expect(abs(restored - start * second) <= 1_000)
   }
 
   @Test("The boot clock names the system's boot and does not run backwards")

@@ -209,7 +209,7 @@ struct DeploymentCheckTests {
   }
 
   @Test("A coordinator embedded in a movable node must be able to move with it")
-  func lodger() throws {
+  func embeddedCoordinator() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: none }
       b: { machine: M }

@@ -381,8 +381,8 @@ struct DeploymentFileTests {
         try read(text)
       } throws: { error in
         let list = "\(error)".split(separator: "valid keys are ").last?.split(separator: " [").first
-        let told = list?.split(separator: ", ").map { $0.filter { $0 != "'" } }.sorted()
-        return told == names
+        let listed = list?.split(separator: ", ").map { $0.filter { $0 != "'" } }.sorted()
+        return listed == names
       }
     }
   }

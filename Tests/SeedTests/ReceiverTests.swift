@@ -21,12 +21,12 @@ private let doorsThatTake = StateMachine<Doors, Count, Never>(initial: .opened(0
 
 @Suite("Pipes without receivers, and unread iterators", .stallLimit(.seconds(60)))
 struct ReceiverTests {
-  private let told = AsyncStream.makeStream(of: String.self)
+  private let warningStream = AsyncStream.makeStream(of: String.self)
 
   /// Creates a value whose warnings are appended to the stream of this test.
   private func telling<Made>(_ make: () -> Made) -> Made {
     Warnings.$tell.withValue(
-      { [continuation = told.continuation] in continuation.yield($0) }, operation: make)
+      { [continuation = warningStream.continuation] in continuation.yield($0) }, operation: make)
   }
 
   private func sender(into pipe: EventPipe<Count>) -> AsyncStateMachineSequence<
@@ -58,9 +58,9 @@ struct ReceiverTests {
     }
     receiver.finish()
     #expect(events == (3_001 - pipe.capacity...3_000).map(Count.counted))
-    told.continuation.finish()
+    warningStream.continuation.finish()
     var warnings: [String] = []
-    for await warning in told.stream { warnings.append(warning) }
+    for await warning in warningStream.stream { warnings.append(warning) }
     #expect(warnings.count == 1)
     #expect(warnings.first?.contains("has no receiver") == true)
   }
@@ -104,7 +104,7 @@ struct ReceiverTests {
       }
       await clock.waitForSleepers()
       await clock.advance(by: .seconds(1))
-      for await warning in told.stream {
+      for await warning in warningStream.stream {
         #expect(
           warning
             == "a machine with states Doors waits for an iterator of its states that has not been read "
@@ -131,8 +131,8 @@ struct ReceiverTests {
       }
       sequence.finish()
       await sending.value
-      told.continuation.finish()
-      for await warning in told.stream { Issue.record("\(warning)") }
+      warningStream.continuation.finish()
+      for await warning in warningStream.stream { Issue.record("\(warning)") }
     }
   }
 }

@@ -28,8 +28,8 @@ package struct InspectionHistory: Sendable {
   package static let entryByteCount = 64 << 10
 
   /// - Parameters:
-  ///   - room: The capacity for events. Unit: bytes.
-  ///   - logRoom: The capacity for log lines. Unit: bytes.
+  ///   - capacity: The capacity for events. Unit: bytes.
+  ///   - logCapacity: The capacity for log lines. Unit: bytes.
   ///   - origin: The number before the first addition. It lets clients of another inspector's
   ///     history notice the change.
   package init(capacity: Int = 64 << 20, logCapacity: Int = 8 << 20, origin: UInt64 = 0) {
@@ -113,7 +113,7 @@ struct InspectionRing: Sendable {
   /// The memory that an entry takes in addition to its JSON. Unit: bytes.
   private static let overhead = 64
 
-  /// - Parameter room: The capacity for all entries. Unit: bytes.
+  /// - Parameter capacity: The capacity for all entries. Unit: bytes.
   init(capacity: Int) { self.capacity = capacity }
 
   /// The number of entries.
@@ -210,7 +210,7 @@ package final class InspectionRecorder: Sendable {
   /// The pause between two checks for news, which limits how often a client receives an answer.
   private static let checkInterval: Duration = .milliseconds(100)
 
-  /// - Parameter room: The capacity for events. Unit: bytes.
+  /// - Parameter capacity: The capacity for events. Unit: bytes.
   package init(capacity: Int = 64 << 20) {
     // A random origin distinguishes this history's numbers from the numbers of another history. The numbers
     // stay below 2^53, so that JavaScript reads them exactly.
@@ -243,7 +243,7 @@ package final class InspectionRecorder: Sendable {
   /// Returns what a client has not seen, with the current time. Waits if there is nothing new.
   /// - Parameters:
   ///   - cursor: The last number that the client has seen.
-  ///   - patience: The longest time to wait.
+  ///   - timeout: The longest time to wait.
   ///   - limit: The limit for events. Unit: bytes.
   package func nextDelta(
     after cursor: UInt64, within timeout: Duration, limit: Int

@@ -133,7 +133,7 @@ package final class LiveRecording: PageDataSource {
     }
     defer { pausing.cancel() }
     let states = try await client.states(
-      of: nodes.map(\.name), .latest, tellingInDoubt: true)
+      of: nodes.map(\.name), .latest, reportingInDoubt: true)
     let stateTask = Task {
       for await change in states { recorder.set("node \(change.node)", change.inspectionRecord) }
     }

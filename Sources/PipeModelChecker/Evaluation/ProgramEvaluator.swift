@@ -195,7 +195,7 @@ final class ProgramEvaluators {
   private let answerTimeout: Duration
   private var cache: [Key: ProgramEvaluator] = [:]
 
-  /// - Parameter patience: The time limit for one answer of a program, spent on computing or waiting.
+  /// - Parameter answerTimeout: The time limit for one answer of a program, spent on computing or waiting.
   init(_ loaded: LoadedTopology, answerTimeout: Duration) {
     self.loaded = loaded
     self.answerTimeout = answerTimeout

@@ -5,7 +5,7 @@ import PipeWire
 
 // The initial model: the nodes in their initial configurations, and the actions known before the search.
 extension TopologyModel {
-  /// - Parameter oracles: The step evaluators of the programs.
+  /// - Parameter programEvaluators: The step evaluators of the programs.
   func build(_ programEvaluators: ProgramEvaluators) throws {
     for node in loaded.topology.nodes { addNode(node, programEvaluators) }
     try addPipes(programEvaluators)

@@ -191,7 +191,7 @@ final class StubbornTables {
   let participants: FlatTable<Int>
   let starts: FlatTable<Int>
 
-  /// - Parameter spoken: For each component, the bits that it affects. All of them are permitted
+  /// - Parameter affectedBits: For each component, the bits that it affects. All of them are permitted
   ///   until the tables are filled.
   init(_ model: ExplorationModel, affectedBits: [[UInt64]], rowCounts: [Int]) {
     permitted = FlatTable(

@@ -57,7 +57,7 @@ package struct NodeHost {
   }
 
   /// Opens the journal, the content and the shell of a node.
-  /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
+  /// - Parameter embeddedNodes: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   private func open(
     _ arguments: NodeArguments, at environment: NodeEnvironment, by link: NodeLink,

@@ -74,7 +74,7 @@ final class NodeLease {
 
   // MARK: Answers
 
-  /// - Parameter asked: The time of the request, by the clock of this process.
+  /// - Parameter requestTime: The time of the request, by the clock of this process.
   private func applyRenewal(requestedAt requestTime: UInt64) {
     // An answer to a request that this process never made is ignored.
     guard let requestTime = Int64(exactly: requestTime), let lastRequestTime,

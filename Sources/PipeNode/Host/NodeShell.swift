@@ -55,7 +55,7 @@ final class NodeShell {
   /// How long a started process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
-  /// - Parameter lodgers: The embedded nodes of its process; `nil` if the node is embedded
+  /// - Parameter embeddedNodes: The embedded nodes of its process; `nil` if the node is embedded
   ///   itself.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?,

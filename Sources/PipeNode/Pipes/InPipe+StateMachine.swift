@@ -103,7 +103,7 @@ package struct InPipeStateMachine: Sendable {
 
   /// Handles the sender's `open`: it continues with event `first` of a stream, and `lost` events
   /// before that are gone.
-  /// - Parameter wentElsewhere: Whether another receiver had the lost events.
+  /// - Parameter wasRedirected: Whether another receiver had the lost events.
   package mutating func opened(
     session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wasRedirected: Bool = false
   ) -> [Action] {

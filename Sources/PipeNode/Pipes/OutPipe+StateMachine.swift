@@ -68,7 +68,7 @@ package struct OutPipeStateMachine: Sendable {
   }
 
   /// Resumes from the record of an earlier process, with the events after `acknowledged`.
-  /// - Parameter turnedAfter: The last event that went to an earlier receiver of the pipe.
+  /// - Parameter redirectedAfter: The last event that went to an earlier receiver of the pipe.
   package init(
     capacity: Int, stream: UInt64, acknowledged: UInt64, redirectedAfter: UInt64 = 0,
     events: some Sequence<some Collection<UInt8>>

@@ -57,9 +57,9 @@ final class OutPipe: Touchable {
   private var isWatched = false
 
   /// - Parameters:
-  ///   - place: The endpoint of the receiver; `nil` while it is unknown.
+  ///   - receiverEndpoint: The endpoint of the receiver; `nil` while it is unknown.
   ///   - stream: Identifies the numbering of this process's events if they are not recorded.
-  ///   - former: The journal's records of the pipe.
+  ///   - recorded: The journal's records of the pipe.
   init(
     _ configuration: NodeConfiguration.Out, at receiverEndpoint: PeerEndpoint?, stream: UInt64,
     journal: Journal?,

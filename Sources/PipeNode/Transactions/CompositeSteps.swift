@@ -144,7 +144,7 @@ package struct CompositeSteps: Sendable {
 
   /// Returns the node whose next step can be taken, so that eventually the step of `name` can;
   /// `nil` while there is none.
-  /// - Parameter looked: The synchronized events that were examined already.
+  /// - Parameter examined: The synchronized events that were examined already.
   private func nextMovableNode(
     _ name: String, _ participants: (TransactionID) -> [String]?,
     _ examined: inout Set<TransactionID>

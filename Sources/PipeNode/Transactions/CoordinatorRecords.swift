@@ -66,7 +66,7 @@ struct CoordinatorRecords {
   /// needed.
   mutating func remove(nodes: [String]) { removedNodes += nodes }
 
-  /// - Parameter reach: Called with each failpoint that is reached.
+  /// - Parameter hitFailpoint: Called with each failpoint that is reached.
   func write(to journal: Journal, hitFailpoint: (Failpoint) -> Void) throws {
     for record in records {
       switch record {

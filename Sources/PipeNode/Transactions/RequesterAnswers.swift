@@ -132,8 +132,8 @@ struct RequesterAnswers: Sendable {
   /// Keeps an answer, and forgets others if there are too many.
   /// - Parameters:
   ///   - transaction: The transaction that tried the request.
-  ///   - told: The last transaction that each participant with step reports has reported.
-  ///   - isUnderWay: Whether some participants have not acknowledged a transaction: they need its
+  ///   - reported: The last transaction that each participant with step reports has reported.
+  ///   - isInProgress: Whether some participants have not acknowledged a transaction: they need its
   ///     record.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,

@@ -197,7 +197,7 @@ package struct NodeLifecycle: Sendable {
   /// - Parameters:
   ///   - incarnation: The number of starts so far.
   ///   - seed: The seed for the jitter of the pauses before restarts.
-  ///   - isLodger: Whether the node is embedded in the process of a carrier node.
+  ///   - isEmbedded: Whether the node is embedded in the process of a carrier node.
   ///   - isRemote: Whether the node runs on another host.
   package init(
     restart: RestartPolicy = RestartPolicy(), timeouts: Timeouts = Timeouts(),

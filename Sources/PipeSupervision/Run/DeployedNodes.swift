@@ -29,7 +29,7 @@ final class DeployedNodes {
   /// The endpoint of the control socket, including the port.
   private let endpoint: String
   private var admitted: [String: AdmittedProcess] = [:]
-  private var told: SentPeerLists
+  private var sentPeerLists: SentPeerLists
 
   /// Binds the control socket for other hosts, and writes the keys of the orchestrator and the clients.
   /// - Parameters:
@@ -52,7 +52,7 @@ final class DeployedNodes {
       place.keys == nil
       ? former.map { $0.generation + 1 } ?? 0
       : try AgentProcessRecord.countOrchestrator(in: directories)
-    told = SentPeerLists(after: generation)
+    sentPeerLists = SentPeerLists(after: generation)
     try KeyFile.write(pair, to: directories.controlKey)
     self.control = pair.publicKey
     gate.allow(clients.publicKey, as: .clientNames)
@@ -131,7 +131,7 @@ final class DeployedNodes {
   /// - Returns: The peer lists to send to other nodes.
   @discardableResult
   func revoke(_ node: String) -> [Notice] {
-    told.forget(node)
+    sentPeerLists.forget(node)
     guard let former = admitted.removeValue(forKey: node) else { return [] }
     gate.revoke(former.key)
     for path in [directories.key(of: node), directories.place(of: node)] { unlink(path) }
@@ -149,7 +149,7 @@ final class DeployedNodes {
     // Before any peer receives the endpoints: see ``NodeEndpointRecord``.
     if isNew { try? NodeEndpointRecord.write(endpoints, of: node, in: directories) }
     admitted[node]?.endpoints = endpoints
-    told.forget(node)
+    sentPeerLists.forget(node)
     return [node].compactMap(notice) + (isNew ? notices(around: node) : [])
   }
 
@@ -187,13 +187,13 @@ final class DeployedNodes {
     guard admitted[node]?.endpoints != nil else { return nil }
     let peerList = peerLists.peerList(
       of: node, among: members, clients: [clients.publicKey.text])
-    return told.announce(peerList, to: node)
+    return sentPeerLists.announce(peerList, to: node)
   }
 
   /// Compares the number of the peer list that a node has with the number of the last list sent to it.
   /// - Returns: The peer list to send again.
   func has(_ number: UInt32, _ node: String) -> [Notice] {
-    [told.again(node, has: number)].compactMap(\.self)
+    [sentPeerLists.again(node, has: number)].compactMap(\.self)
   }
 
   private var members: [String: PeerLists.Member] {

@@ -61,7 +61,7 @@ struct NodeFacts {
   }
 
   /// Records a report.
-  /// - Parameter stopProblem: The problem with the last end of the node.
+  /// - Parameter stopFailure: The problem with the last end of the node.
   mutating func take(_ report: NodeReport, stopFailure: String?) {
     if isAwaitingStart, case .spawned = report { reason = nil }
     isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost

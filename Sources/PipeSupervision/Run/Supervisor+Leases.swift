@@ -43,7 +43,7 @@ extension Supervisor {
   }
 
   /// Renews the lease of a process at its request.
-  /// - Parameter asked: The time of the request, by the clock of the process.
+  /// - Parameter requestTime: The time of the request, by the clock of the process.
   func renew(_ name: String, requestTime: UInt64) {
     guard let process = processes[name] else { return }
     if isLost(name) { handle(.node(name, .heartbeat)) }

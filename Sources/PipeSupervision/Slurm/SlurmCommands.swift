@@ -105,7 +105,7 @@ struct SlurmCommands: Sendable {
   ///
   /// Slurm itself does not know. For a host that it has given up, it lists steps that are gone, and
   /// omits steps that still run.
-  /// - Parameter place: A step on the host, which determines the options of this one.
+  /// - Parameter probeStep: A step on the host, which determines the options of this one.
   func ask(about names: [String], as probeStep: SlurmStep) -> ChildCommand {
     // A search that finds itself can read the environments of the other processes, because they belong
     // to the same user. A search that was cut short, on a host without memory or process ids left, does

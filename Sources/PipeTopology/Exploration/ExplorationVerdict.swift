@@ -31,7 +31,7 @@ package enum ExplorationRemark: Hashable, Sendable {
     case time(Duration)
     /// - Parameters:
     ///   - bytes: The memory limit.
-    ///   - wouldHashSave: Whether storing fingerprints of the states would need less memory.
+    ///   - hashingSavesMemory: Whether storing fingerprints of the states would need less memory.
     case memory(_ bytes: Int, hashingSavesMemory: Bool)
     /// A node has more states than the limit.
     /// - Parameters:

@@ -81,7 +81,7 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     let peer = address.isEmpty ? "a peer" : "a peer at \(address)"
     let key = key.map { "its key '\($0)'" } ?? "its key"
-    let told =
+    let message =
       switch reason {
       case .unknownKey:
         "rejected \(peer): \(key) is unknown; a peer of this topology is admitted as soon as the "
@@ -99,6 +99,6 @@ package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
       case .keyNotAllowed:
         "ignored a message from \(peer) and closed the connection: \(key) is no longer allowed"
       }
-    return "\(told) (\(count) so far)"
+    return "\(message) (\(count) so far)"
   }
 }

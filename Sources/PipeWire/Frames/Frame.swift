@@ -243,7 +243,7 @@ package struct ArrivedEvents {
 
   /// - Parameters:
   ///   - body: The body of an `events` frame, with `count` events.
-  ///   - known: The number of events at the start that the receiver already has.
+  ///   - duplicateCount: The number of events at the start that the receiver already has.
   ///   - first: The sequence number of the first new event.
   package init(in body: UnsafeRawBufferPointer, count: UInt32, duplicateCount: Int, first: UInt64) {
     self.body = body

@@ -18,7 +18,7 @@ public struct StateChange: Hashable, Sendable {
   /// was too slow, or asks for the latest state only. Unit: states.
   public var missed: UInt64 = 0
   /// The transactions in doubt: the node, or a node of the composite, is prepared and does not know
-  /// the outcome; see ``TopologyClient/states(of:_:tellingInDoubt:)``.
+  /// the outcome; see ``TopologyClient/states(of:_:reportingInDoubt:)``.
   public var doubts: [InDoubtTransaction] = []
   /// Whether the node only passes through the state during a step, as a model does. Such a state is
   /// not recorded: if the node is killed before its step is over, the state may be seen again.

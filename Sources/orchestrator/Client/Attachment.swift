@@ -14,7 +14,7 @@ extension ParsedArguments {
 extension ParsedArguments {
   /// Throws if the topology runs on another host. For verbs that read files of the topology's own
   /// host.
-  /// - Parameter what: The start of the error message: `'orchestrator journal' reads the nodes'
+  /// - Parameter errorPrefix: The start of the error message: `'orchestrator journal' reads the nodes'
   ///   journals`.
   func requireLocalTopology(_ errorPrefix: String) throws {
     guard let remote = try target.remote else { return }
@@ -50,7 +50,7 @@ extension TopologyDirectory {
 enum StoredTopology {
   /// The directories of the named topology, which may have ended. Without a name, a running
   /// topology is preferred.
-  /// - Parameter wanted: What the topology must have, for the error message.
+  /// - Parameter requiredContent: What the topology must have, for the error message.
   static func findDirectories(
     _ arguments: ParsedArguments, requiredContent: String
   ) throws -> RuntimeDirectories {

@@ -66,7 +66,7 @@ package struct InitialStateCollector: Sendable {
   /// - Parameters:
   /// - Parameters:
   ///   - nodes: All watched nodes, in their order.
-  ///   - awaited: The watched nodes that have a state to report.
+  ///   - reportingNodes: The watched nodes that have a state to report.
   package init(of nodes: [String], reportingNodes: some Sequence<String>) {
     order = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
     missing = Set(reportingNodes)
@@ -133,7 +133,7 @@ where Changes.Element: Sendable, Changes.Failure == Never {
   }
 
   /// Returns the next change, or the event that came before it.
-  /// - Parameter other: Another descriptor to wait for.
+  /// - Parameter otherDescriptor: Another descriptor to wait for.
   func next(
     console: Console, until deadline: ContinuousClock.Instant?, or otherDescriptor: Int32? = nil
   ) -> ReadResult {

@@ -175,7 +175,7 @@ package enum ScreenHeights {
   /// the other parts share the rest, and the last part gets the remainder.
   /// - Parameters:
   ///   - wanted: The number of lines that each part would fill, including its heading.
-  ///   - room: The number of available lines.
+  ///   - availableLines: The number of available lines.
   package static func share(_ wanted: [Int], availableLines: Int) -> [Int] {
     var heights = Array(repeating: 0, count: wanted.count)
     var remaining = max(0, availableLines)

@@ -187,7 +187,7 @@ final class ScreenShell {
     watchedNodes = Set(names)
     statesTask?.cancel()
     statesTask = stream { [client] in
-      try await client.states(of: names, .latest, tellingInDoubt: true)
+      try await client.states(of: names, .latest, reportingInDoubt: true)
     } then: { shell, change in
       shell.take(.change(change))
     }

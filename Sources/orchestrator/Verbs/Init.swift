@@ -140,7 +140,7 @@ package struct OrchestratorInvocation: Hashable, Sendable {
   /// Returns the bare name if a shell finds it in `PATH`, and otherwise the path.
   /// - Parameters:
   ///   - folder: The folder from which the command will run.
-  ///   - search: The folders of `PATH` that contain an executable of this name.
+  ///   - searchPath: The folders of `PATH` that contain an executable of this name.
   package func commandText(from folder: String, searchPath: [String]) -> String {
     // A relative folder in PATH depends on the working directory.
     if !word.contains("/"), searchPath.first?.hasPrefix("/") == true { return word }

@@ -68,7 +68,7 @@ struct MonitorNodes: Verb {
     switch subject {
     case .states(let states):
       let stream = try await client.states(
-        of: nodes.map(\.name), states, tellingInDoubt: true)
+        of: nodes.map(\.name), states, reportingInDoubt: true)
       code = try lines.write(stream)
     case .steps:
       let detector = MissingStepsDetector(of: nodes, client)

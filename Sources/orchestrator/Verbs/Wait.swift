@@ -185,7 +185,7 @@ package struct NodeConditions: Sendable {
 
   /// Describes the conditions that have not been met, with the current state of each node.
   /// - Parameters:
-  ///   - absences: The reasons why nodes do not run, by node.
+  ///   - downReasons: The reasons why nodes do not run, by node.
   ///   - states: The states of nodes that have not reported one during the wait.
   package func missing(
     downReasons: [String: String] = [:], states: [String: JSONValue] = [:]

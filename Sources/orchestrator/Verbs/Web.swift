@@ -67,8 +67,8 @@ final class RunWebPage {
 
   /// Starts the server.
   /// - Parameters:
-  ///   - words: The options of `inspector web`.
-  ///   - tell: Receives the line with the address.
+  ///   - inspectorArguments: The options of `inspector web`.
+  ///   - reportAddress: Receives the line with the address.
   init(of topology: String, _ inspectorArguments: [String], reportAddress: (String) -> Void) throws
   {
     child = try ChildProcess.spawn(

@@ -111,7 +111,7 @@ struct AgentTests {
   }
 
   @Test("A coordinator embedded in a node is started, killed and adopted together with the node")
-  func lodger() async throws {
+  func embeddedCoordinator() async throws {
     let hall = Self.hall.replacing(
       "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
     let nodes = Self.nodes.filter { $0 != "pair" }

@@ -36,7 +36,7 @@ final class AgentTopology {
   }
 
   /// Runs a topology with the given placements, and ends it after the body.
-  /// - Parameter places: The networks of the nodes' agents, by node, and the network of the
+  /// - Parameter locations: The networks of the nodes' agents, by node, and the network of the
   ///   orchestrator, under 'orchestrator'. The default is this network.
   static func with(
     _ yaml: String, nodes: [String], locations: [String: ProcessLocation] = [:],

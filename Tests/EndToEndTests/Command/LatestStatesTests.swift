@@ -25,7 +25,7 @@ struct LatestStatesTests {
     latest.take(
       StateChange(
         node: "door", incarnation: incarnation, version: version, time: 0, cause: "request",
-        state: "told"))
+        state: "reported"))
     return latest
   }
 
@@ -35,10 +35,10 @@ struct LatestStatesTests {
 
   @Test("A state reported by a node is merged with the counters that the orchestrator knows")
   func latestStates() {
-    #expect(state(latestStates(4), node("known")) == "told")
+    #expect(state(latestStates(4), node("known")) == "reported")
     #expect(latestStates(4).merged(into: [node("known")])[0].status?.version == 4)
     #expect(latestStates(4).merged(into: [node("known")])[0].status?.events == 7)
-    #expect(state(latestStates(0), node(nil)) == "told")
+    #expect(state(latestStates(0), node(nil)) == "reported")
     #expect(state(LatestStates(), node("known")) == "known")
   }
 
@@ -50,7 +50,7 @@ struct LatestStatesTests {
       transaction: TransactionID(epoch: 1, sequence: 2), since: 3)
     func shown(events: UInt64, _ doubts: [InDoubtTransaction]) -> NodeInformation {
       var change = StateChange(
-        node: "door", incarnation: 2, version: 3, time: 0, cause: "request", state: "told",
+        node: "door", incarnation: 2, version: 3, time: 0, cause: "request", state: "reported",
         doubts: doubts)
       var status = NodeStatus()
       (status.events, status.refused) = (events, 4)
@@ -67,7 +67,7 @@ struct LatestStatesTests {
     #expect(
       newer.status?.events == 8 && newer.status?.refused == 4 && newer.status?.deadLetters == 0)
     #expect(newer.doubts == [doubt] && newer.status?.doubt == doubt)
-    #expect(newer.status?.state == "told")
+    #expect(newer.status?.state == "reported")
     let older = shown(events: 6, [])
     #expect(
       older.status?.events == 7 && older.status?.refused == 0 && older.status?.deadLetters == 5)

@@ -265,8 +265,8 @@ struct RunningTopologyTests {
         ),
         (
           "sed 's/.{ from/[{ frm: n1 }, { from/; s/n2.in/n2.on/' relay.yaml > both.yaml; "
-            + "orchestrator check both.yaml 2> told; echo $?; grep -c \"node 'n2' has no in-port "
-            + "'on'\" told; grep -c \"unknown key 'frm'\" told",
+            + "orchestrator check both.yaml 2> errors.txt; echo $?; grep -c \"node 'n2' has no in-port "
+            + "'on'\" errors.txt; grep -c \"unknown key 'frm'\" errors.txt",
           0,
           "2\n1\n1\n", ""
         ),

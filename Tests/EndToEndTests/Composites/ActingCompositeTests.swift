@@ -13,7 +13,7 @@ struct ActingCompositeTests {
     topology.nodes.append(.machine("Sink", name: "sink", restart: Parties.quick))
     topology.pipes = [
       .rule(
-        from: "pair", when: "met", to: "sink", send: ["number": ["n": "$count"]], name: "told")
+        from: "pair", when: "met", to: "sink", send: ["number": ["n": "$count"]], name: "meetings")
     ]
     return topology
   }
@@ -25,7 +25,7 @@ struct ActingCompositeTests {
     var topology = pair
     topology.nodes.append(.machine("Party", name: "counter", restart: Parties.quick))
     topology.pipes = [
-      PipeSpecification(sender: "pair", source: source, receiver: "counter", name: "told")
+      PipeSpecification(sender: "pair", source: source, receiver: "counter", name: "meetings")
     ]
     return topology
   }
@@ -80,7 +80,7 @@ struct ActingCompositeTests {
         try await topology.send("left", Party.Event.agree)
       }
       try await topology.expect("counter", Party.State.willing(met: 0, steps: 10))
-      try await topology.expectStatus(of: "left", "all told") {
+      try await topology.expectStatus(of: "left", "all meetings") {
         $0.status?.outs.first.map { $0.applied == $0.events } == true
       }
       let sent = try await topology.expectStatus(of: "pair", "all sent") {
@@ -120,7 +120,7 @@ struct ActingCompositeTests {
       $0.status?.ins.count == 2
         && $0.status?.ins.allSatisfy { $0.waiting == 0 && $0.applied >= reports } == true
     }
-    #expect(status.status?.outs.first { $0.name == "told" }?.events == 0)
+    #expect(status.status?.outs.first { $0.name == "meetings" }?.events == 0)
   }
 
   @Test(
@@ -207,7 +207,7 @@ struct ActingCompositeTests {
   }
 
   @Test("A state that is too large to report delays no node, and is logged and skipped")
-  func untellable() async throws {
+  func oversized() async throws {
     var file = Self.counted(.states(["right": "willing"], send: "step"))
     file.nodes[0] = .machine("Hoarder", name: "left", restart: Parties.quick)
     try await withTopology(file) { topology in

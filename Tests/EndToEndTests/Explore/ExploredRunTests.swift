@@ -74,11 +74,11 @@ struct ExploredRunTests {
       ),
       ([item("b", "x", nil, from: .pipe("p", number: 1))], "b refuses x"),
     ] as [([RunTrace.Item], String)])
-  func otherwise(line: [RunTrace.Item], told: String) async throws {
+  func otherwise(line: [RunTrace.Item], expectedText: String) async throws {
     let (explored, pipes) = try await Self.search()
     var path = ExploredPath(explored, pipes)
     let failure = #expect(throws: ExploredPath.Failure.self) { try path.replay(line) }
-    #expect(failure?.description.contains(told) == true, "\(String(describing: failure))")
+    #expect(failure?.description.contains(expectedText) == true, "\(String(describing: failure))")
   }
 
   @Test("A plan is reproducible from its seed, and its topology declares everything")

@@ -51,7 +51,7 @@ struct InspectorProgram {
 
   /// Waits until a line of the metrics satisfies the condition.
   func await(
-    _ what: String = "what is waited for", _ isExpected: (String) -> Bool
+    _ what: String = "the expected event", _ isExpected: (String) -> Bool
   ) async throws {
     var last: [String] = []
     let found: Bool? = try await poll(every: .milliseconds(20), within: .seconds(60)) {

@@ -88,12 +88,14 @@ struct WebVerbTests {
       #expect(isReported(page), "\(page.events)")
       #expect(try await page.ask("/api/enabled?node=gate").body.contains(#""verdict":"enabled""#))
       #expect(try await page.ask("/api/machine?node=gate").body.contains(#""alphabet""#))
-      let deadLetters = try JSONValue(parsing: await page.ask("/api/dead-letters?node=gate").body.utf8)
+      let deadLetters = try JSONValue(
+        parsing: await page.ask("/api/dead-letters?node=gate").body.utf8)
       guard case .array(let list) = deadLetters, let id = list.first?["id"] else {
         Issue.record("no dead letter: \(deadLetters)")
         return
       }
-      let dropped = try await page.ask("/api/dead-letter", ["node": "gate", "id": id, "drops": true])
+      let dropped = try await page.ask(
+        "/api/dead-letter", ["node": "gate", "id": id, "drops": true])
       #expect(dropped.body == #"{"outcome":"dropped"}"#)
       try await inspector.stop(topology.tool)
     }
@@ -181,7 +183,8 @@ struct WebVerbTests {
       #expect(try await page.ask("/api/about").body == #"{"readOnly":true}"#)
       #expect(try await page.ask("/api/send", ["node": "gate", "event": "open"]).status == 403)
       #expect(
-        try await page.ask("/api/dead-letter", ["node": "gate", "id": 1, "drops": true]).status == 403)
+        try await page.ask("/api/dead-letter", ["node": "gate", "id": 1, "drops": true]).status
+          == 403)
       try await inspector.stop(topology.tool)
     }
   }

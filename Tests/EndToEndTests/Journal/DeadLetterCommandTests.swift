@@ -224,8 +224,8 @@ struct DeadLetterCommandTests {
       let tool = CommandLineTool(beside: topology)
       #expect(try await listed(tool, lost: over) == Array(1...Int64(limit)))
       let page = try await tool.run("describe", "gate")
-      let told = "\(limit), and \(over) lost because the limit is reached"
-      #expect(page.output.contains(told), "\(page)")
+      let lossText = "\(limit), and \(over) lost because the limit is reached"
+      #expect(page.output.contains(lossText), "\(page)")
       let status = try await tool.run("status", "gate", "-o", "json")
       #expect(status.output.contains("\"deadLettersLost\":\(over),"), "\(status)")
 

@@ -109,7 +109,7 @@ struct CoordinatorOffHostTests {
   }
 
   @Test("An embedded coordinator has keys of its own, and commits")
-  func lodger() async throws {
+  func embeddedCoordinator() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
       for (met, incarnation) in [(1, UInt64(1)), (2, 2)] {

@@ -140,7 +140,7 @@ struct DeployedAdoptionTests {
       try await ward.killOrchestrator(former)
       for round in 0..<6 {
         let place = FileSystem.contents(of: directories.controlEndpointFile)
-        let told = try ward.logs().count
+        let lineCount = try ward.logs().count
         let up = try ward.tool.start(
           ["up", "-d", "ward.yaml", "--deployment", "ward-deployment.yaml"])
         let pid: Int32? = try await poll(
@@ -154,7 +154,7 @@ struct DeployedAdoptionTests {
             return nil
           }
           guard round % 3 == 2 else { return pid }
-          return try ward.logs().count > told ? pid : nil
+          return try ward.logs().count > lineCount ? pid : nil
         }
         former = try #require(pid)
         try await ward.killOrchestrator(former)
@@ -311,7 +311,7 @@ struct DeployedAdoptionTests {
   }
 
   @Test("A coordinator embedded in a node is adopted together with the node")
-  func lodger() async throws {
+  func embeddedCoordinator() async throws {
     let hall = Self.hall.replacing(
       "synchronize: [meet] }", with: "synchronize: [meet], within: left }")
     try await DetachedTopology.with(hall, deployment: DeployedTopologyTests.lab) { ward in

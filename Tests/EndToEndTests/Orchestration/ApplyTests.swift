@@ -76,7 +76,7 @@ struct ApplyTests {
       try await ward.up()
       let before = try await ward.pids()
       #expect(try await ward.apply().output == "ward: nothing to change\n")
-      try tool.directory.write(program + "# anew\n", to: "built", mode: 0o755)
+      try tool.directory.write(program + "# rebuilt\n", to: "built", mode: 0o755)
       let result = try await ward.apply()
       #expect(
         result.output == """

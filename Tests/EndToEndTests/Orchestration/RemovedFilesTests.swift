@@ -252,7 +252,7 @@ struct RemovedFilesTests {
       try await ward.start("patient")
       try await ward.expectLog(
         "patient", contains: "incarnation 3 found no journal '\(journal)'")
-      try await ward.expectStatus(of: "patient", "a state anew") {
+      try await ward.expectStatus(of: "patient", "a new state") {
         $0.status?.state == ["well": ["steps": 0]]
       }
     }

@@ -25,7 +25,7 @@ struct MoviesNodeTests {
   private static let movies = [Movie(id: 1, title: "M", year: 1931)]
 
   private func failedLoaded(_ text: String) -> StatePattern {
-    .matching("failed, and '\(text)' told") { (state: List) in
+    .matching("failed with '\(text)'") { (state: List) in
       guard case .failedLoaded(_, let failure) = state else { return false }
       return failure.description.contains(text)
     }

@@ -177,9 +177,10 @@ struct SlurmTests: OnSlurmHosts {
       try tool.directory.write(Self.numbers, to: "ward.yaml")
       let hosts = Self.hosts.replacing("address: 10.77.0.10\n", with: "")
       try tool.directory.write(hosts, to: "hosts.yaml")
-      let told = try await tool.run("submit", "ward.yaml", "--deployment", "hosts.yaml", code: 0)
-      let job = try #require(told.output.split(whereSeparator: \.isWhitespace).last)
-      #expect(told.output == "ward: job \(job)\n")
+      let submitted = try await tool.run(
+        "submit", "ward.yaml", "--deployment", "hosts.yaml", code: 0)
+      let job = try #require(submitted.output.split(whereSeparator: \.isWhitespace).last)
+      #expect(submitted.output == "ward: job \(job)\n")
       let runs: Bool? = try await poll(
         every: .milliseconds(100), within: .seconds(60), of: tool.directory
       ) {

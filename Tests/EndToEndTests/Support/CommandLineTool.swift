@@ -68,7 +68,7 @@ struct CommandLineTool {
   }
 
   /// Starts a program.
-  /// - Parameter working: Its directory: `""` is the test's own, `nil` is the package's.
+  /// - Parameter workingDirectory: Its directory: `""` is the test's own, `nil` is the package's.
   func start(
     program: String, _ arguments: [String], in workingDirectory: String? = ""
   ) throws -> LaunchedProgram {

@@ -27,7 +27,7 @@ final class KeyedPeer {
       name, at: PeerEndpoint(endpoint, key: process.pair.publicKey, own: pair), in: directory)
   }
 
-  /// - Parameter place: The peer to connect to, and the keys for that.
+  /// - Parameter peerEndpoint: The peer to connect to, and the keys for that.
   init(_ name: String?, at peerEndpoint: PeerEndpoint, in directory: TestDirectory) throws {
     self.directory = directory
     socket = try Socket(name == nil ? .subscriber : .dealer, in: context)

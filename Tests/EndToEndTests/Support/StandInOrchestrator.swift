@@ -95,7 +95,7 @@ final class StandInOrchestrator: Sendable {
   private let controlSockets: ControlSockets
   private let thread: LoopThread
 
-  /// - Parameter tellsNeighboursFirst: Whether a node gets its peers before its configuration.
+  /// - Parameter sendsPeerListFirst: Whether a node gets its peers before its configuration.
   init(
     _ members: [String: Member], in tool: CommandLineTool, sendsPeerListFirst: Bool = false
   ) throws {

@@ -56,7 +56,7 @@ struct ChangedCompositeTests {
       + "environment: { PIPERUNTIME_FAILPOINTS: record.after=crash@2 }"
     func file(_ third: String, _ composite: String, to receiver: String) -> String {
       Self.parties(composite, third: third)
-        + "\npipes: [{ name: told, from: left, when: unwilling, to: \(receiver), send: meet }]\n"
+        + "\npipes: [{ name: moves, from: left, when: unwilling, to: \(receiver), send: meet }]\n"
     }
     let old = "  others: { components: [left, right], synchronize: [step] }\n"
     try await DetachedTopology.with(file(dying, old, to: "third"), name: "parties") { parties in
@@ -77,7 +77,7 @@ struct ChangedCompositeTests {
       }
       #expect(
         try parties.log("left").contains {
-          $0.contains("pipe 'told' was redirected from 'third' to 'pair': 'third' has accepted")
+          $0.contains("pipe 'moves' was redirected from 'third' to 'pair': 'third' has accepted")
         })
       // Turns the pipe back: the composite has taken the second event.
       try await parties.run("down")
@@ -107,7 +107,7 @@ struct ChangedCompositeTests {
     func file(_ composites: String) -> String {
       Self.parties(composites).replacing(
         "composites:", with: "  counter: { machine: Party }\ncomposites:")
-        + "\npipes: [{ name: told, from: pair, when: { left: willing }, to: counter, send: step }]\n"
+        + "\npipes: [{ name: moves, from: pair, when: { left: willing }, to: counter, send: step }]\n"
     }
     let other = "  other: { components: [right, third], synchronize: [meet] }\n"
     try await DetachedTopology.with(file(Self.pair), name: "parties") { parties in
@@ -124,13 +124,13 @@ struct ChangedCompositeTests {
         #expect(
           refused.error.contains(
             "the coordinator of composite 'pair' would change from 'pair' to 'other', and "
-              + "the pending events of pipe 'told' (1) would be lost; "), "\(refused)")
+              + "the pending events of pipe 'moves' (1) would be lost; "), "\(refused)")
         #expect(refused.output.isEmpty == options.isEmpty, "\(refused)")
       }
 
       try await parties.run("down")
       try await parties.up()
-      let lost = "pipe 'told': 1 events from process 'pair' to 'counter' are lost"
+      let lost = "pipe 'moves': 1 events from process 'pair' to 'counter' are lost"
       #expect(try parties.log("other").contains { $0.contains(lost) })
       try await parties.await("it is counted") {
         $0[node: "other"]?.status?.outs.first?.lost == 1
@@ -161,14 +161,14 @@ struct ChangedCompositeTests {
   func left() async throws {
     func file(_ components: String) -> String {
       Self.parties("  pair: { components: [\(components)], synchronize: [meet] }\n")
-        + "\npipes: [{ name: told, from: pair, when: { left: unwilling }, to: third, send: step }]\n"
+        + "\npipes: [{ name: moves, from: pair, when: { left: unwilling }, to: third, send: step }]\n"
     }
     try await DetachedTopology.with(file("left, right, third"), name: "parties") { parties in
       func known() throws -> [String] {
         try JournalFile(of: "pair", topology: "parties", roots: parties.tool.directory.roots)
           .run("SELECT key FROM meta WHERE key GLOB 'component *' ORDER BY key")
       }
-      try await parties.await("all have told") {
+      try await parties.await("all have reported") {
         $0[node: "pair"]?.status?.ins.allSatisfy { $0.applied > 0 } == true
       }
       let all = ["component left", "component right", "component third"]

@@ -132,10 +132,10 @@ struct PromisingModelTests {
       }
       // The client repeats the request to the composite's next process. The dancers no longer
       // ponder, or are not free yet.
-      let told = try await reply
-      switch told {
+      let received = try await reply
+      switch received {
       case .refused, .busy, .unavailable: break
-      default: Issue.record("told \(told)")
+      default: Issue.record("received \(received)")
       }
       try await Self.expectCounts(topology, 0)
       #expect(try await Self.dance(topology, mode: .await(.seconds(60))).isCommitted)

@@ -38,7 +38,7 @@ struct ProtocolFaultTests {
       case (.notTaken, .refused), (.notTaken, .busy), (.notTaken, .unavailable),
         (.either, .refused), (.either, .busy), (.either, .unavailable):
         break
-      default: Issue.record("the caller was told \(reply)")
+      default: Issue.record("the caller received \(reply)")
       }
       if fault.path == .unwilling { try await topology.send("right", Party.Event.agree) }
       // No participant stays locked.

@@ -51,18 +51,18 @@ struct SynchronizedEffectTests {
     arguments: [Durability.volatile, .process])
   func eat(durability: Durability) async throws {
     try await withTopology(Self.table(4, durability: durability)) { topology in
-      let told = StreamCollector(try await topology.states(of: (1...4).map { "seat\($0)" }))
+      let collector = StreamCollector(try await topology.states(of: (1...4).map { "seat\($0)" }))
       func isEating(_ change: StateChange) -> Bool {
         change.state["philosopher\(change.node.dropFirst(4))"] == "eating"
       }
       try await Self.eat(40, topology)
       // Counts from the first reported state.
       let areEnough: Bool? = try await poll(every: .milliseconds(20), within: .seconds(30)) {
-        told.all.count(where: isEating) > 40 ? true : nil
+        collector.all.count(where: isEating) > 40 ? true : nil
       }
       #expect(areEnough == true)
       try await topology.stop("seat1")
-      for change in told.all where isEating(change) {
+      for change in collector.all where isEating(change) {
         let place = Int(change.node.dropFirst(4))!
         #expect(change.state["fork\(place)"] == "held", "\(change)")
         #expect(change.state["fork\(place % 4 + 1)"] == "held", "\(change)")

@@ -133,7 +133,7 @@ struct SynchronizedFaultTests {
   @Test(
     "A coordinator that dies before its record leaves no participant busy with the aborted event",
     arguments: [nil, "right"] as [String?])
-  func anew(host: String?) async throws {
+  func recovered(host: String?) async throws {
     let environment = [FailpointCounter.rulesVariable: "pair:commit.before=crash@1/1"]
     try await withTopology(Parties.pair(environment: environment, within: host)) { topology in
       // One call: the client repeats the request with the same number.

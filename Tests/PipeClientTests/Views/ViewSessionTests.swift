@@ -69,9 +69,9 @@ struct ViewSessionTests {
     _ = session.press(.character("+"))
     #expect(session.sent(.accepted(version: 3, state: 3)) == [.draw])
     #expect(texts(session)[0] == "count 5")
-    var anew = Self.change(0, 0)
-    anew.incarnation = 2
-    #expect(session.show(anew) == [.draw])
+    var restarted = Self.change(0, 0)
+    restarted.incarnation = 2
+    #expect(session.show(restarted) == [.draw])
     #expect(texts(session)[0] == "count 0")
   }
 

@@ -83,7 +83,7 @@ struct CausalityTests {
       steps: [.init(version: 4), .init(incarnation: 2, version: 5, time: 1, effect: 4)],
       causes: [nil, 0]),
     Row(
-      testDescription: "of two processes that count anew, the last step of the version before",
+      testDescription: "of two processes that count from one, the last step of the version before",
       steps: [
         .init(version: 4), .init(incarnation: 2, version: 4, time: 1),
         .init(incarnation: 2, version: 5, time: 2, effect: 4),

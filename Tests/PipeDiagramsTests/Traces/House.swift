@@ -5,7 +5,7 @@ import PipeWire
 /// The step reports of a door that sends to a display, and of three nodes that synchronize an
 /// event.
 enum House {
-  static let told = [
+  static let reportedSteps = [
     #"""
     {"node":"door","incarnation":1,"version":1,"index":1,"time":1700000000000000000,"cause":"request",
      "from":"closed","event":"open","state":{"open":{"persons":0}},"request":{"client":7,"number":3},
@@ -48,7 +48,7 @@ enum House {
           name: "both", program: "nodes", durability: .volatile, composites: [composite],
           components: [])
       ])
-    for text in told.reversed() {
+    for text in reportedSteps.reversed() {
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
     return recorder

@@ -180,7 +180,7 @@ struct TraceTests {
     "An OpenTelemetry trace contains effects that a late clock puts before their cause")
   func skewed() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["door", "display"])
-    for text in House.told.prefix(3) {
+    for text in House.reportedSteps.prefix(3) {
       var step = try JSONRecord.decode(NodeStep.self, from: Array(text.utf8))
       if step.node == "door" { step.time = step.time.map { $0 + 1_000_000 } }
       recorder.take(step)

@@ -72,12 +72,12 @@ struct PipeTests {
   @Test(
     "A pipe without a receiver keeps the latest events, counts dropped ones, and warns once")
   func nobody() {
-    let told = Locked<[String]>([])
-    Warnings.$tell.withValue({ text in told.withLock { $0.append(text) } }) {
+    let warnings = Locked<[String]>([])
+    Warnings.$tell.withValue({ text in warnings.withLock { $0.append(text) } }) {
       let pipe = EventPipe<Count>(capacity: 2)
       for number in 0..<2 { pipe.send(.number(number)) }
       #expect(!pipe.isFull)
-      #expect(told.withLock { $0 } == [])
+      #expect(warnings.withLock { $0 } == [])
       for number in 2..<5 { pipe.send(.number(number)) }
       #expect(!pipe.isFull)
       #expect(pipe.discarded == 3)
@@ -94,7 +94,7 @@ struct PipeTests {
       #expect(drain(pipe.attach {}) == [6, 7])
     }
     #expect(
-      told.withLock { $0 } == [
+      warnings.withLock { $0 } == [
         "a pipe of Count events has no receiver and is full with 2 events; the oldest events are "
           + "discarded"
       ])

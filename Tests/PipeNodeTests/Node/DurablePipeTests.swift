@@ -27,9 +27,9 @@ struct DurablePipeTests {
       again.first == .open(FrameHeader(.open, sequence: 3, number: 2), stream: 7))
     #expect(again.batches == [1...5])
     // A receiver that has not recorded any event does not know the stream.
-    let anew = pipe.welcomed(session: 3, stream: 0, received: 0, window: 16, isDurable: true)
-    #expect(anew.first == .open(FrameHeader(.open, sequence: 1, number: 3), stream: 7))
-    #expect(anew.reports == [])
+    let reopened = pipe.welcomed(session: 3, stream: 0, received: 0, window: 16, isDurable: true)
+    #expect(reopened.first == .open(FrameHeader(.open, sequence: 1, number: 3), stream: 7))
+    #expect(reopened.reports == [])
   }
 
   @Test("A receiver restored to an older record learns which events are no longer available")

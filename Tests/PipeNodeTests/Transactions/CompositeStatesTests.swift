@@ -112,9 +112,9 @@ struct CompositeStatesTests {
     let lost = states.reported(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: false)
     #expect(lost == ["pair"])
-    let anew = states.reported(
+    let updated = states.reported(
       "a", incarnation: 3, version: 0, state: Self.bytes("5"), isCommitting: false)
-    #expect(anew == ["pair"])
+    #expect(updated == ["pair"])
     // A report of an earlier incarnation comes too late.
     let late = states.reported(
       "a", incarnation: 2, version: 9, state: Self.bytes("9"), isCommitting: false)

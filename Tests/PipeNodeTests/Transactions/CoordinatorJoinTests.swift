@@ -59,7 +59,7 @@ struct CoordinatorJoinTests {
     #expect(messages.count == 2)
     #expect(messages.first == .abort(old))
     guard case .prepare = messages.last else {
-      Issue.record("it was not asked anew: \(messages)")
+      Issue.record("it was not asked again: \(messages)")
       return
     }
   }

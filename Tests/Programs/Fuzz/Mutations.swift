@@ -8,7 +8,8 @@ struct Mutations {
 
   /// Fragments of requests, files and frames.
   private static let fragments = [
-    "GET ", "POST ", "HEAD ", "/api/", "/api/send", "/api/dead-letter", "/api/changes?after=", "node=",
+    "GET ", "POST ", "HEAD ", "/api/", "/api/send", "/api/dead-letter", "/api/changes?after=",
+    "node=",
     "\nhost: localhost", "\norigin: http://localhost", "\nauthorization: Bearer token",
     "\nsec-fetch-site: cross-site", "\ncontent-type: text/plain", "\n\n", "%00", "\u{0}",
     "\u{FFFF}",

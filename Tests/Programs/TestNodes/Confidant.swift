@@ -24,7 +24,7 @@ package enum Confidant: Machine {
   }
 
   package struct Discretion: Error, CustomStringConvertible {
-    package var description: String { "a secret is not told" }
+    package var description: String { "a secret cannot be encoded" }
   }
 
   package static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never>

@@ -70,13 +70,13 @@ struct ExampleModelTests {
     let model = try ExampleModel(startsWith: .state1(message: "hello"))
     let binding = ViewBinding(source: model)
     #expect(binding.state == .state1(message: "hello"))
-    let (told, before) = AsyncStream.makeStream(of: ExampleState.self)
+    let (reported, before) = AsyncStream.makeStream(of: ExampleState.self)
     let changes = ObservedChanges(
       of: { _ = binding.state }, willChange: { before.yield(binding.state) })
     model.eventA()
     // Keep the main actor busy until the model has changed its state. The view must not miss a state.
     while model.state != .state3(message: "hello, done") { sched_yield() }
-    for await state in told where state == .state2(message: "hello") { break }
+    for await state in reported where state == .state2(message: "hello") { break }
     await yieldUntil(binding.state == .state3(message: "hello, done"))
     #expect(binding.state.message == "hello, done")
     changes.stop()

@@ -229,11 +229,11 @@ struct FileQuizServiceTests {
       ("7", "'[0].questions[0]' is not of type"),
     ]
     for (text, message) in bad {
-      guard case .error(let told) = try await list(text) else {
+      guard case .error(let errorText) = try await list(text) else {
         Issue.record("no error, where '\(message)' was expected")
         continue
       }
-      #expect(told.contains(message) && told.contains("quizes.json"), "\(told)")
+      #expect(errorText.contains(message) && errorText.contains("quizes.json"), "\(errorText)")
     }
   }
 }

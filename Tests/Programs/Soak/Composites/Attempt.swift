@@ -57,7 +57,7 @@ package struct CoordinatorAnswers: Sendable {
     switch reply {
     case .committed(let number, let versions):
       if number != transaction {
-        contradictions.append("\(coordinator): asked for \(transaction), was told of \(number)")
+        contradictions.append("\(coordinator): asked for \(transaction), received \(number)")
       }
       decision = .committed(versions)
     case .refused, .busy, .unavailable: decision = .aborted

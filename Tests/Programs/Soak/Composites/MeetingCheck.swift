@@ -16,7 +16,7 @@ package struct MeetingCheck {
   /// - Parameters:
   ///   - met: The records of each member, oldest first.
   ///   - rung: The number of meetings that each bell has requested.
-  ///   - letters: The number of dead letters of each coordinator.
+  ///   - deadLetters: The number of dead letters of each coordinator.
   package init(
     _ plan: MeetingPlan, met: [String: [String]], attempts: [Attempt], rung: [String: Int],
     deadLetters: [String: Int]
@@ -40,7 +40,7 @@ package struct MeetingCheck {
     let recordCounts = recordCounts[attempt.meeting] ?? [:]
     func reportViolation(_ what: String) {
       violations.append(
-        "'\(attempt.meeting)' of \(composite.name), whose caller was told \(attempt.outcome), "
+        "'\(attempt.meeting)' of \(composite.name), whose caller received \(attempt.outcome), "
           + "was taken \(what)")
     }
     if let member = recordCounts.first(where: { $0.value > 1 }) {

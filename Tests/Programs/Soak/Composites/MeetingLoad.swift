@@ -120,7 +120,7 @@ final class MeetingLoad: SoakLoad {
       pollCount += 1
       return good == 2 || same == unchangedLimit || pollCount == Self.pollCount ? true : nil
     }
-    guard let last else { throw SoakFailure("no node has told its state") }
+    guard let last else { throw SoakFailure("no node has reported its state") }
     return last
   }
 

@@ -10,7 +10,7 @@ package enum FailpointRates {
   private static let focusFactor = 6
 
   /// Returns the failpoint settings for a round's environment.
-  /// - Parameter sparing: The factor by which all of them act less often.
+  /// - Parameter rateDivisor: The factor by which all of them act less often.
   package static func text(of topic: SoakTopic, round: Int, rateDivisor: Int = 1) -> String {
     let failpointsToCover = topic.failpointsToCover
     let focus = (0..<focusCount).map {

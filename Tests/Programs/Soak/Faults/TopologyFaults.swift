@@ -134,7 +134,7 @@ struct TopologyFaults: Sendable {
     }
     guard FileSystem.exists(journal), FileSystem.exists(journal + ".step") else {
       throw SoakFailure(
-        "'\(node)' ended before it had written its journal anew, which was removed")
+        "'\(node)' ended before it had restored its removed journal")
     }
     return true
   }

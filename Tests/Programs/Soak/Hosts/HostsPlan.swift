@@ -223,7 +223,7 @@ package struct HostsPlan: Sendable {
     func list(_ hosts: [Int]) -> String { hosts.map { "fh\($0)" }.joined(separator: "+") }
     return [
       "nodes: \(subject.details)",
-      "lodgers: "
+      "embedded coordinators: "
         + subject.hosts.sorted { $0.key < $1.key }.map { "\($0.key) in \($0.value)" }
         .joined(separator: ", "),
       "places: "
