@@ -83,6 +83,28 @@ def swift_texts(lines, has_messages):
         previous = stripped
 
 
+def unknown_parameters(lines):
+    """Yields the parameters that a doc comment describes and its declaration lacks: (line number, name)."""
+    described, in_list = [], False
+    for number, line in enumerate(lines, 1):
+        stripped = line.strip()
+        if stripped.startswith("///"):
+            text = stripped[3:]
+            in_list = text.strip() == "- Parameters:" or in_list and not re.match(r" ?- ", text)
+            match = re.match(r" - Parameter (\w+):", text) or (in_list and re.match(r" {2,}- (\w+):", text))
+            if match:
+                described.append((number, match.group(1)))
+        elif described and not stripped.startswith("@"):
+            words, depth = set(), 0
+            for code in lines[number - 1:number + 30]:
+                words.update(re.findall(r"\w+", code))
+                depth += code.count("(") - code.count(")")
+                if depth <= 0 and "(" in "".join(lines[number - 1:number + 30]) and not code.strip().endswith(("func", ",")):
+                    break
+            yield from (found for found in described if found[1] not in words)
+            described, in_list = [], False
+
+
 def comments(path, lines):
     """Yields the comments of a script, a YAML file or a C or JavaScript source file: (line number, text)."""
     is_c = path.endswith(SLASH_COMMENTS)
@@ -143,6 +165,8 @@ def check(path, allowed):
             if kind == "summary" and NO_SUMMARY.match(text) and "no-summary" not in words:
                 yield number, "summary", f"a doc comment that begins with '{text.split()[0]}' has no summary: name the subject"
             yield from avoided(number, text, "message" if kind == "message" else "comment")
+        for number, name in unknown_parameters(lines):
+            yield number, "parameter", f"the declaration has no parameter '{name}'"
         return
     if path.endswith(".patch"):
         for number, line in enumerate(lines, 1):
