@@ -104,7 +104,8 @@ package final class Journal {
       database.keepLogOnClose()
       writer = try RecordWriter(database)
       try writer.hold()
-      try JournalSchema.upgrade(database, from: try JournalCheck.version(of: database))
+      let version = try JournalCheck.version(of: database)
+      try JournalSchema.upgradeTables(database, from: version)
       stream = try JournalCheck.stream(of: database, path, node: identity.node)
       let written = try RecordWriter.written(to: database)
       log = RecordLog(marker.log, stream: stream, written: written)
@@ -116,6 +117,7 @@ package final class Journal {
           stream, last: log.last, written: written, opening, durability, path: path,
           node: identity.node)
       if !log.isEmpty { try writer.write(log.records(), through: log.last) }
+      try JournalSchema.upgradeContents(database, from: version)
       contents = try JournalContents.read(database)
       if let prepared = marker.prepared.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)

@@ -46,15 +46,16 @@ package struct JournalReader {
           start, count: words.count, stream: stream,
           after: try RecordWriter.written(to: database))
       }
-      let version = try JournalCheck.version(of: file)
       guard try !records(file).isEmpty else {
-        try JournalSchema.addViews(to: file, of: version)
+        try JournalSchema.addViews(to: file, of: try JournalCheck.version(of: file))
         return file
       }
       let copy = try file.copy()
-      try JournalSchema.upgrade(copy, from: version)
+      let version = try JournalCheck.version(of: copy)
+      try JournalSchema.upgradeTables(copy, from: version)
       let missing = try records(copy)
       if !missing.isEmpty { try RecordWriter(copy).write(missing, through: 0) }
+      try JournalSchema.upgradeContents(copy, from: version)
       return copy
     }
   }

@@ -6,18 +6,21 @@ enum JournalSchema {
   /// The versions that can be read. A node upgrades its journal to the newest version when it starts.
   static let readable: ClosedRange<Int64> = 1...version
 
-  /// Upgrades the tables of an earlier version, within the present transaction.
-  static func upgrade(_ database: Database, from former: Int64) throws(DatabaseError) {
+  /// Gives the tables of an earlier version their present names. The records of a log are written after that.
+  static func upgradeTables(_ database: Database, from former: Int64) throws(DatabaseError) {
     guard former < version else { return }
-    if former < 3 {
-      try database.execute(
-        """
-        ALTER TABLE letter RENAME TO dead_letter;
-        UPDATE OR REPLACE meta SET key = 'dead_letters_lost' WHERE key = 'letters_lost';
-        UPDATE record SET cause = 'deadLetter ' || substr(cause, 8) WHERE cause GLOB 'letter [0-9]*';
-        """)
-    }
+    if former < 3 { try database.execute("ALTER TABLE letter RENAME TO dead_letter") }
     try database.execute("PRAGMA user_version = \(version)")
+  }
+
+  /// Upgrades the contents that an earlier version has written into the tables, or into the log.
+  static func upgradeContents(_ database: Database, from former: Int64) throws(DatabaseError) {
+    guard former < 3 else { return }
+    try database.execute(
+      """
+      UPDATE OR REPLACE meta SET key = 'dead_letters_lost' WHERE key = 'letters_lost';
+      UPDATE record SET cause = 'deadLetter ' || substr(cause, 8) WHERE cause GLOB 'letter [0-9]*';
+      """)
   }
 
   /// Makes the tables of an earlier version readable under their present names, without a change of the file.
@@ -30,6 +33,7 @@ enum JournalSchema {
         SELECT iif(key = 'letters_lost', 'dead_letters_lost', key) AS key, value FROM main.meta;
       """)
   }
+
   /// Identifies the file as a journal: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
 

@@ -293,7 +293,7 @@ struct FeedKindsTests {
       #expect(refused["refused"] == "refused: noTransition" && refused["event"] == "pass")
       #expect(refused["state"] == ["shut": ["passed": 0]] && refused["postponed"] == nil)
       #expect(refused["source"]?["pipe"] == "refused" && refused["source"]?["number"] != nil)
-      #expect(refused["version"] == 0 && refused["place"] == 0 && refused["time"] != nil)
+      #expect(refused["version"] == 0 && refused["index"] == 0 && refused["time"] != nil)
       let request = try #require(first("refusing", "request"))
       #expect(request["event"] == "shut" && request["request"]?["number"] != nil)
       let postponed = try #require(first("patient", "late"))
