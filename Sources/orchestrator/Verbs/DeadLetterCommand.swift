@@ -221,7 +221,7 @@ extension DeadLetter {
   /// A description of the dead letter for a person.
   fileprivate func lines(_ style: Style) -> [String] {
     [
-      ("dead letter", String(id)), ("time", style.time(time)),
+      ("number", String(id)), ("time", style.time(time)),
       ("pipe", "\(pipe), number \(sequence)"), ("event", event.text), ("reason", reason),
       ("state", (state?.text ?? "-") + "  (version \(version))"),
     ].map { "\($0.0.padded(to: 6))  \($0.1.printable)" }

@@ -199,7 +199,7 @@ struct NodeDescribeReport {
     }
     if let machine { parts += Self.parts(of: machine) }
     parts.append(("in doubt", node.doubts.map { $0.wording(since: style.time) }))
-    return [heading(style)] + style.lines(of: parts + traffic, labelWidth: 11)
+    return [heading(style)] + style.lines(of: parts + traffic, labelWidth: 12)
   }
 
   /// `door  reportsFromTopology  closed  (version 3)`

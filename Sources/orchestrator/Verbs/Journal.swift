@@ -90,7 +90,7 @@ struct JournalReport {
       ("requests", ["\(snapshot.requestCount) answered, kept for clients that repeat a request"]),
     ]
     let records = snapshot.records.suffix(limit)
-    return [heading] + style.lines(of: parts, labelWidth: 9)
+    return [heading] + style.lines(of: parts, labelWidth: 12)
       + (records.isEmpty ? [] : [""] + table(Array(records), style).lines(style: style))
   }
 

@@ -41,7 +41,7 @@ struct DeadLetterCommandTests {
         lines.last?.contains("visitors       4  pass   refused: noTransition") == true, "\(text)")
       let shown = try await tool.run("dead-letters", "gate", "show", "3")
       for part in [
-        "letter  3", "pipe    visitors, number 3", "event   \"pass\"",
+        "number  3", "pipe    visitors, number 3", "event   \"pass\"",
         "reason  refused: noTransition", "state   {\"shut\":{\"passed\":0}}  (version 0)",
       ] {
         #expect(shown.output.contains(part), "\(shown)")
@@ -92,7 +92,7 @@ struct DeadLetterCommandTests {
       #expect(again.error == "orchestrator: error: node 'gate': no such dead letter 2\n")
 
       let dropped = try await tool.run("dead-letters", "gate", "drop", "3", "-o", "jsonl", code: 0)
-      #expect(dropped.output == "{\"letter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
+      #expect(dropped.output == "{\"deadLetter\":3,\"node\":\"gate\",\"outcome\":\"done\"}\n")
       // The results survive the process, and no number is reused.
       try await topology.kill("gate")
       try await topology.expect("gate", Gate.State.open(passed: 1))
