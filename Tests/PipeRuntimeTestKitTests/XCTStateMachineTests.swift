@@ -46,22 +46,24 @@ struct XCTStateMachineTests {
 
   @Test("Failures go to the caller's reporter, for one assertion or for all")
   func reporter() async {
-    let failures = Locked<[String]>([])
+    let reportedTexts = Locked<[String]>([])
     var own: [String] = []
     let failures = await FailureReporter.capture {
-      await XCTStateMachine(stateMachine, fail: { text in failures.withLock { $0.append(text) } })
-        .assertNoOutput(when: .closing(persons: 0))
-        .assert(when: .closed, execute: .close(speed: 1))
-        .assert(when: .closed, on: .doorHasLocked, transitionTo: .closed, fail: { own.append($0) })
-        .assertNoTransition(when: .open(persons: 1), on: .closeButtonWasPressed)
-        .assert(steps: [.refuses(.personsHaveEntered(persons: 1))])
-        .assertEventually(when: .closed, on: .doorHasLocked, transitionTo: .closed)
-        .assertEventually(steps: [.on(.doorHasLocked, to: .closed)])
+      await XCTStateMachine(
+        stateMachine, fail: { text in reportedTexts.withLock { $0.append(text) } }
+      )
+      .assertNoOutput(when: .closing(persons: 0))
+      .assert(when: .closed, execute: .close(speed: 1))
+      .assert(when: .closed, on: .doorHasLocked, transitionTo: .closed, fail: { own.append($0) })
+      .assertNoTransition(when: .open(persons: 1), on: .closeButtonWasPressed)
+      .assert(steps: [.refuses(.personsHaveEntered(persons: 1))])
+      .assertEventually(when: .closed, on: .doorHasLocked, transitionTo: .closed)
+      .assertEventually(steps: [.on(.doorHasLocked, to: .closed)])
     }
     #expect(failures == [])
     #expect(own.count == 1)
     #expect(own.first?.contains("there is no transition") == true)
-    #expect(failures.withLock { $0.count } == 6)
+    #expect(reportedTexts.withLock { $0.count } == 6)
   }
 }
 

@@ -22,11 +22,11 @@ struct ObservedChangesTests {
 
   @Test("A change of a store's state by an action is reported")
   func store() async {
-    let (changes, continuation) = AsyncStream.makeStream(of: Void.self)
+    let (changeStream, continuation) = AsyncStream.makeStream(of: Void.self)
     let changes = ObservedChanges(
       of: { _ = store.state }, willChange: { continuation.yield() })
     await store.send(action: .up)
-    for await _ in changes { break }
+    for await _ in changeStream { break }
     #expect(store.state.count == 1)
     changes.stop()
   }

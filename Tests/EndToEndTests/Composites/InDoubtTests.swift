@@ -51,10 +51,10 @@ struct InDoubtTests {
   func commit() async throws {
     try await withTopology(Self.pair("stop")) { topology in
       let plain = try await topology.states(of: ["pair", "left"])
-      let states = try await topology.client.states(of: ["pair"], reportingInDoubt: true)
+      let reported = try await topology.client.states(of: ["pair"], reportingInDoubt: true)
       let caller = try Self.meet(topology)
       defer { caller.close() }
-      let marked = try await Self.changes(states) { $0.doubts.count == 2 }
+      let marked = try await Self.changes(reported) { $0.doubts.count == 2 }
       let before = try Self.willing(0)
       #expect(marked.allSatisfy { $0.state == before && $0.node == "pair" })
       let doubts = try #require(marked.last).doubts
@@ -78,7 +78,7 @@ struct InDoubtTests {
       #expect(step.events[0].blockingAnswers.map(\.blocker) == [.inDoubt(doubts[0])])
 
       try await topology.resume("pair")
-      let rest = try await Self.changes(states) { $0.doubts.isEmpty }
+      let rest = try await Self.changes(reported) { $0.doubts.isEmpty }
       // The doubt is removed together with the change to the committed state, and not before.
       #expect(try rest.last?.state == Self.willing(1))
       try await topology.expectEnabled("meet", of: "pair")
@@ -93,9 +93,9 @@ struct InDoubtTests {
   func abort() async throws {
     let pair = Self.pair("crash", backoff: .seconds(600))
     try await withTopology(pair) { topology in
-      let states = try await topology.client.states(of: ["pair"], reportingInDoubt: true)
+      let reported = try await topology.client.states(of: ["pair"], reportingInDoubt: true)
       let caller = try Self.meet(topology)
-      let marked = try await Self.changes(states) { $0.doubts.count == 2 }
+      let marked = try await Self.changes(reported) { $0.doubts.count == 2 }
       // An open client would repeat its request to the next coordinator.
       caller.close()
       let before = try Self.willing(0)
@@ -106,7 +106,7 @@ struct InDoubtTests {
         throw UnexpectedResult("its coordinator is down, not \(why)")
       }
       try await topology.start("pair")
-      let rest = try await Self.changes(states) { $0.doubts.isEmpty }
+      let rest = try await Self.changes(reported) { $0.doubts.isEmpty }
       #expect(rest.allSatisfy { $0.state == before })
       try await topology.expectEnabled("meet", of: "pair")
       #expect(try await topology.directory().nodes.allSatisfy(\.doubts.isEmpty))
@@ -118,10 +118,10 @@ struct InDoubtTests {
   @Test("A restarted participant is in doubt about the same transaction again")
   func restart() async throws {
     try await withTopology(Self.pair("stop")) { topology in
-      let states = try await topology.client.states(of: ["pair"], reportingInDoubt: true)
+      let reported = try await topology.client.states(of: ["pair"], reportingInDoubt: true)
       let caller = try Self.meet(topology)
       defer { caller.close() }
-      let marked = try await Self.changes(states) { $0.doubts.count == 2 }
+      let marked = try await Self.changes(reported) { $0.doubts.count == 2 }
       let before = try #require(marked.last).doubts[0]
       try await topology.expectLog("pair", contains: "failpoint commit.before: stop")
       try await topology.kill("left")
@@ -133,7 +133,7 @@ struct InDoubtTests {
       #expect(doubt.since > before.since)
       try await topology.resume("pair")
       try await topology.expectMet(1)
-      let rest = try await Self.changes(states) { $0.doubts.isEmpty }
+      let rest = try await Self.changes(reported) { $0.doubts.isEmpty }
       #expect(try rest.last?.state == Self.willing(1))
     }
   }

@@ -20,15 +20,15 @@ struct JournalVerbTests {
       let gate = try await tool.run("journal", "gate", "-n", "2", code: 0)
       let lines = gate.output.split(separator: "\n").map(String.init)
       #expect(lines.first == "gate  of topology visitors, machine Gate")
-      #expect(gate.output.contains("  file       \(file.path)  ("), "\(gate)")
-      #expect(gate.output.contains("  state      shut(passed: 0)  (version 0)\n"), "\(gate)")
+      #expect(gate.output.contains("  file          \(file.path)  ("), "\(gate)")
+      #expect(gate.output.contains("  state         shut(passed: 0)  (version 0)\n"), "\(gate)")
       #expect(
         gate.output.contains(
           """
-            pipes in   visitors  4 consumed, 4 of them postponed
-                         1: pass
-                         2: pass
-                         and 2 more
+            pipes in      visitors  4 consumed, 4 of them postponed
+                            1: pass
+                            2: pass
+                            and 2 more
 
           """), "\(gate)")
       #expect(lines.last?.contains("initial") == true, "\(gate)")
@@ -39,11 +39,11 @@ struct JournalVerbTests {
       #expect(
         button.output.contains(
           """
-            pipes out  visitors  5 queued, 4 acknowledged
-                         5: pass
+            pipes out     visitors  5 queued, 4 acknowledged
+                            5: pass
 
           """), "\(button)")
-      #expect(button.output.contains("  requests   1 answered"), "\(button)")
+      #expect(button.output.contains("  requests      1 answered"), "\(button)")
       let records = button.output.split(separator: "\n").suffix(5)
       #expect(records.count == 5)
       for (version, record) in zip(1...4, records.suffix(4)) {
@@ -106,7 +106,7 @@ struct JournalVerbTests {
       try await topology.kill("motor")
       let found = try await poll(every: .milliseconds(10), within: .seconds(20)) {
         let result = try await tool.run("journal", "motor")
-        return result.output.contains("  effects    of version ") ? true : nil
+        return result.output.contains("  effects       of version ") ? true : nil
       }
       #expect(found == true)
     }
@@ -143,7 +143,7 @@ struct JournalVerbTests {
       let status = try await tool.run("status", "button")
       #expect(status.output.contains("pressed(times: 1)  (version 1)"), "\(status)")
       let page = try await tool.run("describe", "button")
-      #expect(page.output.contains("  durability   process\n"), "\(page)")
+      #expect(page.output.contains("  durability    process\n"), "\(page)")
       #expect(page.output.contains(file.path), "\(page)")
       let table = try await tool.run("ps")
       #expect(table.output.contains("DURABILITY  VERSION  STATE"), "\(table)")

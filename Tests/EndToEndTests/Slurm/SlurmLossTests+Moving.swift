@@ -220,9 +220,10 @@ extension SlurmLossTests {
       try await untilHeard(2, log, ward)
       expectOneAtATime(log, count: 2)
       #expect(processes(of: "beacon", ward).count == 1)
-      let log = try FileSystem.contents(of: ward.directories.logs + "/orchestrator.log") ?? []
+      let orchestratorLog =
+        try FileSystem.contents(of: ward.directories.logs + "/orchestrator.log") ?? []
       #expect(
-        String(decoding: log, as: UTF8.self).contains(
+        String(decoding: orchestratorLog, as: UTF8.self).contains(
           "a former orchestrator of this topology was killed")
       )
     }
