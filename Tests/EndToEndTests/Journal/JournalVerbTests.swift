@@ -128,7 +128,7 @@ struct JournalVerbTests {
     try await tool.run("down", code: 0)
     // No topology runs, and the journal can be read nevertheless.
     let down = try await tool.run("journal", "button", "-n", "0", code: 0)
-    #expect(down.output.contains("  state      pressed(times: 0)  (version 0)"), "\(down)")
+    #expect(down.output.contains("  state         pressed(times: 0)  (version 0)"), "\(down)")
     #expect(!down.output.contains("VERSION"), "\(down)")
   }
 

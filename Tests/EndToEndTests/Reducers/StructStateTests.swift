@@ -31,8 +31,8 @@ struct StructStateTests {
         #expect(output.isEmpty || result.output.contains(output), "\(arguments): \(result)")
         #expect(result.error.contains(error) || error.isEmpty, "\(arguments): \(result)")
       }
-      try await expect("describe", output: "\n  state        turns: Turns\n")
-      try await expect("describe", output: "\n  initial      (turns: [count: 0])\n")
+      try await expect("describe", output: "\n  state         turns: Turns\n")
+      try await expect("describe", output: "\n  initial       (turns: [count: 0])\n")
       try await expect(
         "send", "turner", "turn", output: #"turner: {"turns":{"count":1}}  (version 1)"# + "\n")
       try await expect(
@@ -130,7 +130,7 @@ struct StructStateTests {
       try await topology.send("turner", Turner.Event.turn)
       try await topology.send("button", Button.Event.press)
       try await topology.expectStatus(of: "turner", "two letters") { $0.status?.deadLetters == 2 }
-      try await expect("journal", "turner", output: "  state      (turns: [count: 1])  (version 1)")
+      try await expect("journal", "turner", output: "  state         (turns: [count: 1])  (version 1)")
       try await expect("journal", "turner", output: "(turns: [count: 0])\n")
       try await expect("why", "turner", output: "turner  machine  (turns: [count: 1])  (version 1)")
       try await expect("why", "turner", "turn", output: "  (turns: [count: 1])  ")
@@ -140,7 +140,7 @@ struct StructStateTests {
           + "it will not fail"
       )
       try await topology.stop("turner")
-      try await expect("journal", "turner", output: "  state      (turns: [count: 1])  (version 1)")
+      try await expect("journal", "turner", output: "  state         (turns: [count: 1])  (version 1)")
       try await expect(
         "reset", "turner", output: "turner: deleted version 1 in state (turns: [count: 1])")
     }
