@@ -130,7 +130,8 @@ struct StructStateTests {
       try await topology.send("turner", Turner.Event.turn)
       try await topology.send("button", Button.Event.press)
       try await topology.expectStatus(of: "turner", "two letters") { $0.status?.deadLetters == 2 }
-      try await expect("journal", "turner", output: "  state         (turns: [count: 1])  (version 1)")
+      try await expect(
+        "journal", "turner", output: "  state         (turns: [count: 1])  (version 1)")
       try await expect("journal", "turner", output: "(turns: [count: 0])\n")
       try await expect("why", "turner", output: "turner  machine  (turns: [count: 1])  (version 1)")
       try await expect("why", "turner", "turn", output: "  (turns: [count: 1])  ")
@@ -140,7 +141,8 @@ struct StructStateTests {
           + "it will not fail"
       )
       try await topology.stop("turner")
-      try await expect("journal", "turner", output: "  state         (turns: [count: 1])  (version 1)")
+      try await expect(
+        "journal", "turner", output: "  state         (turns: [count: 1])  (version 1)")
       try await expect(
         "reset", "turner", output: "turner: deleted version 1 in state (turns: [count: 1])")
     }
