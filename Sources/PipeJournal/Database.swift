@@ -54,6 +54,10 @@ final class Database {
   /// Returns the rows of a query, with these values bound to its parameters.
   func select<Value>(
     _ sql: String, _ values: SQLValue..., as value: (Row) throws -> Value
+  ) throws -> [Value] { try select(sql, values, as: value) }
+
+  func select<Value>(
+    _ sql: String, _ values: [SQLValue], as value: (Row) throws -> Value
   ) throws -> [Value] {
     var found: [Value] = []
     try prepare(sql).rows(values) { found.append(try value($0)) }

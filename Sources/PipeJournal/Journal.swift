@@ -39,13 +39,17 @@ package final class Journal {
   private let writer: RecordWriter
   private var opening: JournalOpening
   /// The records that the database lacks; none if records must survive a power failure.
-  private var log: RecordLog
+  private(set) var log: RecordLog
   private var hasLeft = false
   /// The record in progress.
   private var pending: [UInt8] = []
-  private let boot = BootClock.boot
+  let boot = BootClock.boot
   package let durability: Durability
   private var lastRecord: Int64 = 0
+  /// Finds an instance by its key. Most nodes have no instances.
+  private lazy var instanceQuery = Result {
+    try database.prepare("SELECT \(RecordedInstance.columns) FROM instance WHERE key = ?")
+  }
   /// The last transaction whose step was recorded.
   var lastApplied = TransactionID.zero
   /// The number of records made since the journal was opened.
@@ -277,6 +281,18 @@ package final class Journal {
   }
 
   func countRecord() { recordCount += 1 }
+
+  /// Returns an instance that the database has; `nil` if it has none with this key. Records that
+  /// the database lacks are not considered.
+  package func instance(_ key: InstanceKey) throws(JournalError) -> RecordedInstance? {
+    do {
+      var found: RecordedInstance?
+      try instanceQuery.get().rows(.text(key.text)) { found = RecordedInstance($0) }
+      return found
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
 
   /// Records the state after a burst of steps.
   package func moved(

@@ -9,7 +9,10 @@ enum JournalSchema {
   /// Gives the tables of an earlier version their present names. The records of a log are written after that.
   static func upgradeTables(_ database: Database, from former: Int64) throws(DatabaseError) {
     guard former < version else { return }
-    if former < 3 { try database.execute("ALTER TABLE letter RENAME TO dead_letter") }
+    if former < 3 {
+      try database.execute("ALTER TABLE letter RENAME TO dead_letter")
+      try database.execute(instanceTables)
+    }
     try database.execute("PRAGMA user_version = \(version)")
   }
 
@@ -39,6 +42,19 @@ enum JournalSchema {
 
   /// The key of the table `meta` for the start of the node that holds a journal on shared storage.
   static let holderKey = "incarnation"
+
+  /// The tables of keyed nodes. A journal of an earlier version does not have them.
+  static let instanceTables = """
+    CREATE TABLE IF NOT EXISTS instance (
+      key TEXT PRIMARY KEY, version INTEGER NOT NULL, time INTEGER NOT NULL, cause TEXT NOT NULL,
+      label TEXT NOT NULL, state TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS instance_effect (
+      key TEXT NOT NULL, version INTEGER NOT NULL, feedback INTEGER NOT NULL, state TEXT NOT NULL,
+      time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
+      PRIMARY KEY (key, version, feedback)
+    ) WITHOUT ROWID;
+    """
 
   static let tables = """
     CREATE TABLE meta (
@@ -95,6 +111,7 @@ enum JournalSchema {
       number INTEGER NOT NULL, moves TEXT NOT NULL, acknowledged INTEGER NOT NULL,
       PRIMARY KEY (epoch, sequence)
     ) WITHOUT ROWID;
+    \(instanceTables)
     CREATE VIEW outbox_event AS
       SELECT pipe, last - count + 1 + part.key AS sequence,
         iif(part.type IN ('object', 'array'), part.value, json_quote(part.value)) AS event
@@ -132,6 +149,10 @@ enum JournalOperation: UInt8, CaseIterable {
   case forgottenThrough
   case requestsAcknowledged
   case clientForgotten
+  case instanceChanged
+  case instanceRemoved
+  case instanceEffectStarted
+  case instanceEffectEnded
 
   var statement: String {
     switch self {
@@ -154,6 +175,11 @@ enum JournalOperation: UInt8, CaseIterable {
     case .answerForgotten: "DELETE FROM request WHERE client = ? AND id = ?"
     case .requestsAcknowledged: "DELETE FROM request WHERE client = ? AND id < ?"
     case .clientForgotten: "DELETE FROM request WHERE client = ?"
+    case .instanceChanged: "REPLACE INTO instance VALUES (?, ?, ?, ?, ?, ?)"
+    case .instanceRemoved: "DELETE FROM instance WHERE key = ?"
+    case .instanceEffectStarted: "REPLACE INTO instance_effect VALUES (?, ?, ?, ?, ?, ?, ?)"
+    case .instanceEffectEnded:
+      "DELETE FROM instance_effect WHERE key = ? AND version = ? AND feedback = ?"
     case .prepared: "REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?)"
     case .aborted: "DELETE FROM prepared WHERE epoch = ? AND sequence = ?"
     case .applied: "REPLACE INTO applied VALUES (1, ?, ?)"

@@ -140,7 +140,9 @@ struct EffectiveOperations {
   private var firstRecord = Int64.min
   private var hasVacuum = false
 
-  private enum Table { case consumed, sent, effect, postponed, meta, request, client, applied }
+  private enum Table {
+    case consumed, sent, effect, postponed, meta, request, client, applied, instance, instanceEffect
+  }
 
   init(_ records: [UnsafeRawBufferPointer]) throws(UnreadableRecord) {
     for record in records.reversed() {
@@ -164,6 +166,8 @@ struct EffectiveOperations {
     case .requestsAcknowledged: isLastAcknowledgement(operation)
     case .clientForgotten: isLast(operation, 1, of: .client)
     case .applied: isLast(operation, 0, of: .applied)
+    case .instanceChanged, .instanceRemoved: isLast(operation, 1, of: .instance)
+    case .instanceEffectStarted, .instanceEffectEnded: isLast(operation, 3, of: .instanceEffect)
     case .trim: isLastTrim(operation)
     case .queued: operation.integer(1) > trimmed[operation.key(1)] ?? .min
     case .deleteRecords: isLastDeletion(operation)

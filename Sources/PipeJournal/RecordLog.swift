@@ -19,7 +19,7 @@ struct RecordLog {
   /// The number of the last record.
   private(set) var last: UInt64
   /// The number of the last record in the database.
-  private var written: UInt64
+  private(set) var written: UInt64
 
   /// - Parameters:
   ///   - words: This part of the file.

@@ -25,6 +25,11 @@ public struct NodeSpecification: Hashable, Sendable {
     }
   }
 
+  /// The permitted numbers of instances in memory.
+  static let residentRange = 1...100_000_000
+  /// The default number of instances in memory.
+  static let residentDefault = 100_000
+
   /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// The machine or constant that the node hosts.
@@ -56,6 +61,11 @@ public struct NodeSpecification: Hashable, Sendable {
   /// The policy for a possible loss of the node's host; only valid with a place. Default:
   /// ``HostLossPolicy/wait``.
   public var hostLossPolicy: HostLossPolicy
+  /// The field of events by which the node has one instance of its machine for each value; `nil`
+  /// for a node with one machine.
+  public var key: String?
+  /// The maximum number of instances in memory, with a key; `nil` uses the default, 100,000.
+  public var resident: Int?
 
   /// Makes a node.
   public init(
@@ -63,8 +73,10 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
-    stop: StopPolicy = StopPolicy(), logs: Logs = Logs()
+    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil, resident: Int? = nil
   ) {
+    self.key = key
+    self.resident = resident
     self.workingDirectory = workingDirectory
     self.stop = stop
     self.logs = logs
@@ -86,12 +98,14 @@ public struct NodeSpecification: Hashable, Sendable {
     _ machine: String, name: String, program: String? = nil, parameters: JSONValue = [:],
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
-    place: String? = nil, hostLossPolicy: HostLossPolicy = .wait
+    place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, key: String? = nil,
+    resident: Int? = nil
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,
       environment: environment, restart: restart, required: required, dependsOn: dependsOn,
-      durability: durability, place: place, hostLossPolicy: hostLossPolicy)
+      durability: durability, place: place, hostLossPolicy: hostLossPolicy, key: key,
+      resident: resident)
   }
 
   /// Makes a node that stays in one state.

@@ -35,7 +35,7 @@ extension TopologyChecker {
       }
       checkSend(send, into: receiver, from: tuple(of: pipe.sender), owner, at: path)
     case .state(let when, let send):
-      let state = sender?.states.first { $0.name == when }
+      var state = sender?.states.first { $0.name == when }
       if let sender, state == nil {
         report(
           .unknownState, at: path + ["when"],
@@ -44,6 +44,9 @@ extension TopologyChecker {
               ? Suggestion.among(sender.states.map(\.name), like: when)
               : "; its state is a struct: send the event to an out-port in the code of the machine")
         )
+      }
+      if topology.node(pipe.sender)?.key != nil {
+        state?.fields.append(.init(name: PayloadTemplate.keyVariable, type: "String"))
       }
       checkSend(send, into: receiver, from: state ?? constantState(of: pipe), owner, at: path)
     }

@@ -80,6 +80,7 @@ public struct TopologyChecker: DiagnosticCollector {
           holder: "machine '\(machine.machine)'", owner: owner, at: path + ["constant"])
       }
     } else {
+      checkKey(of: node, machine, owner: owner, at: path + ["key"])
       if let outputs = machine.unmappedOutputs {
         report(
           .unmappedOutput, .warning, at: path,
@@ -95,6 +96,23 @@ public struct TopologyChecker: DiagnosticCollector {
             + "pipe from '\(node.name).\(port.name)'")
       }
     }
+  }
+
+  /// Checks that events of a machine have the field that the node uses as the key.
+  private mutating func checkKey(
+    of node: NodeSpecification, _ machine: MachineDescription, owner: String, at path: [String]
+  ) {
+    guard let key = node.key else { return }
+    // A value without a label may be a struct with the field.
+    let events = machine.events.filter { event in
+      event.fields.contains { $0.name == key } || event.fields.map(\.name) == ["_0"]
+    }
+    guard events.isEmpty else { return }
+    let fields = Set(machine.events.flatMap(\.fields).map(\.name)).sorted()
+    report(
+      .unknownField, at: path,
+      "\(owner): no event of machine '\(machine.machine)' has a field '\(key)'"
+        + Suggestion.among(fields, like: key, verb: "its events have"))
   }
 
   /// Returns whether a pipe starts at the port, or may be intended to.

@@ -105,6 +105,15 @@ package enum TopologyKeys {
           + "relative to the topology file",
         default: "the machine's defaults"),
       TopologyKey(
+        "key", \.key, .text("a field"),
+        "The node has one instance of its machine for each value of this field of an event; see "
+          + "[Instances](INSTANCES.md)",
+        default: "one machine"),
+      TopologyKey(
+        "resident", \.resident, .integer(in: NodeSpecification.residentRange, unit: "instances"),
+        "With `key`: the number of instances that are kept in memory",
+        default: "\(NodeSpecification.residentDefault)"),
+      TopologyKey(
         "environment", \.environment, .environment, "Variables for this node", default: "none"),
       TopologyKey(
         "working_directory", \.workingDirectory, .text,

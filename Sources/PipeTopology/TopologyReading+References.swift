@@ -20,6 +20,40 @@ extension TopologyReading {
     if topology.program(of: node) == nil { reportNoProgram("node '\(node.name)'", path) }
     for dependency in node.dependsOn { checkDependency(dependency, of: node, in: topology) }
     checkRestart(of: node, at: path + ["restart"])
+    checkInstances(of: node, at: path, in: topology)
+  }
+
+  /// Checks the keys `key` and `resident`, and their use by the rest of the topology.
+  private mutating func checkInstances(
+    of node: NodeSpecification, at path: [String], in topology: Topology
+  ) {
+    let owner = "node '\(node.name)'"
+    guard node.key != nil else {
+      if node.resident != nil {
+        report(
+          .conflictingKeys, at: path + ["resident"],
+          "\(owner): 'resident' requires 'key'; add 'key: FIELD', or remove 'resident'")
+      }
+      return
+    }
+    if node.constant != nil {
+      report(
+        .conflictingKeys, at: path + ["key"],
+        "\(owner): a constant has no instances; remove 'key', or replace 'constant' by 'machine'")
+    }
+    if node.resident != nil, topology.durability(of: node.name) == .volatile {
+      report(
+        .conflictingKeys, at: path + ["resident"],
+        "\(owner): 'resident' requires a journal, from which instances return into memory; remove "
+          + "'durability: none', or remove 'resident'")
+    }
+    for composite in topology.composites
+    where topology.machines(of: composite.name).contains(node.name) {
+      report(
+        .badComponent, at: ["composites", composite.name],
+        "composite '\(composite.name)': \(owner) has a 'key', and composites cannot contain such "
+          + "nodes yet; connect the node with pipes")
+    }
   }
 
   private mutating func checkRestart(of node: NodeSpecification, at path: [String]) {
@@ -94,6 +128,12 @@ extension TopologyReading {
         .constantReceiver, at: path + ["to"],
         "\(owner): node '\(pipe.receiver)' is constant and accepts no events; remove the pipe, or "
           + "give the node a 'machine' without 'constant'")
+    }
+    if topology.node(pipe.receiver)?.key != nil, pipe.onRefused == .postpone {
+      report(
+        .badValue, at: path + ["on_refused"],
+        "\(owner): 'on_refused' cannot be 'postpone': node '\(pipe.receiver)' has a 'key'; use "
+          + "'record' or 'fail'")
     }
     let isComposite = topology.composite(pipe.sender) != nil
     if pipe.sender == pipe.receiver, topology.node(pipe.sender).map({ $0.constant == nil }) != false

@@ -191,6 +191,24 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     effects.startAnnouncing(in: state)
   }
 
+  /// Prepares the engine to take steps for one instance after the other; see ``restore(_:version:)``.
+  package func beginSharing() {
+    for problem in runtime.problems { onError(problem) }
+    watchCapacity()
+  }
+
+  /// Enters the initial state of an instance that was restored in it.
+  package func enterInitialState() {
+    onEntry?(state, version, "initial")
+    actOnEntry()
+  }
+
+  /// Whether nothing of the instance is in progress, so that the engine may continue with another
+  /// instance.
+  package var isAtRest: Bool {
+    !isInTransition && !hasQueuedInput && effects.isEmpty && !effects.hasUnrecordedChanges
+  }
+
   @export(interface)
   private func watchCapacity() {
     let post = post

@@ -44,6 +44,12 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
 
 // Hosting.
 extension Runtime {
+  /// Whether the machine may start effects.
+  package var hasEffects: Bool { !effects.isEmpty || !feedbacks.isEmpty }
+
+  /// Whether the machine runs a model, which changes by itself.
+  package var hasModel: Bool { feedbacks.contains { $0.isAnnouncing } }
+
   /// A copy of the runtime without middleware.
   var withoutMiddleware: Self {
     var runtime = self

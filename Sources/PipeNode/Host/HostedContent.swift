@@ -185,6 +185,8 @@ package struct HostingContext: _Hosting {
   let node: String
   let incarnation: UInt64
   let journal: Journal?
+  /// The settings of a node with a `key`; `nil` if the node has one machine.
+  let instances: NodeArguments.Instances?
 
   /// Returns the environment that a machine was given. Throws if another runtime made it.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> HostingContext {

@@ -125,7 +125,8 @@ package struct NodeHost {
       let hosted = try machine(name)._host(
         HostingContext(
           parameters: parameters, log: log, loop: loop, topology: arguments.topology,
-          node: arguments.node, incarnation: arguments.incarnation, journal: journal)
+          node: arguments.node, incarnation: arguments.incarnation, journal: journal,
+          instances: arguments.instances)
       )
       guard let content = hosted as? HostedContent else {
         throw NodeSetupError("machine '\(name)' is hosted by another runtime")

@@ -8,10 +8,16 @@ final class MachineCore<Hosted: Machine> {
   typealias State = Hosted.State
   typealias Event = Hosted.Event
 
-  let engine: Engine<State, Event, Hosted.Output>
+  /// The engine that takes the next step. A keyed node sets the engine of the event's instance.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
+  @exclusivity(unchecked)
+  var engine: Engine<State, Event, Hosted.Output>
   let log: NodeLog
   /// The node's name.
   let node: String
+  /// Whether the engine's state is the state that an event meets. `false` for an event of a keyed
+  /// node that has no instance.
+  var hasState = true
   let journal: Journal?
   let events = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
   let states = EventCodec<State>(isSynthesized: State._isSynthesizedCodable)
@@ -79,10 +85,11 @@ final class MachineCore<Hosted: Machine> {
   // MARK: JSON
 
   /// The current state as JSON; empty if it cannot be encoded.
-  var stateBytes: [UInt8] { (try? states.encode(engine.state)) ?? [] }
+  var stateBytes: [UInt8] { hasState ? (try? states.encode(engine.state)) ?? [] : [] }
 
   var stateJSON: JSONValue? {
-    (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) }
+    guard hasState else { return nil }
+    return (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) }
   }
 
   @export(interface)
@@ -126,7 +133,7 @@ final class MachineCore<Hosted: Machine> {
   ) -> String? {
     let refused = RefusedEvent(
       pipe: pipe, sequence: sequence, event: event, reason: reason, state: stateJSON,
-      stateText: stateText, version: engine.version)
+      stateText: hasState ? stateText : nil, version: hasState ? engine.version : 0)
     return refused.dispose(policy, in: &deadLetters, log: log)
   }
 }
@@ -147,9 +154,11 @@ extension Machine {
   /// The content of a node that hosts the machine.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
     let hosting = try HostingContext.of(name, hosting)
-    let content = try MachineContent<Self>(
-      parameters: Parameters(parameters: hosting.parameters), hosting: hosting)
-    return content.hosted()
+    let parameters = try Parameters(parameters: hosting.parameters)
+    if let instances = hosting.instances {
+      return try KeyedContent<Self>(parameters: parameters, instances, hosting: hosting).hosted()
+    }
+    return try MachineContent<Self>(parameters: parameters, hosting: hosting).hosted()
   }
 
   /// Checks that the JSON is a state of the machine, and throws otherwise.

@@ -143,12 +143,14 @@ final class MachineOutlets: PortBinder {
   }
 
   /// Sends the events that the rules make of the state with this tag.
-  /// - Parameter state: Returns the state as JSON; called only if a rule uses a part of it.
+  /// - Parameters:
+  ///   - key: The key of the instance, for `$key`; `nil` in a node without instances.
+  ///   - state: Returns the state as JSON; called only if a rule uses a part of it.
   @export(interface)
-  func fire(_ tag: Int, _ state: () -> [UInt8]) {
+  func fire(_ tag: Int, of key: InstanceKey? = nil, _ state: () -> [UInt8]) {
     var json: [UInt8]?
     for (rule, pipe) in rules where rule.tag == tag {
-      let event = rule.event { () -> [UInt8] in
+      let event = rule.event(of: key) { () -> [UInt8] in
         let bytes = json ?? state()
         json = bytes
         return bytes
@@ -230,7 +232,7 @@ struct StateRule {
   }
 
   /// Returns the event as JSON. `state` is called only if the event uses a part of the state.
-  func event(_ state: () -> [UInt8]) -> [UInt8] {
-    template.constant ?? template.render(state: state())
+  func event(of key: InstanceKey? = nil, _ state: () -> [UInt8]) -> [UInt8] {
+    template.constant ?? template.render(state: state(), key: key?.text)
   }
 }

@@ -103,6 +103,12 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
+  /// Disposes of an event that is for no instance of a keyed node.
+  func reject(_ event: PipeEvent<Hosted.Event>, of pipe: Int, because reason: String) {
+    guard case .event(let content) = event.content else { return }
+    dispose(of: event, core.json(of: content), of: pipe, because: reason)
+  }
+
   /// Makes the closure. Called in code compiled for the machine's type, so that the closure is,
   /// too.
   private func makeStepCompletion() -> StepCompletion {

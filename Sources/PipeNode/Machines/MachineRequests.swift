@@ -80,6 +80,9 @@ final class MachineRequests<Hosted: Machine> {
     }
   }
 
+  /// Answers a request whose event is for no instance of a keyed node.
+  func reject(_ key: RequestKey, because reason: String) { answer(key, .invalid(reason)) }
+
   /// Answers a request that is not applied.
   private func answer(_ key: RequestKey, _ reply: RequestReply) {
     registry.finish(key, reply)?(reply)

@@ -33,6 +33,8 @@ package struct LaunchPlan {
     var hostName: String?
     /// How long the process may run on without the orchestrator; `nil` if the node does not move.
     var lease: Duration?
+    /// The settings of a node with a `key`; `nil` if the node has one machine.
+    var instances: NodeArguments.Instances?
     /// Whether an agent starts the process of the node, or of its carrier node.
     var hasAgent = false
 
@@ -153,7 +155,8 @@ package struct LaunchPlan {
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.isRemote ? $0.keys.inline : $0.keys }, lease: node.lease)
+      keys: entry.map { node.isRemote ? $0.keys.inline : $0.keys }, lease: node.lease,
+      instances: node.instances)
   }
 
   func environment(of node: Node) -> [String: String] {

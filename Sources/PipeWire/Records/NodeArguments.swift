@@ -28,6 +28,8 @@ package struct NodeArguments: Hashable, Sendable {
   /// How long the node may run without its orchestrator; `nil` is no limit. For an embedded
   /// coordinator, the carrier node enforces the limit.
   package var lease: Duration?
+  /// The settings of a node with a `key`; `nil` if the node has one machine.
+  package var instances: Instances?
 
   /// The location of a node's own key pair, and the key of its orchestrator.
   package struct Keys: Hashable, Sendable {
@@ -48,6 +50,19 @@ package struct NodeArguments: Hashable, Sendable {
     package var inline: Keys { Keys(path: Self.inline, control: control) }
   }
 
+  /// The settings of a node with one instance of its machine for each value of a key.
+  package struct Instances: Hashable, Sendable {
+    /// The field of an event that has the key.
+    package var key: String
+    /// The maximum number of instances in memory; `nil` is the default.
+    package var resident: Int?
+
+    package init(key: String, resident: Int? = nil) {
+      self.key = key
+      self.resident = resident
+    }
+  }
+
   /// A journal and its durability.
   package struct Journal: Hashable, Sendable {
     package var path: String
@@ -61,8 +76,10 @@ package struct NodeArguments: Hashable, Sendable {
 
   package init(
     topology: String, node: String, content: Content, control: String, inbox: String, feed: String,
-    incarnation: UInt64, journal: Journal? = nil, keys: Keys? = nil, lease: Duration? = nil
+    incarnation: UInt64, journal: Journal? = nil, keys: Keys? = nil, lease: Duration? = nil,
+    instances: Instances? = nil
   ) {
+    self.instances = instances
     self.lease = lease
     self.journal = journal
     self.keys = keys
@@ -99,6 +116,10 @@ package struct NodeArguments: Hashable, Sendable {
       list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
     }
     if let keys { list += ["--key", keys.path, "--control-key", keys.control] }
+    if let instances {
+      list += ["--instance-key", instances.key]
+      if let resident = instances.resident { list += ["--resident", String(resident)] }
+    }
     if let lease { list += ["--lease", String(lease.wholeMilliseconds)] }
     return list + [
       "--control", control, "--inbox", inbox, "--feed", feed, "--incarnation",
@@ -137,6 +158,13 @@ package struct NodeArguments: Hashable, Sendable {
         Option(
           "control-key", value: .text("KEY"), "The public key of the orchestrator, with '--key'"),
         Option(
+          "instance-key", value: .text("FIELD"),
+          "The field of events by which the node has one instance of its machine for each value. "
+            + "Default: one machine"),
+        Option(
+          "resident", value: .count("N", from: 1),
+          "Maximum number of instances in memory, with '--instance-key'. Default: 100000"),
+        Option(
           "lease", value: .count("MS", from: 1),
           "Maximum time without contact to the orchestrator, in milliseconds. Default: no limit"),
       ])
@@ -161,6 +189,9 @@ package struct NodeArguments: Hashable, Sendable {
       Keys(path: path, control: try required("control-key"))
     }
     lease = parsed.number("lease").map { .milliseconds($0) }
+    instances = parsed.value("instance-key").map {
+      Instances(key: $0, resident: parsed.number("resident").map { Int(clamping: $0) })
+    }
     if let state = try parsed.json("constant") {
       content = .constant(state, machine: parsed.value("machine"))
     } else if let names = parsed.list("composites") {

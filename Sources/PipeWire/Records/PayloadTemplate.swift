@@ -36,14 +36,23 @@ package struct PayloadTemplate: Hashable, Sendable {
   /// The names of the state's values that the template uses.
   package var variables: [String] { keys.map { String(decoding: $0, as: UTF8.self) } }
 
+  /// The variable for the key of the instance, in rules of a keyed node.
+  package static let keyVariable = "key"
+
   /// Returns the event's JSON, made from the JSON of the state that was entered.
-  package func render(state: [UInt8]) -> [UInt8] {
+  /// - Parameter key: The key of the instance that entered the state; `nil` if the node has one
+  ///   machine.
+  package func render(state: [UInt8], key: String? = nil) -> [UInt8] {
     if let constant { return constant }
     var out: [UInt8] = []
     let ranges = ranges(in: state)
     for piece in pieces {
       switch piece {
       case .bytes(let bytes): out.append(contentsOf: bytes)
+      case .whole(let index) where isKey(index) && key != nil:
+        out.append(contentsOf: JSONValue.string(key ?? "").bytes)
+      case .embedded(let index) where isKey(index) && key != nil:
+        out.append(contentsOf: JSONValue.string(key ?? "").bytes.dropFirst().dropLast())
       case .whole(let index):
         if let range = ranges[index] {
           out.append(contentsOf: state[range])
@@ -56,6 +65,8 @@ package struct PayloadTemplate: Hashable, Sendable {
     }
     return out
   }
+
+  private func isKey(_ index: Int) -> Bool { keys[index].elementsEqual(Self.keyVariable.utf8) }
 
   /// Returns the ranges of the values in `{"case":{"key":value,…}}`.
   private func ranges(in state: [UInt8]) -> [Range<Int>?] {

@@ -1,0 +1,129 @@
+import PipeSupport
+
+/// The key of an instance in a keyed node: one machine per order, vehicle or room.
+///
+/// Keys are compared byte by byte. Two keys that differ only by Unicode normalization are two keys,
+/// unlike two Swift strings.
+package struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
+  /// The maximum size of a key. Unit: bytes.
+  package static let byteLimit = 1_024
+
+  package let text: String
+
+  /// - Throws: ``InstanceKeyError/empty`` or ``InstanceKeyError/tooLong(byteCount:)``.
+  package init(_ text: String) throws(InstanceKeyError) {
+    guard !text.isEmpty else { throw .empty }
+    guard text.utf8.count <= Self.byteLimit else { throw .tooLong(byteCount: text.utf8.count) }
+    self.text = text
+  }
+
+  /// Makes a key that a journal has recorded.
+  package init(recorded text: String) { self.text = text }
+
+  package static func == (left: InstanceKey, right: InstanceKey) -> Bool {
+    left.text.utf8.elementsEqual(right.text.utf8)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    var text = text
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+  }
+
+  package var description: String { text }
+}
+
+/// An error that prevents an event from having an instance.
+package enum InstanceKeyError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The event does not have the field.
+  case missing(field: String)
+  /// The field's value, as JSON, is neither a string nor an integer.
+  case unsupported(field: String, value: String)
+  case empty
+  case tooLong(byteCount: Int)
+
+  package var description: String {
+    switch self {
+    case .missing(let field):
+      "the event has no field '\(field)', which is the key of the instance; send a value for '\(field)'"
+    case .unsupported(let field, let value):
+      "the field '\(field)' is \(value); the key of an instance is a string or an integer"
+    case .empty: "the key of the instance is empty"
+    case .tooLong(let byteCount):
+      "the key of the instance has \(byteCount) bytes; the limit is \(InstanceKey.byteLimit)"
+    }
+  }
+}
+
+/// Reads the key of an event's instance from a field of the event, as JSON.
+///
+/// The field is an associated value of the event's case, by its label. If the case has a single
+/// associated value without a label, the field is a property of that value.
+package struct InstanceKeyReader {
+  package let field: String
+  private let fieldBytes: [UInt8]
+  private var tokens = JSONTokens()
+
+  package init(field: String) {
+    self.field = field
+    fieldBytes = Array(field.utf8)
+  }
+
+  package mutating func key(
+    ofEvent bytes: UnsafeRawBufferPointer
+  ) throws(InstanceKeyError) -> InstanceKey {
+    guard tokens.read(bytes), let payload = payload(), let value = value(in: payload, bytes) else {
+      throw .missing(field: field)
+    }
+    let token = tokens.list[value]
+    let text = UnsafeRawBufferPointer(rebasing: bytes[token.range])
+    switch token.kind {
+    case .string:
+      if let text = tokens.string(at: value, in: bytes) { return try InstanceKey(text) }
+    case .escapedString:
+      if case .string(let text)? = try? JSONValue(parsing: Array(text)) {
+        return try InstanceKey(text)
+      }
+    case .number:
+      if let number = tokens.integer(at: value, in: bytes) { return try InstanceKey("\(number)") }
+    case .null: throw .missing(field: field)
+    case .object, .array, .true, .false: break
+    }
+    throw .unsupported(
+      field: field, value: String(decoding: text.prefix(100), as: UTF8.self))
+  }
+
+  package mutating func key(ofEvent bytes: [UInt8]) throws(InstanceKeyError) -> InstanceKey {
+    let result = bytes.withUnsafeBytes { bytes in
+      Result { () throws(InstanceKeyError) in try key(ofEvent: bytes) }
+    }
+    return try result.get()
+  }
+
+  /// Returns the index of the object with the case's associated values: `{"case":{…}}`.
+  private func payload() -> Int? {
+    let list = tokens.list
+    guard list.count > 2, list[0].kind == .object, list[0].count == 1, list[2].kind == .object
+    else { return nil }
+    return 2
+  }
+
+  private func value(in payload: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
+    if let value = member(fieldBytes, of: payload, bytes) { return value }
+    guard tokens.list[payload].count == 1, let only = member(Array("_0".utf8), of: payload, bytes),
+      tokens.list[only].kind == .object
+    else { return nil }
+    return member(fieldBytes, of: only, bytes)
+  }
+
+  /// Returns the index of a member's value.
+  private func member(_ name: [UInt8], of object: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
+    var index = object + 1
+    while index < tokens.list[object].next {
+      let key = tokens.list[index]
+      let range = Int(key.start)..<Int(key.end)
+      if range.count == name.count, bytes[range].elementsEqual(name) { return index + 1 }
+      index = Int(tokens.list[index + 1].next)
+    }
+    return nil
+  }
+}

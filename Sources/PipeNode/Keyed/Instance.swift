@@ -1,0 +1,48 @@
+import PipeJournal
+import PipeMachines
+
+/// One instance of a keyed node's machine, while it is in memory.
+final class Instance<Hosted: Machine> {
+  let key: InstanceKey
+  var state: Hosted.State
+  /// The number of steps of the instance. The entry into the initial state is not a step.
+  var version: UInt64
+  /// The time of the last step. Unit: nanoseconds since 1970.
+  var time: Int64
+  /// The cause of the last step.
+  var cause: String
+  /// The engine, while it takes a step of the instance or runs an effect of it; `nil` at rest.
+  var engine: InstanceEngine<Hosted>?
+  /// Whether the instance has entered a state since the last record.
+  var isChanged = false
+  /// The number of the record with the current state.
+  var recordNumber: UInt64 = 0
+  /// Whether the instance was used since the table last looked for instances to evict.
+  var isRecent = true
+
+  init(
+    _ key: InstanceKey, in state: Hosted.State, version: UInt64 = 0, time: Int64 = 0,
+    cause: String = ""
+  ) {
+    self.key = key
+    self.state = state
+    self.version = version
+    self.time = time
+    self.cause = cause
+  }
+}
+
+/// The engine that takes the steps of an instance. An engine at rest is used for the next instance.
+final class InstanceEngine<Hosted: Machine> {
+  typealias Input = EngineInput<Hosted.State, Hosted.Event>
+
+  let engine: Engine<Hosted.State, Hosted.Event, Hosted.Output>
+  /// The instance whose steps the engine takes; `nil` while no instance needs the engine.
+  var instance: Instance<Hosted>?
+  /// Whether the engine is in the list of engines whose effects are not recorded.
+  var hasUnrecordedEffects = false
+  /// Whether the engine is in the list of engines with input that waits.
+  var isWaiting = false
+
+  init(_ engine: Engine<Hosted.State, Hosted.Event, Hosted.Output>) { self.engine = engine }
+}

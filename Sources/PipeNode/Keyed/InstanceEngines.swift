@@ -1,0 +1,181 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeSystem
+import PipeTransport
+import PipeWire
+
+/// The engines of a keyed node: one for each instance with a step or an effect in progress, and
+/// a few at rest.
+///
+/// An instance at rest has no engine, so that it takes little memory.
+final class InstanceEngines<Hosted: Machine> {
+  typealias HostedEngine = Engine<Hosted.State, Hosted.Event, Hosted.Output>
+
+  /// Refers to the content that the engines call back. Set once; afterwards only the loop's thread
+  /// reads and writes the reference.
+  final class Owner: @unchecked Sendable { weak var content: KeyedContent<Hosted>? }
+
+  let owner = Owner()
+  /// Returns whether all engines must wait before the next step; `nil` if they need not.
+  var mustWait: (() -> Bool)?
+  private let machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
+  private let runtime: Runtime<Hosted.State, Hosted.Event, Hosted.Output>
+  private let loop: LoopHandle
+  private let log: NodeLog
+  private let isRecorded: Bool
+  let hasEffects: Bool
+  private var atRest: [InstanceEngine<Hosted>] = []
+  private var busy: [ObjectIdentifier: InstanceEngine<Hosted>] = [:]
+  private var unrecorded: [InstanceEngine<Hosted>] = []
+  private var waiting: [InstanceEngine<Hosted>] = []
+  /// The refusals of engines that are gone.
+  private var earlierRefusals: UInt64 = 0
+
+  /// The maximum number of engines that are kept at rest. Unit: engines.
+  private static var restingLimit: Int { 16 }
+
+  init(
+    _ machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>,
+    _ runtime: Runtime<Hosted.State, Hosted.Event, Hosted.Output>, loop: LoopHandle, log: NodeLog,
+    isRecorded: Bool
+  ) {
+    self.machine = machine
+    self.runtime = runtime
+    self.loop = loop
+    self.log = log
+    self.isRecorded = isRecorded
+    hasEffects = runtime.hasEffects
+  }
+
+  /// The state in which an instance begins.
+  var initial: Hosted.State { machine.initial }
+
+  /// Whether the initial state refuses an event. An asynchronous transition is not a refusal.
+  func isRefused(_ event: Hosted.Event) -> Bool {
+    if case .refused = machine.step(machine.initial, event) { return true }
+    return false
+  }
+
+  // MARK: Engines
+
+  /// Returns an engine at rest, which stays at rest.
+  func idle() -> HostedEngine {
+    let hosted = take()
+    put(back: hosted)
+    return hosted.engine
+  }
+
+  /// Returns an engine for the next instance.
+  func take() -> InstanceEngine<Hosted> {
+    let hosted = atRest.popLast() ?? make()
+    busy[ObjectIdentifier(hosted)] = hosted
+    return hosted
+  }
+
+  /// Takes back an engine that is at rest.
+  func put(back hosted: InstanceEngine<Hosted>) {
+    hosted.instance = nil
+    busy[ObjectIdentifier(hosted)] = nil
+    if atRest.count < Self.restingLimit {
+      atRest.append(hosted)
+    } else {
+      earlierRefusals += hosted.engine.refusals
+      hosted.engine.stop()
+    }
+  }
+
+  /// Refers to the engine that a task of the engine posts to.
+  private final class Reference: @unchecked Sendable { weak var hosted: InstanceEngine<Hosted>? }
+
+  private func make() -> InstanceEngine<Hosted> {
+    let (loop, owner, reference) = (loop, owner, Reference())
+    let engine = HostedEngine(machine: machine, runtime: runtime) { input in
+      loop.post {
+        guard let hosted = reference.hosted else { return }
+        owner.content?.process(input, in: hosted)
+      }
+    }
+    engine.onError = { [log] in log.warning($0) }
+    if isRecorded { engine.effects.deferUntilRecorded() }
+    let hosted = InstanceEngine<Hosted>(engine)
+    reference.hosted = hosted
+    engine.onEntry = { [unowned hosted] state, version, cause in
+      owner.content?.entered(state, version: version, cause: cause, in: hosted)
+    }
+    engine.mustWait = { [unowned self] in mustWait?() ?? false }
+    engine.beginSharing()
+    return hosted
+  }
+
+  func stop() {
+    for hosted in busy.values { hosted.engine.stop() }
+    for hosted in atRest { hosted.engine.stop() }
+  }
+
+  // MARK: Input that waits
+
+  /// Whether an input waits that can be taken now.
+  var hasReadyInput: Bool { waiting.contains { $0.engine.canTakeInput } }
+
+  /// Calls `body` with each engine whose waiting input can be taken now.
+  func wake(_ body: (InstanceEngine<Hosted>) -> Void) {
+    guard !waiting.isEmpty else { return }
+    for hosted in waiting where hosted.engine.canTakeInput { body(hosted) }
+    waiting.removeAll { hosted in
+      hosted.isWaiting = hosted.engine.hasQueuedInput
+      return !hosted.isWaiting
+    }
+  }
+
+  // MARK: Effects
+
+  var runningEffects: Int { busy.values.reduce(0) { $0 + $1.engine.runningEffects } }
+
+  /// The number of refused events since the start of this process.
+  var refusals: UInt64 {
+    earlierRefusals + atRest.reduce(0) { $0 + $1.engine.refusals }
+      + busy.values.reduce(0) { $0 + $1.engine.refusals }
+  }
+
+  /// Notes effects that are not recorded, and input that waits.
+  func noteChanges(of hosted: InstanceEngine<Hosted>) {
+    if hosted.engine.effects.hasUnrecordedChanges, !hosted.hasUnrecordedEffects {
+      hosted.hasUnrecordedEffects = true
+      unrecorded.append(hosted)
+    }
+    if hosted.engine.hasQueuedInput, !hosted.isWaiting {
+      hosted.isWaiting = true
+      waiting.append(hosted)
+    }
+  }
+
+  var hasUnrecordedEffects: Bool { !unrecorded.isEmpty }
+
+  func recordEffects(into journal: Journal, _ states: EventCodec<Hosted.State>) throws {
+    for hosted in unrecorded {
+      guard let key = hosted.instance?.key else { continue }
+      let effects = hosted.engine.effects.changesToRecord()
+      for origin in effects.ended { try journal.instanceEffectEnded(key, origin) }
+      for effect in effects.started {
+        try journal.instanceEffectStarted(
+          key, effect.origin, state: states.encode(effect.state),
+          progress: effect.progress ?? BootClock.now)
+      }
+    }
+  }
+
+  /// Starts the effects whose steps have been recorded.
+  /// - Parameter release: Called with each instance whose engine may be at rest now.
+  func didRecord(release: (Instance<Hosted>) -> Void) {
+    guard !unrecorded.isEmpty else { return }
+    let engines = unrecorded
+    unrecorded = []
+    for hosted in engines {
+      hosted.hasUnrecordedEffects = false
+      hosted.engine.effects.didRecord(
+        willStart: { Failpoint.hit(.effectBefore) }, willAnswer: { Failpoint.hit(.effectAfter) })
+      if let instance = hosted.instance { release(instance) }
+    }
+  }
+}

@@ -1,0 +1,214 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeSystem
+import PipeWire
+
+/// The instances of a keyed node: those in memory, and the counts of all by state.
+///
+/// A journal has every instance. Instances that were not used for long leave memory when their
+/// number exceeds the limit, and are read again on demand. An instance leaves memory only when the
+/// journal's database has its current state, so a lookup need not write pending records first.
+final class InstanceTable<Hosted: Machine> {
+  /// The default limit of instances in memory. Unit: instances.
+  static var defaultLimit: Int { 100_000 }
+
+  private let journal: Journal?
+  private let node: String
+  private let incarnation: UInt64
+  private let log: NodeLog
+  private let limit: Int
+  private let states: EventCodec<Hosted.State>
+  private let labels = EnumCases<Hosted.State>.names
+  private var residents: [InstanceKey: Instance<Hosted>] = [:]
+  /// The instances in memory, in the order in which the search for instances to evict visits them.
+  private var ring: [Instance<Hosted>] = []
+  private var hand = 0
+  /// The number of instances by the tag of their state; by 0 if the state is a struct.
+  private var counts: [Int]
+  private var changed: [Instance<Hosted>] = []
+  /// The number of steps of all instances, since the node was first started.
+  private(set) var version: UInt64 = 0
+  private var recordedVersion: UInt64?
+  private var firstVersion: UInt64 = 0
+  /// The time and the cause of the last step.
+  private(set) var last: (time: Int64, cause: String) = (WallClock.nanoseconds, "initial")
+
+  /// Reads the counts in the journal. Throws if they do not belong to this machine.
+  init(
+    _ journal: Journal?, node: String, incarnation: UInt64, log: NodeLog, limit: Int?,
+    states: EventCodec<Hosted.State>
+  ) throws {
+    self.journal = journal
+    self.node = node
+    self.incarnation = incarnation
+    self.log = log
+    // Without a journal, an instance that leaves memory would be lost.
+    self.limit = journal == nil ? .max : limit ?? Self.defaultLimit
+    self.states = states
+    counts = Array(repeating: 0, count: max(1, labels.count))
+    guard let record = journal?.contents?.record else { return }
+    try restore(record)
+  }
+
+  private func restore(_ record: JournalContents.Record) throws {
+    guard case .object(let recorded)? = try? JSONValue(parsing: record.state) else {
+      throw JournalError.undecodable(
+        path: journal?.path ?? "", node: node,
+        problem: "state: the journal belongs to a node without 'key'")
+    }
+    for (label, count) in recorded {
+      guard let tag = labels.isEmpty ? 0 : labels.firstIndex(of: label),
+        case .integer(let number) = count
+      else {
+        throw JournalError.undecodable(
+          path: journal?.path ?? "", node: node,
+          problem: "state: the machine has no state '\(label)', in which there are instances")
+      }
+      counts[tag] = Int(clamping: number)
+    }
+    version = record.version
+    recordedVersion = version
+    firstVersion = version
+    last = (record.time, record.cause)
+  }
+
+  /// The number of instances.
+  var count: Int { counts.reduce(0, +) }
+
+  /// The number of instances in memory.
+  var residentCount: Int { residents.count }
+
+  /// The number of steps of this process.
+  var stepCount: UInt64 { version - firstVersion }
+
+  /// The number of instances by state, as JSON.
+  var countsJSON: [UInt8] {
+    if labels.isEmpty { return Array("{\"instances\":\(count)}".utf8) }
+    var json = "{"
+    for (tag, count) in counts.enumerated() where count > 0 {
+      if json.utf8.count > 1 { json += "," }
+      json += "\"\(labels[tag])\":\(count)"
+    }
+    return Array((json + "}").utf8)
+  }
+
+  // MARK: Lookup
+
+  /// Returns the instance with this key; `nil` if there is none.
+  func find(_ key: InstanceKey) throws -> Instance<Hosted>? {
+    if let instance = residents[key] {
+      instance.isRecent = true
+      return instance
+    }
+    guard let recorded = try journal?.instance(key) else { return nil }
+    let instance = Instance<Hosted>(
+      key, in: try state(recorded.state, of: key), version: recorded.version, time: recorded.time,
+      cause: recorded.cause)
+    keep(instance)
+    return instance
+  }
+
+  /// Decodes a state that the journal has recorded.
+  func state(_ bytes: [UInt8], of key: InstanceKey) throws -> Hosted.State {
+    do { return try states.decode(bytes) } catch {
+      throw JournalError.undecodable(
+        path: journal?.path ?? "", node: node, problem: "state of instance '\(key)' \(error)")
+    }
+  }
+
+  private func keep(_ instance: Instance<Hosted>) {
+    residents[instance.key] = instance
+    ring.append(instance)
+  }
+
+  // MARK: Steps
+
+  /// Adds an instance, which enters its initial state.
+  func add(_ instance: Instance<Hosted>) {
+    keep(instance)
+    counts[tag(of: instance.state)] += 1
+    noteChange(of: instance)
+  }
+
+  /// Notes that an instance has taken a step.
+  func entered(_ instance: Instance<Hosted>, _ state: Hosted.State, version: UInt64, cause: String)
+  {
+    last = (WallClock.nanoseconds, cause)
+    instance.time = last.time
+    instance.cause = cause
+    guard version > instance.version else { return }
+    counts[tag(of: instance.state)] -= 1
+    counts[tag(of: state)] += 1
+    instance.state = state
+    instance.version = version
+    self.version += 1
+    noteChange(of: instance)
+  }
+
+  private func tag(of state: Hosted.State) -> Int { EnumCases<Hosted.State>.tag(of: state) ?? 0 }
+
+  private func noteChange(of instance: Instance<Hosted>) {
+    guard !instance.isChanged else { return }
+    instance.isChanged = true
+    changed.append(instance)
+  }
+
+  // MARK: Records
+
+  var hasUnrecordedChanges: Bool { !changed.isEmpty || recordedVersion == nil }
+
+  func record(into journal: Journal) throws {
+    guard hasUnrecordedChanges else { return }
+    for instance in changed {
+      let state = try states.encode(instance.state)
+      guard state.count <= StateSizeLimit.byteCount else {
+        journal.marker.measureEachStepNext()
+        throw NodeSetupError(
+          "a step of instance '\(instance.key)' produced a state of \(state.count) bytes as JSON; "
+            + "the limit is \(StateSizeLimit.byteCount); after a restart, the node repeats its "
+            + "last steps and refuses this step")
+      }
+      try journal.instanceChanged(
+        RecordedInstance(
+          key: instance.key, version: instance.version, time: instance.time, cause: instance.cause,
+          label: labels.isEmpty ? "" : labels[tag(of: instance.state)], state: state))
+    }
+    try journal.moved(
+      to: countsJSON, version: version, steps: version - (recordedVersion ?? 0), cause: last.cause,
+      time: last.time, incarnation: incarnation)
+  }
+
+  func recorded() {
+    recordedVersion = version
+    let number = journal?.recordNumbers.last ?? 0
+    for instance in changed {
+      instance.isChanged = false
+      instance.recordNumber = number
+    }
+    changed.removeAll(keepingCapacity: changed.count < 4_096)
+    if residents.count > limit { evict() }
+  }
+
+  /// Removes instances from memory: those that were not used since the last visit. Visits a bounded
+  /// number of instances.
+  private func evict() {
+    let written = journal?.recordNumbers.written ?? 0
+    var visits = 2 * (residents.count - limit) + 64
+    while residents.count > limit, visits > 0 {
+      visits -= 1
+      if hand >= ring.count { hand = 0 }
+      let instance = ring[hand]
+      if instance.isRecent || instance.isChanged || instance.engine != nil
+        || instance.recordNumber > written
+      {
+        instance.isRecent = false
+        hand += 1
+        continue
+      }
+      residents[instance.key] = nil
+      ring[hand] = ring[ring.count - 1]
+      ring.removeLast()
+    }
+  }
+}

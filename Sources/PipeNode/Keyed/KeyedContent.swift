@@ -1,0 +1,350 @@
+import PipeJournal
+import PipeMachines
+import PipeSupport
+import PipeSystem
+import PipeWire
+
+/// The content of a node with a `key`: one instance of the machine for each value of the key.
+///
+/// The events of all instances share the node's inbox, pipes, requests and dead letters. An event
+/// goes to the instance whose key it carries. One record has the instances that changed in a turn,
+/// the numbers of the consumed events, and the outbox.
+final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, RequestableContent,
+  JournaledContent, DeadLetteringContent, ExplainableContent, SelfEndingContent
+{
+  let description: MachineDescription
+  var onEntry: ((_ isCommitted: Bool) -> Void)?
+  private let ports = Ports()
+  private let core: MachineCore<Hosted>
+  private let outlets: MachineOutlets
+  private let requests: MachineRequests<Hosted>
+  private let pipes: MachinePipes<Hosted>
+  private let table: InstanceTable<Hosted>
+  private let engines: InstanceEngines<Hosted>
+  private var keys: InstanceKeyReader
+  private let scope: (node: String, stream: UInt64)
+  private var hasStarted = false
+  /// The durations of the steps that are measured.
+  private var durations = DurationCounts()
+
+  /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
+  private static var stepsPerTurn: Int { 512 }
+
+  @export(interface)
+  init(
+    parameters: Hosted.Parameters, _ instances: NodeArguments.Instances, hosting: HostingContext
+  ) throws {
+    let journal = hosting.journal
+    let meter = StateMeter<Hosted.State>(
+      isSynthesized: Hosted.State._isSynthesizedCodable,
+      isExact: journal?.marker.measuresEachStep == true)
+    let machine = Hosted.stateMachine(parameters).refusing(by: meter)
+    let runtime = Hosted.runtime(parameters, ports)
+    description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
+    if let problem = machine.problem(withInitial: description.initial) {
+      throw NodeSetupError(problem)
+    }
+    if runtime.hasModel {
+      throw NodeSetupError(
+        "machine '\(Hosted.name)' runs a model; a node with 'key' runs machines that are written in "
+          + "the language, or as a function of state and event")
+    }
+    let engines = InstanceEngines<Hosted>(
+      machine, runtime, loop: hosting.loop, log: hosting.log, isRecorded: journal != nil)
+    self.engines = engines
+    keys = InstanceKeyReader(field: instances.key)
+    core = try MachineCore(engines.idle(), meter, hosting: hosting)
+    outlets = MachineOutlets(log: hosting.log)
+    table = try InstanceTable(
+      journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
+      limit: instances.resident, states: core.states)
+    requests = MachineRequests(core, outlets)
+    pipes = MachinePipes(core)
+    scope = (
+      "\(hosting.topology)/\(hosting.node)",
+      journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max))
+    )
+    if let journal { CrashWatch.begin(journal.marker) }
+    try journal?.keep(stateFields: nil)
+    if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
+    engines.owner.content = self
+  }
+
+  func hosted() -> HostedContent { HostedContent(self) }
+
+  var onEnd: ((String?) -> Void)? {
+    get { core.onEnd }
+    set { core.onEnd = newValue }
+  }
+
+  // MARK: Wiring
+
+  @export(interface)
+  func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
+    pipes.connect(ins)
+    try outlets.connect(outs, ports, of: description)
+    observePipes()
+    guard let contents = core.journal?.contents else { return }
+    pipes.restore(contents.consumed)
+    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
+      core.log.warning(
+        "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
+          + "stay in the journal")
+    }
+  }
+
+  func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
+    try outlets.connect(outs, ports, of: description)
+    observePipes()
+  }
+
+  /// Lets all engines wait while a pipe of a rule is full.
+  private func observePipes() {
+    engines.mustWait = outlets.hasRules ? { [outlets] in outlets.isRulePipeFull } : nil
+  }
+
+  func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
+    guard configuration.participant == nil else {
+      throw NodeSetupError("a node with 'key' cannot be part of a composite yet")
+    }
+  }
+
+  // MARK: Input
+
+  @export(interface)
+  func start() {
+    core.begin()
+    hasStarted = true
+    do { try resumeEffects() } catch { core.onEnd?("\(error)") }
+    let isFirst = core.journal?.contents == nil
+    core.journal?.forgetContents()
+    if isFirst { Failpoint.hit(.startAfter) }
+    onEntry?(false)
+  }
+
+  /// Runs the effects again that had not ended in the last process.
+  private func resumeEffects() throws {
+    guard let journal = core.journal, journal.contents != nil else { return }
+    for (key, effect) in try journal.instanceEffects() {
+      guard let instance = try table.find(key) else { continue }
+      let state = try table.state(effect.state, of: key)
+      begin(instance)
+      if !core.engine.resumeEffect(of: state, effect.origin, elapsed: effect.elapsed) {
+        core.log.warning(
+          "cannot resume the effect of step \(effect.origin.version) of instance '\(key)': the "
+            + "machine no longer has this effect")
+      }
+      end(instance)
+    }
+    core.log.note("restored \(table.count) instances at version \(table.version)")
+  }
+
+  @export(interface)
+  func stop() {
+    core.end()
+    engines.stop()
+    requests.stop()
+  }
+
+  func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    try pipes.accept(events, from: pipe)
+  }
+
+  func request(
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+  ) {
+    withoutInstance { requests.request(body, key: key, oldest: oldest, reply: reply) }
+  }
+
+  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    requests.deadLetter(id, drops: drops, reply: reply)
+  }
+
+  @export(interface)
+  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+    guard !body.isEmpty else {
+      return reply(.invalid("the node has instances: name an event with the field '\(keys.field)'"))
+    }
+    do {
+      let key = try keys.key(ofEvent: core.events.encode(core.events.decode(body)))
+      let instance = try table.find(key) ?? Instance(key, in: engines.initial)
+      begin(instance)
+      defer { end(instance) }
+      let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
+      requests.answerWhenRecorded(.explained(by: explanation), to: reply)
+    } catch {
+      reply(.invalid("\(error)"))
+    }
+  }
+
+  var hasWork: Bool {
+    guard core.isStarted else { return false }
+    if engines.hasReadyInput { return true }
+    return core.engine.canTakeInput && !core.inbox.isEmpty
+  }
+
+  func takeTurn() {
+    guard core.isStarted else { return }
+    let start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
+    var budget = Self.stepsPerTurn
+    while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
+      budget -= 1
+      take(input)
+      if let start, budget == Self.stepsPerTurn - 1 {
+        durations.add(nanoseconds: BootClock.nanoseconds - start)
+      }
+    }
+    engines.wake { process(.wake, in: $0) }
+  }
+
+  private func take(_ input: MachineInbox<Hosted.Event, ClientInput<Hosted.Event>>.Input) {
+    switch input {
+    case .request(.event(let event, let key)):
+      take(event, { requests.take(.event(event, key)) }) { requests.reject(key, because: $0) }
+    case .request(.deadLetter(let id, let event, let reply)):
+      take(event, { requests.take(.deadLetter(id, event, reply: reply)) }) { reply(.invalid($0)) }
+    case .event(let event, let pipe):
+      guard case .event(let content) = event.content else {
+        return withoutInstance { pipes.take(event, of: pipe) }
+      }
+      take(content, { pipes.take(event, of: pipe) }) { reason in
+        withoutInstance { pipes.reject(event, of: pipe, because: reason) }
+      }
+    }
+  }
+
+  /// Takes an event for the instance whose key it carries. The first event for a key that the
+  /// initial state accepts creates the instance.
+  /// - Parameter reject: Called with the reason if the event has no valid key.
+  private func take(_ event: Hosted.Event, _ body: () -> Void, reject: (String) -> Void) {
+    let key: InstanceKey
+    do { key = try keys.key(ofEvent: core.events.encode(event)) } catch {
+      return reject("\(error)")
+    }
+    do {
+      if let instance = try table.find(key) {
+        begin(instance)
+        body()
+        return end(instance)
+      }
+    } catch {
+      core.onEnd?("\(error)")
+      return
+    }
+    let instance = Instance<Hosted>(key, in: engines.initial)
+    begin(instance)
+    // An event that the initial state refuses leaves no instance behind.
+    if !engines.isRefused(event) {
+      table.add(instance)
+      core.engine.enterInitialState()
+    }
+    body()
+    end(instance)
+  }
+
+  private func withoutInstance(_ body: () -> Void) {
+    core.hasState = false
+    defer { core.hasState = true }
+    body()
+  }
+
+  /// Processes an input that a task of an instance has posted.
+  func process(_ input: InstanceEngine<Hosted>.Input, in hosted: InstanceEngine<Hosted>) {
+    // The instance of an engine at rest needs no late input, such as the end of a cancelled effect.
+    guard let instance = hosted.instance else { return }
+    let current = core.engine
+    core.engine = hosted.engine
+    hosted.engine.process(input)
+    end(instance)
+    core.engine = current
+  }
+
+  // MARK: Engines
+
+  private func begin(_ instance: Instance<Hosted>) {
+    if let hosted = instance.engine {
+      core.engine = hosted.engine
+      return
+    }
+    let hosted = engines.take()
+    hosted.instance = instance
+    instance.engine = hosted
+    core.engine = hosted.engine
+    hosted.engine.restore(instance.state, version: instance.version)
+    if engines.hasEffects {
+      hosted.engine.effects.keyScope = IdempotencyKey.Scope(
+        node: "\(scope.node)[\(instance.key)]", journal: scope.stream)
+    }
+  }
+
+  private func end(_ instance: Instance<Hosted>) {
+    guard let hosted = instance.engine else { return }
+    engines.noteChanges(of: hosted)
+    guard hosted.engine.isAtRest else { return }
+    instance.engine = nil
+    engines.put(back: hosted)
+  }
+
+  /// Called on each entry of an instance into a state.
+  func entered(
+    _ state: Hosted.State, version: UInt64, cause: String, in hosted: InstanceEngine<Hosted>
+  ) {
+    guard let instance = hosted.instance else { return }
+    table.entered(instance, state, version: version, cause: cause)
+    if outlets.hasRules, let tag = EnumCases<Hosted.State>.tag(of: state) {
+      outlets.fire(tag, of: instance.key) { (try? core.states.encode(state)) ?? [] }
+    }
+    onEntry?(false)
+  }
+
+  // MARK: Output
+
+  func lastStep() -> FeedEntry? {
+    guard hasStarted else { return nil }
+    return FeedEntry(
+      version: table.version, time: table.last.time, cause: table.last.cause,
+      state: table.countsJSON)
+  }
+
+  @export(interface)
+  func fill(_ status: inout NodeStatus) {
+    if core.isStarted { status.state = try? JSONValue(parsing: table.countsJSON) }
+    status.version = table.version
+    status.refused = engines.refusals + pipes.undecodable
+    status.events = table.stepCount + status.refused
+    core.deadLetters.fill(&status)
+    status.effects = engines.runningEffects
+    status.unconnected = outlets.discarded
+    status.ins = pipes.status
+    status.steps = durations.count > 0 ? durations : nil
+  }
+
+  // MARK: Records
+
+  var hasUnrecordedChanges: Bool {
+    core.isStarted
+      && (table.hasUnrecordedChanges || engines.hasUnrecordedEffects || pipes.hasUnrecordedChanges
+        || core.deadLetters.hasUnrecordedChanges || requests.hasUnrecordedChanges)
+  }
+
+  var hasObsoleteRecords: Bool { false }
+
+  func record(into journal: Journal) throws {
+    try table.record(into: journal)
+    try pipes.record(into: journal)
+    try core.deadLetters.record(into: journal)
+    try requests.record(into: journal)
+    try engines.recordEffects(into: journal, core.states)
+  }
+
+  func didRecord() {
+    table.recorded()
+    pipes.recorded()
+    if core.deadLetters.hasUnrecordedChanges {
+      core.deadLetters.recorded()
+      Failpoint.hit(.letterAfter)
+    }
+    requests.recorded()
+    engines.didRecord { end($0) }
+  }
+}
