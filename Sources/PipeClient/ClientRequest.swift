@@ -10,7 +10,7 @@ final class ClientRequest {
     /// A request to a coordinator. The count limits how long the request may wait. Unit: milliseconds.
     case synchronize([UInt8], SynchronizeFlag, count: UInt32)
     /// A question about the response to an event, or to all events if it names none.
-    case explain([UInt8])
+    case explain([UInt8], key: String?)
   }
 
   /// An answer of a node.
@@ -104,7 +104,9 @@ final class ClientRequest {
       let header = FrameHeader(
         .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)
       return (header, body)
-    case .explain(let event): return (FrameHeader(.explain, sequence: id), event)
+    case .explain(let event, let key):
+      let key = Array((key ?? "").utf8)
+      return (FrameHeader(.explain, count: UInt32(key.count), sequence: id), key + event)
     }
   }
 }

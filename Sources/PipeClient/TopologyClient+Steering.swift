@@ -6,6 +6,7 @@ extension TopologyClient {
   /// Returns the description of a node's machine.
   /// - Throws: ``TopologyClientError``: `failed` if the node has not described itself yet.
   public func describe(_ node: String) async throws -> MachineDescription {
+    let node = InstanceName(node)?.node ?? node
     try await check([node])
     return try await command(.describe(node: node)).take {
       if case .description(let description) = $0 { description } else { nil }
@@ -172,7 +173,7 @@ extension ControlAnswer {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
     case .done, .directory, .description, .composites, .affected, .planned, .ended, .logs,
-      .deadLetters, .journal:
+      .deadLetters, .journal, .instances:
       break
     }
     guard let value = value(self) else { throw TopologyClientError.unexpectedAnswer }

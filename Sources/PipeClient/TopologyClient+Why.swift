@@ -35,6 +35,9 @@ extension TopologyClient {
     _ name: String, _ event: JSONValue?, timeout: Duration
   ) async throws -> EnabledEvents {
     let directory = try await directory()
+    if let (instance, node) = try instance(name, in: directory) {
+      return try await explain(instance, of: node, event, in: directory, timeout)
+    }
     let target = try node(name, in: directory)
     let hasComposites = directory.nodes.contains { $0.kind == .composite }
     let classes = hasComposites ? try await conflictClasses() : []
@@ -78,6 +81,29 @@ extension TopologyClient {
       stateFields: directory.stateFields)
   }
 
+  /// Explains the events of an instance, which takes part in no composite.
+  private func explain(
+    _ instance: InstanceName, of node: NodeInformation, _ event: JSONValue?,
+    in directory: TopologyDirectory, _ timeout: Duration
+  ) async throws -> EnabledEvents {
+    let machine = try await describe(node.name)
+    let event = event.map { given in
+      // A bare label means every value of its case.
+      given.string != nil
+        ? given : instance.event(given, keyedBy: node.instanceField ?? "")
+    }
+    var questions = Self.questions(about: node.name, machine, [])
+    if let event { questions = try Self.choose(event, of: node.name, machine, questions) }
+    let answer: NodeAnswer<NodeExplanation> = await answer(
+      of: node.name, event?.bytes ?? [], key: instance.key, in: directory, timeout)
+    var known: NodeExplanation?
+    if case .success(let explanation) = answer { known = explanation }
+    return EnabledEvents(
+      name: instance.description, kind: .machine, state: known?.state, version: known?.version,
+      events: questions.map { $0.answer(nodes: [node.name: answer], coordinators: [:]) },
+      stateFields: directory.stateFields)
+  }
+
   // MARK: Asking
 
   /// Asks all nodes at once.
@@ -95,7 +121,8 @@ extension TopologyClient {
   }
 
   private func answer<Explanation: Decodable & Sendable>(
-    of name: String, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
+    of name: String, _ event: [UInt8], key: String? = nil, in directory: TopologyDirectory,
+    _ timeout: Duration
   ) async -> NodeAnswer<Explanation> {
     guard let node = directory[node: name] else { return .failure(.down("no such node")) }
     guard node.isRunning else {
@@ -103,7 +130,7 @@ extension TopologyClient {
     }
     do {
       let answer: ClientRequest.Answer = try await call { sockets, resume in
-        sockets.request(node, .explain(event), timeout: timeout, resume)
+        sockets.request(node, .explain(event, key: key), timeout: timeout, resume)
       }
       guard case .explained(let json) = answer, let explanation = try? json.decode(Explanation.self)
       else { return .failure(.unreadable("the node sent an answer that this client cannot read")) }

@@ -157,6 +157,9 @@ public final class TopologyClient: Sendable {
 
   /// Sends an event to a node and waits for its outcome. Waits for a node that is being restarted.
   ///
+  /// An event to an instance, such as `orders[4711]`, gets the instance's key in the field that is
+  /// the node's key, unless the event has the field.
+  ///
   /// At most 1,024 requests to a node are in flight. Further requests wait until some of these are
   /// answered, for as long as the node answers any.
   /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`,
@@ -189,6 +192,9 @@ public final class TopologyClient: Sendable {
           + "reference to large data, such as a file path")
     }
     let timeout = timeout ?? answerTimeout
+    if let instance = InstanceName(name) {
+      return try await send(bytes, to: instance, timeout: timeout)
+    }
     do {
       return try await request(name, .event(bytes), timeout: timeout)
     } catch is CompositeRecipientError {
@@ -197,9 +203,22 @@ public final class TopologyClient: Sendable {
     }
   }
 
+  private func send(
+    _ bytes: [UInt8], to instance: InstanceName, timeout: Duration
+  ) async throws -> RequestOutcome {
+    guard let (_, node) = try self.instance(instance.description, in: await sharedDirectory()),
+      let field = node.instanceField
+    else { throw TopologyClientError.unknownNode(instance.node, known: []) }
+    let event = instance.event(try JSONValue(parsing: bytes), keyedBy: field)
+    return try await request(instance.node, .event(event.bytes), timeout: timeout)
+  }
+
   // MARK: States
 
   /// Returns the states of some nodes, or of all: first the current state of each, then its changes.
+  ///
+  /// A name may be the name of an instance, such as `orders[4711]`. An instance that does not exist
+  /// yet has no current state.
   ///
   /// If a consumer is slower than the nodes, the oldest buffered changes of a node are dropped. The
   /// node's next change says how many were missed.
@@ -211,8 +230,10 @@ public final class TopologyClient: Sendable {
     of nodes: [String]? = nil, _ states: WatchedStates = .every, reportingInDoubt: Bool = false
   ) async throws -> StateStream {
     let directory = try await directory(fresh: false)
+    let instances = try (nodes ?? []).compactMap { try instance($0, in: directory) }
+    let instanceNames = Set(instances.map(\.name.description))
     let chosen =
-      try nodes?.map { try node($0, in: directory) }
+      try nodes?.filter { !instanceNames.contains($0) }.map { try node($0, in: directory) }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
     let names = Set(chosen.map(\.name))
@@ -229,7 +250,12 @@ public final class TopologyClient: Sendable {
         for shown in locked.withLock({ $0.take(change) }) { buffer.append(shown) }
       }
     }
-    return StateStream(buffer: buffer, onEnd: stop)
+    guard !instances.isEmpty else { return StateStream(buffer: buffer, onEnd: stop) }
+    let stopInstances = try await follow(instances, into: buffer)
+    return StateStream(buffer: buffer) {
+      stop()
+      stopInstances()
+    }
   }
 
   /// Starts to read feeds.

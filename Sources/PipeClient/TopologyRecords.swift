@@ -34,6 +34,32 @@ package enum TopologyRecords: Sendable {
     }
   }
 
+  /// Returns the selected instances of a keyed node, in the order of their keys.
+  /// - Throws: ``JournalError``, or ``TopologyClientError``.
+  package func instances(
+    of node: String, _ selection: InstanceSelection
+  ) async throws -> [RecordedInstance] {
+    var found: [RecordedInstance] = []
+    var rest = selection
+    while true {
+      let page: InstancePage
+      switch self {
+      case .files(let directories):
+        page = try InstancePage(of: node, journal: JournalPaths(in: directories)[node], rest)
+      case .orchestrator(let client):
+        page = try await client.command(.instances(node: node, rest)).take {
+          if case .instances(let page) = $0 { page } else { nil }
+        }
+      }
+      found += page.instances
+      guard page.hasMore, let last = page.instances.last, found.count < selection.limit else {
+        return found
+      }
+      rest.after = last.key.text
+      rest.limit = selection.limit - found.count
+    }
+  }
+
   /// Returns the contents of a node's journal.
   /// - Parameter limit: The maximum number of records, and of events of each pipe.
   /// - Throws: ``JournalError``, or ``TopologyClientError``.
@@ -60,6 +86,31 @@ package enum TopologyRecords: Sendable {
       TopologyLogs(directory: directories.logs, nodes: nodes, follows: follows)
     case .orchestrator(let client): TopologyLogs(client, nodes: nodes, follows: follows)
     }
+  }
+}
+
+extension InstancePage {
+  /// The maximum size of the states of a page, unless a single state is larger. Unit: bytes.
+  private static let byteLimit = 1 << 20
+  /// The maximum number of instances in a page.
+  private static let instanceLimit = 2_000
+
+  /// Reads the first of the selected instances in a journal.
+  package init(
+    of node: String, journal path: String, _ selection: InstanceSelection
+  ) throws(JournalError) {
+    var selection = selection
+    selection.limit = min(selection.limit, Self.instanceLimit)
+    let found = try InstanceReader(path, node: node).instances(selection)
+    var byteCount = 0
+    let fitting = found.prefix { instance in
+      byteCount += instance.state.count + 2 * instance.key.text.utf8.count + 100
+      return byteCount <= Self.byteLimit
+    }
+    let instances = fitting.isEmpty ? Array(found.prefix(1)) : Array(fitting)
+    self.init(
+      instances: instances,
+      hasMore: instances.count < found.count || found.count == selection.limit)
   }
 }
 

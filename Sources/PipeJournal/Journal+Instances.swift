@@ -1,33 +1,24 @@
 import PipeMachines
 import PipeSupport
 import PipeSystem
+import PipeWire
 
-/// The instance of a keyed node, as recorded.
-package struct RecordedInstance {
-  package var key: InstanceKey
-  /// The number of steps of the instance.
-  package var version: UInt64
-  /// The time of the last step. Unit: nanoseconds since 1970.
-  package var time: Int64
-  /// The cause of the last step.
-  package var cause: String
-  /// The name of the state's case; empty if the state is a struct.
-  package var label: String
-  /// The state as JSON.
-  package var state: [UInt8]
-
-  package init(
-    key: InstanceKey, version: UInt64, time: Int64, cause: String, label: String, state: [UInt8]
-  ) {
-    self.key = key
-    self.version = version
-    self.time = time
-    self.cause = cause
-    self.label = label
-    self.state = state
-  }
-
+extension RecordedInstance {
   static let columns = "key, version, time, cause, label, state"
+
+  /// Reads the values of an operation; `nil` if they are not those of an instance.
+  init?(_ values: [EncodedOperation.Value]) {
+    guard values.count == 6, case .text(let key) = values[0],
+      case .integer(let version) = values[1],
+      case .integer(let time) = values[2], case .text(let cause) = values[3],
+      case .text(let label) = values[4], case .text(let state) = values[5]
+    else { return nil }
+    self.init(
+      key: InstanceKey(recorded: String(decoding: key, as: UTF8.self)),
+      version: UInt64(bitPattern: version), time: time,
+      cause: String(decoding: cause, as: UTF8.self), label: String(decoding: label, as: UTF8.self),
+      state: Array(state))
+  }
 
   init(_ row: Row) {
     self.init(
@@ -85,41 +76,6 @@ extension Journal {
       }
     } catch {
       throw JournalError(error, path: path, node: identity.node)
-    }
-  }
-}
-
-extension JournalReader {
-  /// Returns instances in the order of their keys.
-  /// - Parameters:
-  ///   - key: Only instances with keys after this one, compared byte by byte.
-  ///   - label: Only instances in this state.
-  ///   - time: Only instances whose last step was before this time. Unit: nanoseconds since 1970.
-  package func instances(
-    after key: String? = nil, label: String? = nil, before time: Int64? = nil, limit: Int
-  ) throws(JournalError) -> [RecordedInstance] {
-    try read {
-      var conditions = ["1"]
-      var values: [SQLValue] = []
-      if let key { (conditions, values) = (conditions + ["key > ?"], values + [.text(key)]) }
-      if let label { (conditions, values) = (conditions + ["label = ?"], values + [.text(label)]) }
-      if let time { (conditions, values) = (conditions + ["time < ?"], values + [.integer(time)]) }
-      values.append(.integer(Int64(limit)))
-      return try database.select(
-        """
-        SELECT \(RecordedInstance.columns) FROM instance
-        WHERE \(conditions.joined(separator: " AND ")) ORDER BY key LIMIT ?
-        """, values
-      ) { RecordedInstance($0) }
-    }
-  }
-
-  /// Returns the instance with this key; `nil` if there is none.
-  package func instance(_ key: String) throws(JournalError) -> RecordedInstance? {
-    try read {
-      try database.select(
-        "SELECT \(RecordedInstance.columns) FROM instance WHERE key = ?", .text(key)
-      ) { RecordedInstance($0) }.first
     }
   }
 }

@@ -271,17 +271,22 @@ enum JournalCheck {
 
   /// Throws if the file is not a journal, has another version, or is inconsistent.
   static func checkIntegrity(_ database: Database, _ path: String, node: String) throws {
+    try checkVersion(database, path, node: node)
+    let checkResult = try database.select("PRAGMA quick_check(1)") { $0.text(0) }.last
+    if let checkResult, checkResult != "ok" {
+      let line = checkResult.split(separator: "\n").joined(separator: " ")
+      throw JournalError.damaged(path: path, node: node, reason: line)
+    }
+  }
+
+  /// Throws if the file is not a journal, or has another version.
+  static func checkVersion(_ database: Database, _ path: String, node: String) throws {
     guard try number("PRAGMA application_id", in: database) == JournalSchema.application else {
       throw JournalError.damaged(path: path, node: node, reason: "the file is not a journal")
     }
     let version = try version(of: database)
     guard JournalSchema.readable.contains(version) else {
       throw JournalError.otherVersion(path: path, node: node, found: version)
-    }
-    let checkResult = try database.select("PRAGMA quick_check(1)") { $0.text(0) }.last
-    if let checkResult, checkResult != "ok" {
-      let line = checkResult.split(separator: "\n").joined(separator: " ")
-      throw JournalError.damaged(path: path, node: node, reason: line)
     }
   }
 

@@ -37,6 +37,9 @@ enum JournalSchema {
       """)
   }
 
+  /// Whether journals of a version have tables of instances.
+  static func hasInstances(_ version: Int64) -> Bool { version >= 3 }
+
   /// Identifies the file as a journal: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
 

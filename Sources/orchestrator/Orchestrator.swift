@@ -60,7 +60,7 @@ package enum Verbs {
     Steer.stop, Steer.restart, Kill(), Send(), Wait(), Logs(), MonitorNodes(), ShowScreen(),
     TraceRun(),
     Web(),
-    Describe(), ShowGraph(), Why(), ShowJournal(),
+    Describe(), ShowGraph(), Why(), ShowJournal(), ListInstances(),
     DeadLetterCommand(), Reset(), Config(), Export(), Agent(), Probe(), Schema(), Completion(),
     ShowVersion(),
     Help(),

@@ -40,6 +40,8 @@ final class Feed {
   /// Whether a subscriber asks for summaries, and for steps.
   private(set) var hasSummarySubscriber = false
   private(set) var hasStepSubscriber = false
+  /// The numbers of the instances that subscribers follow; `nil` if one follows all instances.
+  private(set) var followedInstances: Set<UInt32>? = []
   /// Whether a subscriber asks for refused events.
   private(set) var hasRefusalSubscriber = false
   /// The steps and frames to publish once they are recorded.
@@ -71,6 +73,16 @@ final class Feed {
   /// Whether a subscriber asks for such states. Without one, a step need not be encoded.
   func hasStateSubscriber(isCommitted: Bool) -> Bool {
     isCommitted ? hasStateSubscriber.committed : hasStateSubscriber.other
+  }
+
+  /// Keeps the state of an instance until it is recorded, if a subscriber follows the instance.
+  /// - Parameter entry: Returns the step; its node is the name of the instance.
+  func enqueue(instance name: @autoclosure () -> String, _ entry: (_ name: String) -> FeedEntry?) {
+    if let followedInstances, followedInstances.isEmpty { return }
+    let name = name()
+    let number = FeedTopic.number(of: name)
+    guard followedInstances?.contains(number) != false, let entry = entry(name) else { return }
+    enqueue(.instance, about: number, entry.version, body(of: entry))
   }
 
   /// Whether a subscriber asks for the events of a pipe that starts at this node.
@@ -172,6 +184,12 @@ final class Feed {
     hasSummarySubscriber = subscriptions.hasSubscriber(for: .summaries(of: nil))
     hasStepSubscriber = subscriptions.hasSubscriber(for: .steps(of: nil))
     hasRefusalSubscriber = subscriptions.hasSubscriber(for: .refusals(of: nil))
+    followedInstances = subscriptions.instances
+    // Tells the subscriber that it misses no state from here on, so that it may ask for the current
+    // one.
+    for number in newTopics.compactMap(FeedTopic.instanceNumber) {
+      socket.send(header(.instance, about: number, 0), body: FeedBody(reserving: 2).bytes)
+    }
     onChange?(newTopics.contains { FeedTopic.summaries(of: nil).isRequested(by: $0) })
     if newTopics.contains(where: { FeedTopic.states(areCommitted: nil).isRequested(by: $0) }) {
       for entry in currentEntries?() ?? [] { publish(entry) }

@@ -92,6 +92,10 @@ extension HostedContent {
     content.reportRefusals(to: feed.hasRefusalSubscriber ? feed : nil)
   }
 
+  func publishInstances(to feed: Feed) {
+    content.asInstancePublishing?.publishInstances(to: feed)
+  }
+
   func start() { content.start() }
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
@@ -168,11 +172,11 @@ extension HostedContent {
     content.deadLetter(id, drops: drops, reply: reply)
   }
 
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+  func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {
     guard let content = content.asExplainable else {
       return reply(.invalid("the node accepts no events"))
     }
-    content.explain(body, reply: reply)
+    content.explain(body, of: key, reply: reply)
   }
 }
 

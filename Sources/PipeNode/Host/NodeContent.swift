@@ -99,7 +99,15 @@ protocol DeadLetteringContent: NodeContent {
 /// A content that can explain which events are enabled.
 protocol ExplainableContent: NodeContent {
   /// Explains how it would answer an event, or all events if the body is empty. Replies once.
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply)
+  /// - Parameter key: The key of the instance, in a node with instances.
+  func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply)
+}
+
+/// A content with instances, whose states the feed's subscribers can follow one by one.
+protocol InstancePublishingContent: NodeContent {
+  /// Publishes the states of instances to this feed from now on, as far as subscribers ask for
+  /// them.
+  func publishInstances(to feed: Feed)
 }
 
 /// A content that takes events together with other nodes.
@@ -149,6 +157,7 @@ protocol ContentRoles: AnyObject {
   var asCoordinating: (any CoordinatingContent)? { get }
   var asParticipating: (any ParticipatingContent)? { get }
   var asJournaled: (any JournaledContent)? { get }
+  var asInstancePublishing: (any InstancePublishingContent)? { get }
 }
 
 extension ContentRoles {
@@ -163,6 +172,7 @@ extension ContentRoles {
   var asCoordinating: (any CoordinatingContent)? { nil }
   var asParticipating: (any ParticipatingContent)? { nil }
   var asJournaled: (any JournaledContent)? { nil }
+  var asInstancePublishing: (any InstancePublishingContent)? { nil }
 }
 
 extension SelfEndingContent { var asSelfEnding: (any SelfEndingContent)? { self } }
@@ -176,6 +186,9 @@ extension ExplainableContent { var asExplainable: (any ExplainableContent)? { se
 extension CoordinatingContent { var asCoordinating: (any CoordinatingContent)? { self } }
 extension ParticipatingContent { var asParticipating: (any ParticipatingContent)? { self } }
 extension JournaledContent { var asJournaled: (any JournaledContent)? { self } }
+extension InstancePublishingContent {
+  var asInstancePublishing: (any InstancePublishingContent)? { self }
+}
 
 /// Hosts a state that never changes: a stand-in for a machine in tests and previews.
 final class ConstantContent: SteppingContent, RequestableContent {

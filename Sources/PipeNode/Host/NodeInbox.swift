@@ -195,7 +195,13 @@ final class NodeInbox {
     switch header.kind {
     case .deadLetter:
       content.deadLetter(header.number, drops: header.count == 1, reply: answer)
-    case .explain: content.explain(body, reply: answer)
+    case .explain:
+      // The key of an instance precedes the event.
+      let keyLength = min(Int(header.count), body.count)
+      content.explain(
+        UnsafeRawBufferPointer(rebasing: body[keyLength...]),
+        of: keyLength > 0 ? String(decoding: body[..<keyLength], as: UTF8.self) : nil,
+        reply: answer)
     case _ where body.count > WireLimits.eventByteCount:
       answer(
         .invalid(

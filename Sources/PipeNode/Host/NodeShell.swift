@@ -107,6 +107,7 @@ final class NodeShell {
     recorder.onFailure = { [weak self] in self?.fail("\($0)", code: $0.exitCode) }
     feed.currentEntries = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
+    content.publishInstances(to: feed)
     content.observe(
       onEntry: { [weak self, feed] isCommitted in
         // Usually no subscriber asks for states, and this check costs less than a weak reference.

@@ -10,7 +10,8 @@ import PipeWire
 /// goes to the instance whose key it carries. One record has the instances that changed in a turn,
 /// the numbers of the consumed events, and the outbox.
 final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, RequestableContent,
-  JournaledContent, DeadLetteringContent, ExplainableContent, SelfEndingContent
+  JournaledContent, DeadLetteringContent, ExplainableContent, SelfEndingContent,
+  InstancePublishingContent
 {
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
@@ -23,6 +24,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private let engines: InstanceEngines<Hosted>
   private var keys: InstanceKeyReader
   private let scope: (node: String, stream: UInt64)
+  private var feed: Feed?
   private var hasStarted = false
   /// The durations of the steps that are measured.
   private var durations = DurationCounts()
@@ -161,21 +163,38 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   }
 
   @export(interface)
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
-    guard !body.isEmpty else {
-      return reply(.invalid("the node has instances: name an event with the field '\(keys.field)'"))
-    }
+  func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {
     do {
-      let key = try keys.key(ofEvent: core.events.encode(core.events.decode(body)))
-      let instance = try table.find(key) ?? Instance(key, in: engines.initial)
+      let key = try instanceKey(key, or: body)
+      let known = try table.find(key)
+      let instance = known ?? Instance(key, in: engines.initial)
+      let current = core.engine
       begin(instance)
-      defer { end(instance) }
-      let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
+      defer {
+        end(instance)
+        core.engine = current
+      }
+      var explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
+      explanation.isNew = known == nil
+      explanation.time = instance.time
+      explanation.cause = instance.cause
       requests.answerWhenRecorded(.explained(by: explanation), to: reply)
     } catch {
       reply(.invalid("\(error)"))
     }
   }
+
+  /// Returns the key that a question names, or the key in the question's event.
+  private func instanceKey(_ text: String?, or body: UnsafeRawBufferPointer) throws -> InstanceKey {
+    if let text { return try InstanceKey(text) }
+    guard !body.isEmpty else {
+      throw NodeSetupError(
+        "the node has instances; name one, as in '\(core.node)[KEY]'")
+    }
+    return try keys.key(ofEvent: body)
+  }
+
+  func publishInstances(to feed: Feed) { self.feed = feed }
 
   var hasWork: Bool {
     guard core.isStarted else { return false }
@@ -293,6 +312,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     table.entered(instance, state, version: version, cause: cause)
     if outlets.hasRules, let tag = EnumCases<Hosted.State>.tag(of: state) {
       outlets.fire(tag, of: instance.key) { (try? core.states.encode(state)) ?? [] }
+    }
+    feed?.enqueue(instance: "\(core.node)[\(instance.key)]") { name in
+      guard let bytes = try? core.states.encode(state) else { return nil }
+      return FeedEntry(
+        node: name, version: version, time: instance.time, cause: cause, state: bytes)
     }
     onEntry?(false)
   }

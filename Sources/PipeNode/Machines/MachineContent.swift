@@ -183,7 +183,8 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   }
 
   @export(interface)
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+  func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {
+    guard key == nil else { return reply(.invalid("the node has no instances")) }
     do {
       let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
       // The answer must not show a state that is not recorded yet.

@@ -331,7 +331,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  func explain(_ body: UnsafeRawBufferPointer, reply: @escaping Reply) {
+  func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {
     reply(.explained(by: coordinator.explanation))
   }
 

@@ -20,6 +20,7 @@ extension LaunchPlan.Node {
       case .machine(let machine): .machine(machine, parameters: node.parameters)
       case .constant(let state, let machine): .constant(state, machine: machine)
       }
+    information.instanceField = node.key
     instances = node.key.map { .init(key: $0, resident: node.resident) }
     logs = topology.logs(of: node)
     environment = topology.environment(of: node)

@@ -62,6 +62,14 @@ extension Supervisor {
           return .deadLetters(DeadLetterPage(deadLetters: [], hasMore: false, lost: 0))
         }
       }
+    case .instances(let node, let selection):
+      readJournal(of: node, for: requester) { path in
+        do {
+          return .instances(try InstancePage(of: node, journal: path, selection))
+        } catch JournalError.missing {
+          return .instances(InstancePage(instances: [], hasMore: false))
+        }
+      }
     case .journal(let node, let limit):
       readJournal(of: node, for: requester) { path in
         try .journal(ofJournal: path, of: node, limit: limit)

@@ -13,6 +13,8 @@ package enum ValueKind: Hashable, Sendable {
   case choice(String, [String])
   case topology
   case node
+  /// A node, or an instance of a node: `orders[4711]`.
+  case nodeOrInstance
   /// An event of the node that the previous argument names: a label, or JSON.
   case event
   case file
@@ -31,7 +33,7 @@ package enum ValueKind: Hashable, Sendable {
     case .moment: "AGE|TIME"
     case .choice(_, let choices): choices.joined(separator: "|")
     case .topology: "NAME"
-    case .node: "NODE"
+    case .node, .nodeOrInstance: "NODE"
     case .event: "EVENT"
     case .file: "FILE"
     case .fileOrNode: "FILE|NODE"
@@ -59,9 +61,19 @@ extension ValueKind {
           + Suggestion.hint(for: value, among: choices)
     case .topology, .node:
       isSafeName(value) ? nil : "names consist of the characters A-Z a-z 0-9 _ . -"
+    case .nodeOrInstance:
+      isSafeName(value) || isInstance(value)
+        ? nil : "names consist of the characters A-Z a-z 0-9 _ . -, and instances are NODE[KEY]"
     case .endpoint: NetworkAddress(value) == nil ? "must have the form tcp://HOST:PORT" : nil
     case .signal: Signal(value) == nil ? "must be a signal such as TERM, SIGKILL or 9" : nil
     }
+  }
+}
+
+extension ValueKind {
+  private func isInstance(_ value: String) -> Bool {
+    guard value.hasSuffix("]"), let bracket = value.firstIndex(of: "[") else { return false }
+    return isSafeName(String(value[..<bracket])) && value[bracket...].count > 2
   }
 }
 

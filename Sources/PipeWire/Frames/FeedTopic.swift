@@ -13,6 +13,8 @@ package enum FeedTopic: Hashable, Sendable {
   case steps(of: String?)
   /// The events that all nodes of the feed, or one of the nodes, have refused or postponed.
   case refusals(of: String?)
+  /// The states of all instances of a keyed node, or of one instance, by its name: `orders[4711]`.
+  case instances(of: String?)
   /// The events of the node's outbound pipes, or of one of them.
   case tap(pipe: String?)
 
@@ -26,6 +28,7 @@ package enum FeedTopic: Hashable, Sendable {
     case .summaries(let node): Self.start(of: .summary, about: node)
     case .steps(let node): Self.start(of: .step, about: node)
     case .refusals(let node): Self.start(of: .refusal, about: node)
+    case .instances(let name): Self.start(of: .instance, about: name)
     case .tap(let pipe): Self.start(of: .tap, about: pipe)
     }
   }
@@ -43,6 +46,15 @@ package enum FeedTopic: Hashable, Sendable {
   /// Returns the number that represents a name in the `count` of a frame: the 32-bit FNV-1a hash of
   /// its UTF-8. Two names may have the same number; the body has the name.
   package static func number(of name: String) -> UInt32 { FNV.hash(of: name) }
+
+  /// Returns the number in a subscription to one instance; `nil` for any other subscription.
+  package static func instanceNumber(of subscription: [UInt8]) -> UInt32? {
+    let start = start(of: .instance) + [0]
+    guard subscription.count == start.count + 4, subscription.starts(with: start) else {
+      return nil
+    }
+    return subscription.suffix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
+  }
 
   /// Whether a subscription asks for all or some frames of the topic.
   package func isRequested(by subscription: [UInt8]) -> Bool {
@@ -72,6 +84,18 @@ package struct FeedSubscriptions: Sendable {
     default: break
     }
     return nil
+  }
+
+  /// The topics of instances that subscribers ask for: the numbers of their names, or `nil` for all
+  /// instances.
+  package var instances: Set<UInt32>? {
+    let all = FeedTopic.instances(of: nil)
+    var numbers: Set<UInt32> = []
+    for topic in topics where all.isRequested(by: topic) {
+      guard let number = FeedTopic.instanceNumber(of: topic) else { return nil }
+      numbers.insert(number)
+    }
+    return numbers
   }
 
   /// Whether a subscriber asks for all or some frames of a topic.

@@ -23,6 +23,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case step = 34
   case tap = 35
   case refusal = 36
+  case instance = 37
   // Control, node to orchestrator.
   case hello = 48
   case ready = 49

@@ -31,6 +31,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case deadLetters(node: String, after: UInt64)
   /// Describe a node's journal, with its last records.
   case journal(node: String, limit: Int)
+  /// Read instances from a keyed node's journal, up to the size limit of an answer.
+  case instances(node: String, InstanceSelection)
 }
 
 extension ControlCommand {
@@ -39,7 +41,7 @@ extension ControlCommand {
   package var isRepeatable: Bool {
     switch self {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
-      .outcome, .logs, .deadLetters, .journal:
+      .outcome, .logs, .deadLetters, .journal, .instances:
       true
     case .restart, .kill, .plan, .apply: false
     }
@@ -86,6 +88,7 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case logs(LogPage)
   case deadLetters(DeadLetterPage)
   case journal(JSONValue)
+  case instances(InstancePage)
   case failed(String)
 }
 

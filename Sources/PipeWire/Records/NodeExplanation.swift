@@ -21,6 +21,13 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   /// The node's responses, by the names of the events.
   package var events: [String: Evaluation]
   package var hold: Hold?
+  /// Whether the node has no such instance yet, so that the state is the initial state; `nil` for a
+  /// node with one machine.
+  package var isNew: Bool?
+  /// When the instance entered the state, and why; `nil` for a node with one machine. The time is in
+  /// nanoseconds since 1970.
+  package var time: Int64?
+  package var cause: String?
 
   package init(
     state: JSONValue, version: UInt64, events: [String: Evaluation] = [:], hold: Hold? = nil

@@ -65,7 +65,7 @@ extension StateChange {
   /// Reads a frame of a feed: a state or a summary.
   package init(frame: UnsafeRawBufferPointer) throws {
     let header = try FrameHeader(frame)
-    guard header.kind == .state || header.kind == .summary else {
+    guard [.state, .summary, .instance].contains(header.kind) else {
       throw FrameError.kind(header.kind.rawValue)
     }
     let body = try JSONRecord.decode(

@@ -44,6 +44,8 @@ public struct NodeInformation: Codable, Hashable, Sendable {
   public var process: String?
   /// The durability of the state.
   public var durability: Durability
+  /// The field of events by which the node has instances; `nil` if it has one machine.
+  public var instanceField: String?
   /// The path of the node's journal; `nil` if it keeps none.
   public var journal: String?
   /// The node's last report about itself.

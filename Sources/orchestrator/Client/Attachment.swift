@@ -32,11 +32,22 @@ extension TopologyDirectory {
   }
 
   /// The nodes with these names, in this order; all nodes if the list is empty.
+  /// - Parameter includingInstances: Whether a name may be the name of an instance, `NODE[KEY]`. Its
+  ///   row is that of its node, under the name of the instance.
   /// - Throws: ``TopologyClientError/unknownNode(_:known:)``
-  package func nodes(named names: [String]) throws(TopologyClientError) -> [NodeInformation] {
+  package func nodes(
+    named names: [String], includingInstances: Bool = false
+  ) throws(TopologyClientError) -> [NodeInformation] {
     if names.isEmpty { return nodes }
     var found: [NodeInformation] = []
     for name in names {
+      if includingInstances, self[node: name] == nil, let instance = InstanceName(name),
+        var node = self[node: instance.node], node.instanceField != nil
+      {
+        node.name = name
+        if !found.contains(node) { found.append(node) }
+        continue
+      }
       guard let node = self[node: name] else {
         throw .unknownNode(name, known: nodes.map(\.name))
       }

@@ -53,7 +53,8 @@ extension ValueKind {
     switch self {
     case .choice(_, let choices): choices
     case .signal: ["TERM", "KILL", "INT", "HUP", "STOP", "CONT", "USR1", "USR2"]
-    case .text, .count, .duration, .moment, .topology, .node, .event, .file, .fileOrNode,
+    case .text, .count, .duration, .moment, .topology, .node, .nodeOrInstance, .event, .file,
+      .fileOrNode,
       .directory, .endpoint:
       nil
     }
@@ -64,7 +65,8 @@ extension ValueKind {
     switch self {
     case .file, .fileOrNode: ("compgen -f", "_files", "-F")
     case .directory: ("compgen -d", "_files -/", "-a '(__fish_complete_directories)'")
-    case .text, .count, .duration, .moment, .choice, .topology, .node, .event, .endpoint, .signal:
+    case .text, .count, .duration, .moment, .choice, .topology, .node, .nodeOrInstance, .event,
+      .endpoint, .signal:
       nil
     }
   }
@@ -73,7 +75,7 @@ extension ValueKind {
   var completionSource: CompletionSource? {
     switch self {
     case .topology: .topologies
-    case .node, .fileOrNode: .nodes
+    case .node, .nodeOrInstance, .fileOrNode: .nodes
     case .event: .events
     case .text, .count, .duration, .moment, .choice, .file, .directory, .endpoint, .signal:
       nil

@@ -29,7 +29,10 @@ struct MonitorNodes: Verb {
       Option("count", "n", value: .count("N"), "Exits after N lines. Default: no limit"),
       Option("timeout", value: .duration, "Exits after this time. Default: no limit"),
     ],
-    positionals: [Positional("NODE", .node, .any, "The nodes. Default: all")],
+    positionals: [
+      Positional(
+        "NODE", .nodeOrInstance, .any, "The nodes, or instances NODE[KEY]. Default: all nodes")
+    ],
     examples: [
       ("orchestrator monitor", "Shows all nodes on the screen"),
       ("orchestrator monitor --plain door motor", "Writes lines for the states of two nodes"),
@@ -107,7 +110,8 @@ struct MonitorNodes: Verb {
   private func nodes(
     _ arguments: ParsedArguments, _ client: TopologyClient
   ) async throws -> [NodeInformation] {
-    let found = try await client.directory().nodes(named: arguments.positionals)
+    let found = try await client.directory().nodes(
+      named: arguments.positionals, includingInstances: true)
     if let monitor = found.first(where: { $0.kind == .monitor }), !arguments.positionals.isEmpty {
       throw CommandError("node '\(monitor.name)' is a monitor and has no states", code: .usage)
     }

@@ -24,7 +24,7 @@ struct Send: Verb {
         "With a composite: asks for the outcome of a transaction, instead of sending an event"),
     ],
     positionals: [
-      Positional("NODE", .node, .one, "The node or composite"),
+      Positional("NODE", .nodeOrInstance, .one, "The node, composite or instance NODE[KEY]"),
       Positional(
         "EVENT", .event, .optional, "The event: a label, or JSON; - reads it from standard input"),
     ],
@@ -56,7 +56,7 @@ struct Send: Verb {
     }
     let sent: SentEvent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
-      let target = try topology.node(node, in: directory)
+      let target = try directory.nodes(named: [node], includingInstances: true)[0]
       let owningNode =
         if target.kind == .composite, let event {
           try await topology.owner(of: event, in: node)
@@ -71,8 +71,11 @@ struct Send: Verb {
           "--await, --broadcast and --ask are only for composites; '\(node)' is a node",
           code: .usage)
       }
-      guard let event else { throw SynchronizedSend.missingEvent }
+      guard var event else { throw SynchronizedSend.missingEvent }
       let node = owningNode ?? node
+      if let field = target.instanceField, let instance = InstanceName(node) {
+        event = instance.event(event, keyedBy: field)
+      }
       let machine = try await Self.describe(node, of: topology)
       if let machine, !machine.events.isEmpty,
         let problem = machine.events.problem(

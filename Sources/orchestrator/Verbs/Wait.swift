@@ -74,7 +74,8 @@ private struct StateWait {
   /// Throws if a condition can never hold.
   /// - Returns: The fields of the node's state, if it is a struct.
   private func check(_ condition: NodeCondition) async throws -> [CaseDescription.Field]? {
-    let node = try await topology.directory().nodes(named: [condition.node])[0]
+    let node = try await topology.directory().nodes(
+      named: [condition.node], includingInstances: true)[0]
     var machine: MachineDescription
     switch node.kind {
     case .monitor:

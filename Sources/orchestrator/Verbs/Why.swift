@@ -15,7 +15,7 @@ struct Why: Verb {
         "timeout", value: .duration, "Maximum time to wait for each node. Default: 2s"),
     ],
     positionals: [
-      Positional("NODE", .node, .one, "The node or composite"),
+      Positional("NODE", .nodeOrInstance, .one, "The node, composite or instance NODE[KEY]"),
       Positional(
         "EVENT", .event, .optional,
         "Shows one event in detail: a label, or JSON. Default: all"),
