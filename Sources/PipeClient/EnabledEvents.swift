@@ -172,6 +172,7 @@ extension EventBlocker: CustomStringConvertible {
         + "synchronous transition and wait in an effect"
     case .refused(.timedOut): "the asynchronous transition did not return within its time limit"
     case .refused(.stateTooLarge): Refusal.stateTooLarge.wording
+    case .refused(.ended): Refusal.ended.wording
     case .inTransition: "the node is busy: an asynchronous transition has not returned"
     case .pipesFull(let names):
       names.isEmpty

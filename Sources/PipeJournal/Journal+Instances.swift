@@ -4,11 +4,11 @@ import PipeSystem
 import PipeWire
 
 extension RecordedInstance {
-  static let columns = "key, version, time, cause, label, state"
+  static let columns = "key, version, time, cause, label, state, ended"
 
   /// Reads the values of an operation; `nil` if they are not those of an instance.
   init?(_ values: [EncodedOperation.Value]) {
-    guard values.count == 6, case .text(let key) = values[0],
+    guard values.count == 7, case .text(let key) = values[0],
       case .integer(let version) = values[1],
       case .integer(let time) = values[2], case .text(let cause) = values[3],
       case .text(let label) = values[4], case .text(let state) = values[5]
@@ -17,13 +17,14 @@ extension RecordedInstance {
       key: InstanceKey(recorded: String(decoding: key, as: UTF8.self)),
       version: UInt64(bitPattern: version), time: time,
       cause: String(decoding: cause, as: UTF8.self), label: String(decoding: label, as: UTF8.self),
-      state: Array(state))
+      state: Array(state), ended: values[6].integer)
   }
 
   init(_ row: Row) {
     self.init(
       key: InstanceKey(recorded: row.text(0)), version: row.unsigned(1), time: row.integer(2),
-      cause: row.text(3), label: row.text(4), state: row.bytes(5))
+      cause: row.text(3), label: row.text(4), state: row.bytes(5),
+      ended: row.isNull(6) ? nil : row.integer(6))
   }
 }
 
@@ -35,7 +36,48 @@ extension Journal {
   package func instanceChanged(_ instance: RecordedInstance) throws {
     run(
       .instanceChanged, .text(instance.key.text), .integer(instance.version),
-      .integer(instance.time), .text(instance.cause), .text(instance.label), .text(instance.state))
+      .integer(instance.time), .text(instance.cause), .text(instance.label), .text(instance.state),
+      instance.ended.map { .integer($0) } ?? .null)
+  }
+
+  /// Deletes an instance that has ended.
+  package func instanceRemoved(_ key: InstanceKey) throws { run(.instanceRemoved, .text(key.text)) }
+
+  /// Returns instances that the database has and that ended before a time, oldest first.
+  package func instances(
+    endedBefore time: Int64, limit: Int
+  ) throws(JournalError) -> [(key: InstanceKey, label: String)] {
+    do {
+      return try database.select(
+        "SELECT key, label FROM instance WHERE ended < ? ORDER BY ended LIMIT ?",
+        .integer(time), .integer(Int64(limit))
+      ) { (InstanceKey(recorded: $0.text(0)), $0.text(1)) }
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  /// Stores the field that is the key of the instances; `nil` for a node with one machine.
+  /// - Throws: ``JournalError`` if the journal belongs to a node of the other kind, or with another
+  ///   key.
+  package func keep(instanceField: String?) throws(JournalError) {
+    do {
+      let recorded = try JournalCheck.meta(JournalSnapshot.instanceFieldKey, in: database)
+      guard recorded != instanceField else { return }
+      guard contents == nil else {
+        throw JournalError.other(
+          path: path, node: identity.node, attribute: "a node with the key",
+          found: recorded ?? "none", expected: instanceField ?? "none")
+      }
+      try database.prepare("DELETE FROM meta WHERE key = ?")
+        .run(.text(JournalSnapshot.instanceFieldKey))
+      if let instanceField {
+        try database.prepare("REPLACE INTO meta VALUES (?, ?)")
+          .run(.text(JournalSnapshot.instanceFieldKey), .text(instanceField))
+      }
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
   }
 
   package func instanceEffectStarted(

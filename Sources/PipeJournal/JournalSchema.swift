@@ -50,8 +50,9 @@ enum JournalSchema {
   static let instanceTables = """
     CREATE TABLE IF NOT EXISTS instance (
       key TEXT PRIMARY KEY, version INTEGER NOT NULL, time INTEGER NOT NULL, cause TEXT NOT NULL,
-      label TEXT NOT NULL, state TEXT NOT NULL
+      label TEXT NOT NULL, state TEXT NOT NULL, ended INTEGER
     ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS instance_ended ON instance (ended) WHERE ended IS NOT NULL;
     CREATE TABLE IF NOT EXISTS instance_effect (
       key TEXT NOT NULL, version INTEGER NOT NULL, feedback INTEGER NOT NULL, state TEXT NOT NULL,
       time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
@@ -178,7 +179,7 @@ enum JournalOperation: UInt8, CaseIterable {
     case .answerForgotten: "DELETE FROM request WHERE client = ? AND id = ?"
     case .requestsAcknowledged: "DELETE FROM request WHERE client = ? AND id < ?"
     case .clientForgotten: "DELETE FROM request WHERE client = ?"
-    case .instanceChanged: "REPLACE INTO instance VALUES (?, ?, ?, ?, ?, ?)"
+    case .instanceChanged: "REPLACE INTO instance VALUES (?, ?, ?, ?, ?, ?, ?)"
     case .instanceRemoved: "DELETE FROM instance WHERE key = ?"
     case .instanceEffectStarted: "REPLACE INTO instance_effect VALUES (?, ?, ?, ?, ?, ?, ?)"
     case .instanceEffectEnded:

@@ -81,6 +81,9 @@ package struct JournalSnapshot: Codable, Sendable {
   /// The key of the table `meta` for the reason why a composite must not continue with the journal.
   static let refusedKey = "refused"
 
+  /// The key of the table `meta` for the field that is the key of the instances.
+  static let instanceFieldKey = "instance_field"
+
   /// The prefix of the keys in the table `meta` that hold the progress of a composite's nodes.
   static let componentKey = "component "
 

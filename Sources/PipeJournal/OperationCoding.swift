@@ -30,6 +30,9 @@ struct EncodedOperation {
     case integer(Int64)
     case text(UnsafeRawBufferPointer)
     case null
+
+    /// The integer; `nil` for any other value.
+    var integer: Int64? { if case .integer(let integer) = self { integer } else { nil } }
   }
 
   let operation: JournalOperation

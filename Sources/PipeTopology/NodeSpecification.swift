@@ -66,6 +66,10 @@ public struct NodeSpecification: Hashable, Sendable {
   public var key: String?
   /// The maximum number of instances in memory, with a key; `nil` uses the default, 100,000.
   public var resident: Int?
+  /// The states in which an instance ends, with a key.
+  public var final: [String]
+  /// How long an instance is kept after it has ended, with a key; `nil` uses the default, 7 days.
+  public var keep: Duration?
 
   /// Makes a node.
   public init(
@@ -73,8 +77,11 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
-    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil, resident: Int? = nil
+    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil, resident: Int? = nil,
+    final: [String] = [], keep: Duration? = nil
   ) {
+    self.final = final
+    self.keep = keep
     self.key = key
     self.resident = resident
     self.workingDirectory = workingDirectory
@@ -99,13 +106,13 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, key: String? = nil,
-    resident: Int? = nil
+    resident: Int? = nil, final: [String] = [], keep: Duration? = nil
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,
       environment: environment, restart: restart, required: required, dependsOn: dependsOn,
       durability: durability, place: place, hostLossPolicy: hostLossPolicy, key: key,
-      resident: resident)
+      resident: resident, final: final, keep: keep)
   }
 
   /// Makes a node that stays in one state.

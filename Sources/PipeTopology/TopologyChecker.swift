@@ -103,6 +103,14 @@ public struct TopologyChecker: DiagnosticCollector {
     of node: NodeSpecification, _ machine: MachineDescription, owner: String, at path: [String]
   ) {
     guard let key = node.key else { return }
+    for label in node.final where !machine.states.contains(where: { $0.name == label }) {
+      report(
+        .unknownState, at: ["nodes", node.name, "final"],
+        "\(owner): machine '\(machine.machine)' has no state '\(label)'"
+          + (machine.stateFields == nil
+            ? Suggestion.among(machine.states.map(\.name), like: label)
+            : "; its state is a struct, which has no labels"))
+    }
     // A value without a label may be a struct with the field.
     let events = machine.events.filter { event in
       event.fields.contains { $0.name == key } || event.fields.map(\.name) == ["_0"]

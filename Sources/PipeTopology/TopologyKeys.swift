@@ -114,6 +114,16 @@ package enum TopologyKeys {
         "With `key`: the number of instances that are kept in memory",
         default: "\(NodeSpecification.residentDefault)"),
       TopologyKey(
+        "final", \.final, .states,
+        "With `key`: a list of the states in which an instance ends. It then refuses every event, "
+          + "with the reason `ended`",
+        default: "none"),
+      TopologyKey(
+        "keep", \.keep, .positiveDuration,
+        "With `final`: how long an instance is kept after it has ended. Then it is removed, and "
+          + "the next event for its key begins a new instance",
+        default: "`7d`"),
+      TopologyKey(
         "environment", \.environment, .environment, "Variables for this node", default: "none"),
       TopologyKey(
         "working_directory", \.workingDirectory, .text,

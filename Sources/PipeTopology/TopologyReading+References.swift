@@ -29,12 +29,21 @@ extension TopologyReading {
   ) {
     let owner = "node '\(node.name)'"
     guard node.key != nil else {
-      if node.resident != nil {
+      let given = [
+        ("resident", node.resident != nil), ("final", !node.final.isEmpty),
+        ("keep", node.keep != nil),
+      ]
+      for (name, isGiven) in given where isGiven {
         report(
-          .conflictingKeys, at: path + ["resident"],
-          "\(owner): 'resident' requires 'key'; add 'key: FIELD', or remove 'resident'")
+          .conflictingKeys, at: path + [name],
+          "\(owner): '\(name)' requires 'key'; add 'key: FIELD', or remove '\(name)'")
       }
       return
+    }
+    if node.keep != nil, node.final.isEmpty {
+      report(
+        .conflictingKeys, at: path + ["keep"],
+        "\(owner): 'keep' requires 'final'; add 'final: [STATE]', or remove 'keep'")
     }
     if node.constant != nil {
       report(

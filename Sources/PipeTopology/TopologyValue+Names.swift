@@ -96,6 +96,15 @@ extension TopologyValue<[Diagnostic.Code]> {
   }
 }
 
+extension TopologyValue<[String]> {
+  /// The labels of states.
+  static var states: Self {
+    Self(schema: .reference("nodeList"), write: { $0.isEmpty ? nil : .names($0) }) {
+      reading, cursor in reading.readNames(cursor, of: "states")
+    }
+  }
+}
+
 extension TopologyReading {
   /// Returns the members of `nodes`, `composites` or `monitors`, which share one namespace.
   fileprivate mutating func readNamedMembers(

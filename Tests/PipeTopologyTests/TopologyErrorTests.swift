@@ -51,6 +51,24 @@ struct BadTopology: CustomTestStringConvertible {
       #"{ machine: M, environment: { A: "\0" } }"#, "4:38", "must be text", .badValue,
       isReportedBySchema: false),
     .node("{ machine: 12 }", "4:17", "put 12 in quotes", .badValue),
+    .node(
+      "{ machine: M, resident: 5 }", "4:30", "'resident' requires 'key'", .conflictingKeys,
+      isReportedBySchema: false),
+    .node(
+      "{ machine: M, final: [s] }", "4:27", "'final' requires 'key'", .conflictingKeys,
+      isReportedBySchema: false),
+    .node(
+      "{ machine: M, key: k, keep: 1s }", "4:34", "'keep' requires 'final'", .conflictingKeys,
+      isReportedBySchema: false),
+    .node(
+      "{ machine: M, key: k, resident: 0 }", "4:38",
+      "must be an integer number of instances from 1 to 100000000", .badValue),
+    .node(
+      "{ machine: M, key: k, resident: 5, durability: none }", "4:38",
+      "'resident' requires a journal", .conflictingKeys, isReportedBySchema: false),
+    .node(
+      "{ constant: s, key: k }", "4:26", "a constant has no instances", .conflictingKeys,
+      isReportedBySchema: false),
     .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
     .node(
       "{ <<: 3, machine: M }", "4:12",

@@ -13,6 +13,8 @@ public enum Refusal: Hashable, Sendable {
   case timedOut
   /// The next state is too large for a node: more than 1 MiB as JSON.
   case stateTooLarge
+  /// The instance of a keyed node has ended in a final state.
+  case ended
 }
 
 extension Refusal {
@@ -28,7 +30,7 @@ extension Refusal {
   }
 
   /// The reason as one word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`,
-  /// `timedOut`, `stateTooLarge`.
+  /// `timedOut`, `stateTooLarge`, `ended`.
   public var code: String {
     switch self {
     case .noTransition: "noTransition"
@@ -37,6 +39,7 @@ extension Refusal {
     case .asynchronous: "asynchronous"
     case .timedOut: "timedOut"
     case .stateTooLarge: "stateTooLarge"
+    case .ended: "ended"
     }
   }
 
@@ -54,6 +57,7 @@ extension Refusal {
     case "asynchronous": self = .asynchronous
     case "timedOut": self = .timedOut
     case "stateTooLarge": self = .stateTooLarge
+    case "ended": self = .ended
     default: return nil
     }
   }
@@ -69,6 +73,7 @@ extension Refusal {
     case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
     case .timedOut: "the asynchronous transition did not return within its time limit"
     case .stateTooLarge: StateSizeLimit.wording
+    case .ended: "the instance has ended in a final state"
     }
   }
 }

@@ -223,3 +223,19 @@ extension StateMachine {
       ? .selfContained : .dependsOnValues
   }
 }
+
+// Final states.
+extension StateMachine {
+  /// Returns a copy of the machine that refuses every event in these states, given by their tags.
+  package func ending(in finalTags: Set<Int>) -> Self {
+    guard !finalTags.isEmpty else { return self }
+    var machine = self
+    machine.step = { [step] state, event in
+      if let tag = EnumCases<State>.tag(of: state), finalTags.contains(tag) {
+        return .refused(.ended)
+      }
+      return step(state, event)
+    }
+    return machine
+  }
+}

@@ -151,6 +151,7 @@ extension BlockingParticipant: CustomStringConvertible {
       case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
       case .timedOut: "the asynchronous transition did not return within its time limit"
       case .stateTooLarge: "the transition leads to a state of more than 1 MiB as JSON"
+      case .ended: "the instance has ended in a final state"
       }
     return "'\(participant)' refuses the event in state \(state.text): \(why)"
   }

@@ -7,6 +7,9 @@ import PipeWire
 extension TopologyModel {
   /// - Parameter programEvaluators: The step evaluators of the programs.
   func build(_ programEvaluators: ProgramEvaluators) throws {
+    if let node = loaded.topology.nodes.first(where: { $0.key != nil }) {
+      throw KeyedNodeError(node: node.name)
+    }
     for node in loaded.topology.nodes { addNode(node, programEvaluators) }
     try addPipes(programEvaluators)
     let origins = EventOrigins(self)
@@ -396,5 +399,15 @@ extension ExploredNode {
   /// Whether the search evaluates the node's steps.
   fileprivate var isEvaluated: Bool {
     if case .any = kind { false } else { true }
+  }
+}
+
+/// The error for a topology whose states cannot be searched.
+package struct KeyedNodeError: Error, Hashable, CustomStringConvertible {
+  let node: String
+
+  package var description: String {
+    "node '\(node)' has a 'key', and nodes with instances cannot be explored yet; explore a copy of "
+      + "the file without 'key', which has one instance"
   }
 }

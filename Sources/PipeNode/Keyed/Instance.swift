@@ -17,6 +17,8 @@ final class Instance<Hosted: Machine> {
   var isChanged = false
   /// The number of the record with the current state.
   var recordNumber: UInt64 = 0
+  /// The position in the ring of the table.
+  var position = 0
   /// Whether the instance was used since the table last looked for instances to evict.
   var isRecent = true
 

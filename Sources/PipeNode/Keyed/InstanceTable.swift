@@ -4,6 +4,21 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
+/// The final states, and how long instances in them are kept.
+struct InstanceEndings {
+  /// The default time. Unit: nanoseconds.
+  private static let standardTime: Int64 = 7 * 24 * 3_600 * 1_000_000_000
+  /// The tags of the final states.
+  let tags: Set<Int>
+  /// How long an instance is kept after it has ended. Unit: nanoseconds.
+  let time: Int64
+
+  init(_ tags: Set<Int>, keptFor time: Duration?) {
+    self.tags = tags
+    self.time = time.map { $0.wholeMilliseconds * 1_000_000 } ?? Self.standardTime
+  }
+}
+
 /// The instances of a keyed node: those in memory, and the counts of all by state.
 ///
 /// A journal has every instance. Instances that were not used for long leave memory when their
@@ -27,6 +42,13 @@ final class InstanceTable<Hosted: Machine> {
   /// The number of instances by the tag of their state; by 0 if the state is a struct.
   private var counts: [Int]
   private var changed: [Instance<Hosted>] = []
+  private let endings: InstanceEndings
+  /// The instances that have ended, oldest first, in a node without a journal.
+  private var ended = Queue<Instance<Hosted>>()
+  /// The instances that are removed since the last record.
+  private var removed: [InstanceKey] = []
+  /// When the table last looked for instances to remove. Unit: nanoseconds since 1970.
+  private var lastRemoval: Int64 = 0
   /// The number of steps of all instances, since the node was first started.
   private(set) var version: UInt64 = 0
   private var recordedVersion: UInt64?
@@ -37,7 +59,7 @@ final class InstanceTable<Hosted: Machine> {
   /// Reads the counts in the journal. Throws if they do not belong to this machine.
   init(
     _ journal: Journal?, node: String, incarnation: UInt64, log: NodeLog, limit: Int?,
-    states: EventCodec<Hosted.State>
+    endings: InstanceEndings, states: EventCodec<Hosted.State>
   ) throws {
     self.journal = journal
     self.node = node
@@ -46,6 +68,7 @@ final class InstanceTable<Hosted: Machine> {
     // Without a journal, an instance that leaves memory would be lost.
     self.limit = journal == nil ? .max : limit ?? Self.defaultLimit
     self.states = states
+    self.endings = endings
     counts = Array(repeating: 0, count: max(1, labels.count))
     guard let record = journal?.contents?.record else { return }
     try restore(record)
@@ -119,7 +142,17 @@ final class InstanceTable<Hosted: Machine> {
 
   private func keep(_ instance: Instance<Hosted>) {
     residents[instance.key] = instance
+    instance.position = ring.count
     ring.append(instance)
+  }
+
+  /// Removes an instance from memory.
+  private func forget(_ instance: Instance<Hosted>) {
+    residents[instance.key] = nil
+    let last = ring.removeLast()
+    guard last !== instance else { return }
+    last.position = instance.position
+    ring[last.position] = last
   }
 
   // MARK: Steps
@@ -144,7 +177,35 @@ final class InstanceTable<Hosted: Machine> {
     instance.version = version
     self.version += 1
     noteChange(of: instance)
+    if journal == nil, endings.tags.contains(tag(of: state)) { ended.append(instance) }
   }
+
+  /// Removes instances that have ended long enough ago: at most some each second, so that no step
+  /// waits for long.
+  private func removeEnded() throws {
+    guard !endings.tags.isEmpty, WallClock.nanoseconds - lastRemoval >= 1_000_000_000 else { return }
+    lastRemoval = WallClock.nanoseconds
+    let end = lastRemoval - endings.time
+    guard let journal else {
+      while let first = ended.first, first.time < end {
+        _ = ended.popFirst()
+        counts[tag(of: first.state)] -= 1
+        forget(first)
+      }
+      return
+    }
+    for (key, label) in try journal.instances(endedBefore: end, limit: Self.removalLimit) {
+      if let instance = residents[key] {
+        guard instance.engine == nil, !instance.isChanged else { continue }
+        forget(instance)
+      }
+      counts[labels.firstIndex(of: label) ?? 0] -= 1
+      removed.append(key)
+    }
+  }
+
+  /// The maximum number of instances that are removed at once. Unit: instances.
+  private static var removalLimit: Int { 10_000 }
 
   private func tag(of state: Hosted.State) -> Int { EnumCases<Hosted.State>.tag(of: state) ?? 0 }
 
@@ -160,6 +221,8 @@ final class InstanceTable<Hosted: Machine> {
 
   func record(into journal: Journal) throws {
     guard hasUnrecordedChanges else { return }
+    try removeEnded()
+    for key in removed { try journal.instanceRemoved(key) }
     for instance in changed {
       let state = try states.encode(instance.state)
       guard state.count <= StateSizeLimit.byteCount else {
@@ -169,10 +232,12 @@ final class InstanceTable<Hosted: Machine> {
             + "the limit is \(StateSizeLimit.byteCount); after a restart, the node repeats its "
             + "last steps and refuses this step")
       }
+      let tag = tag(of: instance.state)
       try journal.instanceChanged(
         RecordedInstance(
           key: instance.key, version: instance.version, time: instance.time, cause: instance.cause,
-          label: labels.isEmpty ? "" : labels[tag(of: instance.state)], state: state))
+          label: labels.isEmpty ? "" : labels[tag], state: state,
+          ended: endings.tags.contains(tag) ? instance.time : nil))
     }
     try journal.moved(
       to: countsJSON, version: version, steps: version - (recordedVersion ?? 0), cause: last.cause,
@@ -181,6 +246,8 @@ final class InstanceTable<Hosted: Machine> {
 
   func recorded() {
     recordedVersion = version
+    removed.removeAll()
+    if journal == nil { try? removeEnded() }
     let number = journal?.recordNumbers.last ?? 0
     for instance in changed {
       instance.isChanged = false
@@ -206,9 +273,7 @@ final class InstanceTable<Hosted: Machine> {
         hand += 1
         continue
       }
-      residents[instance.key] = nil
-      ring[hand] = ring[ring.count - 1]
-      ring.removeLast()
+      forget(instance)
     }
   }
 }

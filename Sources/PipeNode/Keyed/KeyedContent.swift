@@ -37,10 +37,12 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     parameters: Hosted.Parameters, _ instances: NodeArguments.Instances, hosting: HostingContext
   ) throws {
     let journal = hosting.journal
+    try journal?.keep(instanceField: instances.key)
+    let finalTags = try Self.finalTags(instances)
     let meter = StateMeter<Hosted.State>(
       isSynthesized: Hosted.State._isSynthesizedCodable,
       isExact: journal?.marker.measuresEachStep == true)
-    let machine = Hosted.stateMachine(parameters).refusing(by: meter)
+    let machine = Hosted.stateMachine(parameters).refusing(by: meter).ending(in: finalTags)
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
     if let problem = machine.problem(withInitial: description.initial) {
@@ -59,7 +61,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     outlets = MachineOutlets(log: hosting.log)
     table = try InstanceTable(
       journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
-      limit: instances.resident, states: core.states)
+      limit: instances.resident, endings: InstanceEndings(finalTags, keptFor: instances.keep),
+      states: core.states)
     requests = MachineRequests(core, outlets)
     pipes = MachinePipes(core)
     scope = (
@@ -70,6 +73,18 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     try journal?.keep(stateFields: nil)
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
     engines.owner.content = self
+  }
+
+  /// Returns the tags of the final states.
+  private static func finalTags(_ instances: NodeArguments.Instances) throws -> Set<Int> {
+    let names = EnumCases<Hosted.State>.names
+    return Set(
+      try instances.final.map { label in
+        guard let tag = names.firstIndex(of: label) else {
+          throw NodeSetupError("machine '\(Hosted.name)' has no state '\(label)', listed in 'final'")
+        }
+        return tag
+      })
   }
 
   func hosted() -> HostedContent { HostedContent(self) }

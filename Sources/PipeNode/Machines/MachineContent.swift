@@ -51,6 +51,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
       loop.post { owner.content?.process(input) }
     }
     let journal = hosting.journal
+    try journal?.keep(instanceField: nil)
     engine.effects.keyScope = IdempotencyKey.Scope(
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))

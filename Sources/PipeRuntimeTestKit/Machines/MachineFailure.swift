@@ -135,6 +135,7 @@ extension MachineFailure {
     case .asynchronous: "refused: the transition is asynchronous"
     case .timedOut: "refused: the transition exceeds the time limit"
     case .stateTooLarge: "refused: the state exceeds 1 MiB as JSON"
+    case .ended: "refused: the instance has ended in a final state"
     }
   }
 

@@ -56,10 +56,18 @@ package struct NodeArguments: Hashable, Sendable {
     package var key: String
     /// The maximum number of instances in memory; `nil` is the default.
     package var resident: Int?
+    /// The final states, by their labels.
+    package var final: [String]
+    /// How long an instance is kept after it has ended; `nil` is the default.
+    package var keep: Duration?
 
-    package init(key: String, resident: Int? = nil) {
+    package init(
+      key: String, resident: Int? = nil, final: [String] = [], keep: Duration? = nil
+    ) {
       self.key = key
       self.resident = resident
+      self.final = final
+      self.keep = keep
     }
   }
 
@@ -119,6 +127,10 @@ package struct NodeArguments: Hashable, Sendable {
     if let instances {
       list += ["--instance-key", instances.key]
       if let resident = instances.resident { list += ["--resident", String(resident)] }
+      if !instances.final.isEmpty {
+        list += ["--final", instances.final.joined(separator: ",")]
+      }
+      if let keep = instances.keep { list += ["--keep", String(keep.wholeMilliseconds)] }
     }
     if let lease { list += ["--lease", String(lease.wholeMilliseconds)] }
     return list + [
@@ -165,6 +177,12 @@ package struct NodeArguments: Hashable, Sendable {
           "resident", value: .count("N", from: 1),
           "Maximum number of instances in memory, with '--instance-key'. Default: 100000"),
         Option(
+          "final", value: .text("A,B"),
+          "The states in which an instance ends, with '--instance-key'. Default: none"),
+        Option(
+          "keep", value: .count("MS", from: 1),
+          "How long an instance is kept after it has ended, in milliseconds. Default: 7 days"),
+        Option(
           "lease", value: .count("MS", from: 1),
           "Maximum time without contact to the orchestrator, in milliseconds. Default: no limit"),
       ])
@@ -190,7 +208,9 @@ package struct NodeArguments: Hashable, Sendable {
     }
     lease = parsed.number("lease").map { .milliseconds($0) }
     instances = parsed.value("instance-key").map {
-      Instances(key: $0, resident: parsed.number("resident").map { Int(clamping: $0) })
+      Instances(
+        key: $0, resident: parsed.number("resident").map { Int(clamping: $0) },
+        final: parsed.list("final") ?? [], keep: parsed.number("keep").map { .milliseconds($0) })
     }
     if let state = try parsed.json("constant") {
       content = .constant(state, machine: parsed.value("machine"))

@@ -13,10 +13,15 @@ package struct RecordedInstance: Hashable, Sendable {
   package var label: String
   /// The state as JSON.
   package var state: [UInt8]
+  /// When the instance ended in a final state; `nil` if it has not ended. Unit: nanoseconds since
+  /// 1970.
+  package var ended: Int64?
 
   package init(
-    key: InstanceKey, version: UInt64, time: Int64, cause: String, label: String, state: [UInt8]
+    key: InstanceKey, version: UInt64, time: Int64, cause: String, label: String, state: [UInt8],
+    ended: Int64? = nil
   ) {
+    self.ended = ended
     self.key = key
     self.version = version
     self.time = time
@@ -27,7 +32,7 @@ package struct RecordedInstance: Hashable, Sendable {
 }
 
 extension RecordedInstance: Codable {
-  private enum CodingKeys: CodingKey { case key, version, time, cause, label, state }
+  private enum CodingKeys: CodingKey { case key, version, time, cause, label, state, ended }
 
   package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
@@ -37,7 +42,8 @@ extension RecordedInstance: Codable {
       time: try values.decode(Int64.self, forKey: .time),
       cause: try values.decode(String.self, forKey: .cause),
       label: try values.decode(String.self, forKey: .label),
-      state: try values.decode(JSONValue.self, forKey: .state).bytes)
+      state: try values.decode(JSONValue.self, forKey: .state).bytes,
+      ended: try values.decodeIfPresent(Int64.self, forKey: .ended))
   }
 
   package func encode(to encoder: any Encoder) throws {
@@ -50,6 +56,7 @@ extension RecordedInstance: Codable {
     try values.encode(
       (try? JSONValue(parsing: state)) ?? .string(String(decoding: state, as: UTF8.self)),
       forKey: .state)
+    try values.encodeIfPresent(ended, forKey: .ended)
   }
 }
 

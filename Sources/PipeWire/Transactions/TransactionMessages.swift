@@ -208,6 +208,7 @@ extension ParticipantMessage {
     case timedOut = 6
     case withdrawn = 7
     case stateTooLarge = 8
+    case ended = 9
 
     init(_ refusal: Refusal) {
       switch refusal {
@@ -217,6 +218,7 @@ extension ParticipantMessage {
       case .thrown: self = .thrown
       case .timedOut: self = .timedOut
       case .stateTooLarge: self = .stateTooLarge
+      case .ended: self = .ended
       }
     }
   }
@@ -291,6 +293,7 @@ extension ParticipantMessage {
     case .asynchronous: reason = .asynchronous
     case .timedOut: reason = .timedOut
     case .stateTooLarge: reason = .stateTooLarge
+    case .ended: reason = .ended
     case .thrown:
       let (version, rest) = try parse(body, of: header.kind)
       guard let (error, state) = splitText(rest) else { throw .body(header.kind) }

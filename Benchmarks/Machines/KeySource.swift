@@ -1,0 +1,87 @@
+import PipeRuntime
+
+/// Sends events with keys, as fast as the receiver accepts them.
+enum KeySource: Machine {
+  enum State: MachineState, SynthesizedCodable {
+    case idle
+    /// The next of the numbers from which keys are made, and the last of them.
+    case sending(next: Int, end: Int)
+    case sent
+  }
+
+  enum Event: MachineEvent, SynthesizedCodable {
+    /// Sends one event for each number in a range.
+    case send(first: Int, end: Int)
+    case token
+  }
+
+  /// The number of events per step.
+  static let burst = 32
+
+  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.idle) {
+      When(states: OneOf { State.idle; State.sent }) {
+        Execute.noOutput
+      } transitions: {
+        On(event: Event.send(first:end:)) { first, end in
+          Transition(to: State.sending(next: first, end: end))
+        }
+        // Takes the last token.
+        On(event: Event.token) { Transition(to: State.sent) }
+      }
+      When(state: State.sending(next:end:)) { _, _ in
+        Execute.noOutput
+      } transitions: { next, end in
+        On(event: Event.token) {
+          Transition(
+            to: next + burst < end ? State.sending(next: next + burst, end: end) : State.sent)
+        }
+      }
+    }
+  }
+
+  static func runtime(
+    _ parameters: NoParameters, _ ports: Ports
+  ) -> Runtime<State, Event, Never> {
+    var runtime = Runtime<State, Event, Never>()
+      .connectAsReceiver(to: ports.pipe("in"))
+      .connectAsSender(
+        to: ports.pipe("again"), when: State.sending(next:end:), send: Event.token)
+    for offset in 0..<burst {
+      runtime = runtime.connectAsSender(
+        to: ports.pipe("out"), when: State.sending(next:end:),
+        send: { next, _ in Visitor.Event.visit(key: key(next + offset)) })
+    }
+    return runtime
+  }
+
+  /// Returns the key of a number. The keys of consecutive numbers are far apart in their order.
+  static func key(_ number: Int) -> String {
+    "order-" + String(UInt64(number) &* 0x9E37_79B9_7F4A_7C15, radix: 16)
+  }
+}
+
+/// Counts the events of one key.
+enum Visitor: Machine {
+  enum State: MachineState, SynthesizedCodable {
+    case new
+    case visited(times: Int)
+  }
+
+  enum Event: MachineEvent, SynthesizedCodable { case visit(key: String) }
+
+  static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.new) {
+      When(state: State.new) { _ in
+        Execute.noOutput
+      } transitions: { _ in
+        On(event: Event.visit(key:)) { _ in Transition(to: State.visited(times: 1)) }
+      }
+      When(state: State.visited(times:)) { _ in
+        Execute.noOutput
+      } transitions: { times in
+        On(event: Event.visit(key:)) { _ in Transition(to: State.visited(times: times + 1)) }
+      }
+    }
+  }
+}
