@@ -5,13 +5,13 @@ enum KeySource: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle
     /// The next of the numbers from which keys are made, and the last of them.
-    case sending(next: Int, end: Int)
+    case sending(next: Int, end: Int, first: Int, times: Int)
     case sent
   }
 
   enum Event: MachineEvent, SynthesizedCodable {
-    /// Sends one event for each number in a range.
-    case send(first: Int, end: Int)
+    /// Sends an event for each number in a range, several times.
+    case send(first: Int, end: Int, times: Int)
     case token
   }
 
@@ -20,21 +20,31 @@ enum KeySource: Machine {
 
   static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
     StateMachine(initial: State.idle) {
-      When(states: OneOf { State.idle; State.sent }) {
+      When(
+        states: OneOf {
+          State.idle; State.sent
+        }
+      ) {
         Execute.noOutput
       } transitions: {
-        On(event: Event.send(first:end:)) { first, end in
-          Transition(to: State.sending(next: first, end: end))
+        On(event: Event.send(first:end:times:)) { first, end, times in
+          Transition(to: State.sending(next: first, end: end, first: first, times: times))
         }
         // Takes the last token.
         On(event: Event.token) { Transition(to: State.sent) }
       }
-      When(state: State.sending(next:end:)) { _, _ in
+      When(state: State.sending(next:end:first:times:)) { _, _, _, _ in
         Execute.noOutput
-      } transitions: { next, end in
+      } transitions: { next, end, first, times in
         On(event: Event.token) {
-          Transition(
-            to: next + burst < end ? State.sending(next: next + burst, end: end) : State.sent)
+          if next + burst < end {
+            Transition(
+              to: State.sending(next: next + burst, end: end, first: first, times: times))
+          } else if times > 1 {
+            Transition(to: State.sending(next: first, end: end, first: first, times: times - 1))
+          } else {
+            Transition(to: State.sent)
+          }
         }
       }
     }
@@ -46,11 +56,11 @@ enum KeySource: Machine {
     var runtime = Runtime<State, Event, Never>()
       .connectAsReceiver(to: ports.pipe("in"))
       .connectAsSender(
-        to: ports.pipe("again"), when: State.sending(next:end:), send: Event.token)
+        to: ports.pipe("again"), when: State.sending(next:end:first:times:), send: Event.token)
     for offset in 0..<burst {
       runtime = runtime.connectAsSender(
-        to: ports.pipe("out"), when: State.sending(next:end:),
-        send: { next, _ in Visitor.Event.visit(key: key(next + offset)) })
+        to: ports.pipe("out"), when: State.sending(next:end:first:times:),
+        send: { next, _, _, _ in Visitor.Event.visit(key: key(next + offset)) })
     }
     return runtime
   }

@@ -29,9 +29,11 @@ extension TopologyClient {
       try sockets.read(Array(feeds), topics) { [weak self] frame in
         switch changes.take(frame) {
         case .change(let change): buffer.append(change)
-        case .ask(let names):
+        case .ask(let names, let incarnation):
           guard let client = self else { return }
-          for name in names { client.addState(of: name, to: changes, buffer) }
+          for name in names {
+            client.addState(of: name, incarnation, to: changes, buffer)
+          }
         case .nothing: break
         }
       }
@@ -40,24 +42,27 @@ extension TopologyClient {
 
   /// Adds the current state of an instance to the changes, unless a newer one is there already.
   private func addState(
-    of name: InstanceName, to changes: InstanceChanges, _ buffer: StateStreamBuffer
+    of name: InstanceName, _ incarnation: UInt64, to changes: InstanceChanges,
+    _ buffer: StateStreamBuffer
   ) {
     Task {
-      guard let state = try? await state(of: name), let change = changes.take(state)
+      guard let state = try? await state(of: name, incarnation), let change = changes.take(state)
       else { return }
       buffer.append(change)
     }
   }
 
   /// Returns the current state of an instance; `nil` if the node has no such instance yet.
-  private func state(of instance: InstanceName) async throws -> StateChange? {
+  private func state(
+    of instance: InstanceName, _ incarnation: UInt64
+  ) async throws -> StateChange? {
     let answer = try await exchange(
       instance.node, .explain([], key: instance.key), timeout: answerTimeout)
     guard case .explained(let json) = answer else { throw TopologyClientError.unexpectedAnswer }
     let explanation = try json.decode(NodeExplanation.self)
     guard explanation.isNew != true else { return nil }
     return StateChange(
-      node: instance.description, incarnation: 0, version: explanation.version,
+      node: instance.description, incarnation: incarnation, version: explanation.version,
       time: explanation.time ?? 0, cause: explanation.cause ?? "", state: explanation.state)
   }
 }
@@ -67,8 +72,9 @@ final class InstanceChanges: Sendable {
   /// The consequence of a frame.
   enum Action {
     case change(StateChange)
-    /// The node has accepted the subscription: ask for the current states of these instances.
-    case ask([InstanceName])
+    /// The node, in this incarnation, has accepted the subscription: ask for the current states of
+    /// these instances.
+    case ask([InstanceName], incarnation: UInt64)
     case nothing
   }
 
@@ -84,7 +90,8 @@ final class InstanceChanges: Sendable {
     guard let header = try? FrameHeader(frame), header.kind == .instance else { return .nothing }
     guard let change = try? StateChange(frame: frame) else {
       return .ask(
-        names.filter { FeedTopic.number(of: $0.key) == header.count }.map(\.value))
+        names.filter { FeedTopic.number(of: $0.key) == header.count }.map(\.value),
+        incarnation: header.number)
     }
     return take(change).map { .change($0) } ?? .nothing
   }

@@ -45,7 +45,7 @@ package struct InstanceReader {
       guard let instance = RecordedInstance(operation.values) else { return }
       recent[instance.key] = .some(instance)
     case .instanceRemoved:
-      if case .text(let key)? = operation.values.first {
+      if case .text(let key)? = operation.values.last {
         recent[InstanceKey(recorded: String(decoding: key, as: UTF8.self))] = .some(nil)
       }
     default: break

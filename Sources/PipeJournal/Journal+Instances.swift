@@ -4,54 +4,73 @@ import PipeSystem
 import PipeWire
 
 extension RecordedInstance {
-  static let columns = "key, version, time, cause, label, state, ended"
+  static let columns = "id, key, version, time, cause, label, state, ended"
 
-  /// Reads the values of an operation; `nil` if they are not those of an instance.
+  /// Reads the values of an operation; `nil` if they do not describe an instance.
   init?(_ values: [EncodedOperation.Value]) {
-    guard values.count == 7, case .text(let key) = values[0],
-      case .integer(let version) = values[1],
-      case .integer(let time) = values[2], case .text(let cause) = values[3],
-      case .text(let label) = values[4], case .text(let state) = values[5]
+    guard values.count == 8, case .integer(let id) = values[0], case .text(let key) = values[1],
+      case .integer(let version) = values[2], case .integer(let time) = values[3],
+      case .text(let cause) = values[4], case .text(let label) = values[5],
+      case .text(let state) = values[6]
     else { return nil }
     self.init(
-      key: InstanceKey(recorded: String(decoding: key, as: UTF8.self)),
+      id: id, key: InstanceKey(recorded: String(decoding: key, as: UTF8.self)),
       version: UInt64(bitPattern: version), time: time,
       cause: String(decoding: cause, as: UTF8.self), label: String(decoding: label, as: UTF8.self),
-      state: Array(state), ended: values[6].integer)
+      state: Array(state), ended: values[7].integer)
   }
 
   init(_ row: Row) {
     self.init(
-      key: InstanceKey(recorded: row.text(0)), version: row.unsigned(1), time: row.integer(2),
-      cause: row.text(3), label: row.text(4), state: row.bytes(5),
-      ended: row.isNull(6) ? nil : row.integer(6))
+      id: row.integer(0), key: InstanceKey(recorded: row.text(1)), version: row.unsigned(2),
+      time: row.integer(3), cause: row.text(4), label: row.text(5), state: row.bytes(6),
+      ended: row.isNull(7) ? nil : row.integer(7))
   }
 }
 
 extension Journal {
+  /// Memory for the pages of many instances, and fewer copies of pages that change again and again.
+  private static let instanceSettings = """
+    PRAGMA cache_size = -65536;
+    PRAGMA wal_autocheckpoint = 16000;
+    PRAGMA journal_size_limit = 65536000;
+    """
+
   /// The number of the last record, and of the last record that the database has.
   package var recordNumbers: (last: UInt64, written: UInt64) { (log.last, log.written) }
 
   /// Records the state of an instance after its last step of a burst.
   package func instanceChanged(_ instance: RecordedInstance) throws {
     run(
-      .instanceChanged, .text(instance.key.text), .integer(instance.version),
-      .integer(instance.time), .text(instance.cause), .text(instance.label), .text(instance.state),
+      .instanceChanged, .integer(instance.id), .text(instance.key.text),
+      .integer(instance.version), .integer(instance.time), .text(instance.cause),
+      .text(instance.label), .text(instance.state),
       instance.ended.map { .integer($0) } ?? .null)
   }
 
   /// Deletes an instance that has ended.
-  package func instanceRemoved(_ key: InstanceKey) throws { run(.instanceRemoved, .text(key.text)) }
+  package func instanceRemoved(_ id: Int64, _ key: InstanceKey) throws {
+    run(.instanceRemoved, .integer(id), .text(key.text))
+  }
+
+  /// Returns the highest number of an instance; 0 if there is none.
+  package func lastInstance() throws(JournalError) -> Int64 {
+    do {
+      return try JournalCheck.number("SELECT coalesce(max(id), 0) FROM instance", in: database)
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
 
   /// Returns instances that the database has and that ended before a time, oldest first.
   package func instances(
     endedBefore time: Int64, limit: Int
-  ) throws(JournalError) -> [(key: InstanceKey, label: String)] {
+  ) throws(JournalError) -> [(id: Int64, key: InstanceKey, label: String)] {
     do {
       return try database.select(
-        "SELECT key, label FROM instance WHERE ended < ? ORDER BY ended LIMIT ?",
+        "SELECT id, key, label FROM instance WHERE ended < ? ORDER BY ended LIMIT ?",
         .integer(time), .integer(Int64(limit))
-      ) { (InstanceKey(recorded: $0.text(0)), $0.text(1)) }
+      ) { ($0.integer(0), InstanceKey(recorded: $0.text(1)), $0.text(2)) }
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
@@ -62,6 +81,7 @@ extension Journal {
   ///   key.
   package func keep(instanceField: String?) throws(JournalError) {
     do {
+      if instanceField != nil { try database.execute(Self.instanceSettings) }
       let recorded = try JournalCheck.meta(JournalSnapshot.instanceFieldKey, in: database)
       guard recorded != instanceField else { return }
       guard contents == nil else {

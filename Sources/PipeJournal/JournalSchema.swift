@@ -49,9 +49,10 @@ enum JournalSchema {
   /// The tables of keyed nodes. A journal of an earlier version does not have them.
   static let instanceTables = """
     CREATE TABLE IF NOT EXISTS instance (
-      key TEXT PRIMARY KEY, version INTEGER NOT NULL, time INTEGER NOT NULL, cause TEXT NOT NULL,
-      label TEXT NOT NULL, state TEXT NOT NULL, ended INTEGER
-    ) WITHOUT ROWID;
+      id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, version INTEGER NOT NULL,
+      time INTEGER NOT NULL, cause TEXT NOT NULL, label TEXT NOT NULL, state TEXT NOT NULL,
+      ended INTEGER
+    );
     CREATE INDEX IF NOT EXISTS instance_ended ON instance (ended) WHERE ended IS NOT NULL;
     CREATE TABLE IF NOT EXISTS instance_effect (
       key TEXT NOT NULL, version INTEGER NOT NULL, feedback INTEGER NOT NULL, state TEXT NOT NULL,
@@ -179,8 +180,13 @@ enum JournalOperation: UInt8, CaseIterable {
     case .answerForgotten: "DELETE FROM request WHERE client = ? AND id = ?"
     case .requestsAcknowledged: "DELETE FROM request WHERE client = ? AND id < ?"
     case .clientForgotten: "DELETE FROM request WHERE client = ?"
-    case .instanceChanged: "REPLACE INTO instance VALUES (?, ?, ?, ?, ?, ?, ?)"
-    case .instanceRemoved: "DELETE FROM instance WHERE key = ?"
+    case .instanceChanged:
+      """
+      INSERT INTO instance VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+        version = excluded.version, time = excluded.time, cause = excluded.cause,
+        label = excluded.label, state = excluded.state, ended = excluded.ended
+      """
+    case .instanceRemoved: "DELETE FROM instance WHERE id = ? AND key = ?"
     case .instanceEffectStarted: "REPLACE INTO instance_effect VALUES (?, ?, ?, ?, ?, ?, ?)"
     case .instanceEffectEnded:
       "DELETE FROM instance_effect WHERE key = ? AND version = ? AND feedback = ?"

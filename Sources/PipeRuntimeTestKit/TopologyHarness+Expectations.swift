@@ -21,7 +21,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node is in this state.
+  /// Waits until the node, or an instance such as `orders[4711]`, is in this state.
   @discardableResult
   public func expect<State: MachineState & Equatable>(
     _ node: String, _ state: State, within timeout: Duration = .seconds(10),
@@ -81,7 +81,11 @@ extension TopologyHarness {
   ) async throws -> [StateChange] {
     if search.patterns.isEmpty { return [] }
     let known = try await client.directory(fresh: false)
-    guard known[node: node] != nil else {
+    if known[node: node] == nil, let instance = InstanceName(node),
+      known[node: instance.node]?.instanceField != nil
+    {
+      try await watchInstance(node)
+    } else if known[node: node] == nil {
       throw TopologyClientError.unknownNode(node, known: known.nodes.map(\.name))
     }
     if let recorded = options.recordedNodes, !recorded.contains(node) {

@@ -66,6 +66,8 @@ public final class TopologyHarness: Sendable {
     /// Whether the test has waited for the end of the topology, whatever the exit code was.
     var hasSeenEnd = false
     var watchTask: Task<Void, Never>?
+    /// The tasks that record the states of instances, by the instances' names.
+    var instanceTasks: [String: Task<Void, Never>] = [:]
     /// The last call of the test that has thrown an error.
     var failedCall: FailedCall?
   }
@@ -177,6 +179,22 @@ public final class TopologyHarness: Sendable {
     state.withLock { $0.watchTask = task }
   }
 
+  /// Begins to record the states of an instance, unless that has begun before.
+  func watchInstance(_ name: String) async throws {
+    guard state.withLock({ $0.instanceTasks[name] == nil }) else { return }
+    let stream = try await client.states(of: [name])
+    let task = Task { [history] in
+      for await change in stream { history.append(change) }
+    }
+    state.withLock { state in
+      if state.instanceTasks[name] == nil {
+        state.instanceTasks[name] = task
+      } else {
+        task.cancel()
+      }
+    }
+  }
+
   /// Waits until the feeds have delivered the current state of each node, so that no later state is
   /// missed.
   private func awaitStates() async throws {
@@ -227,7 +245,10 @@ public final class TopologyHarness: Sendable {
       }
     }
     client.close()
-    state.withLock { $0.watchTask }?.cancel()
+    state.withLock { state in
+      state.watchTask?.cancel()
+      for task in state.instanceTasks.values { task.cancel() }
+    }
     problems += directory.crashes(except: options.crashingNodes)
     problems += await removeLeftovers()
     return problems

@@ -19,7 +19,8 @@ struct InstanceRecordTests {
     ended: Int64? = nil
   ) -> RecordedInstance {
     RecordedInstance(
-      key: InstanceKey(recorded: key), version: version, time: time, cause: "test", label: label,
+      id: Int64(FNV.hash(of: key)), key: InstanceKey(recorded: key), version: version, time: time,
+      cause: "test", label: label,
       state: Array("\"\(label)\"".utf8), ended: ended)
   }
 
@@ -41,7 +42,9 @@ struct InstanceRecordTests {
     try Self.add(keys.map { Self.instance($0) }, to: journal)
     try journal.writePendingRecords()
     try Self.add([Self.instance("a", "paid", version: 2), Self.instance("c")], to: journal)
-    try journal.record { try journal.instanceRemoved(InstanceKey(recorded: "b")) }
+    try journal.record {
+      try journal.instanceRemoved(Self.instance("b").id, InstanceKey(recorded: "b"))
+    }
     #expect(journal.hasUnwrittenRecords)
     let all = try Self.read(journal, InstanceSelection(limit: 100))
     #expect(all.map(\.key.text.utf8.count) == [1, 1, 2, 1, 3, 2])
@@ -55,7 +58,9 @@ struct InstanceRecordTests {
     #expect(try journal.instance(InstanceKey(recorded: "b")) == nil)
   }
 
-  @Test("A selection by state, age, key and position holds for database and log", arguments: [false, true])
+  @Test(
+    "A selection by state, age, key and position holds for database and log",
+    arguments: [false, true])
   func selected(isWritten: Bool) throws {
     let directory = try TemporaryDirectory()
     let journal = try Self.journal(in: directory)
@@ -92,7 +97,7 @@ struct InstanceRecordTests {
     for version in 1...50 {
       try Self.add([Self.instance("a", version: UInt64(version))], to: journal)
     }
-    try journal.record { try journal.instanceRemoved(InstanceKey(recorded: "x")) }
+    try journal.record { try journal.instanceRemoved(99, InstanceKey(recorded: "x")) }
     try journal.writePendingRecords()
     #expect(try journal.instance(InstanceKey(recorded: "a"))?.version == 50)
   }

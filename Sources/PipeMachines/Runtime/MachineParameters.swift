@@ -90,6 +90,9 @@ extension MachineParameters {
     }
   }
 
+  /// Whether the parameters have a stored property of this name.
+  package static func hasParameter(named name: String) -> Bool { fieldTypes[name] != nil }
+
   /// The types of the stored properties, by their names; empty if the type is not a struct.
   private static var fieldTypes: [String: String] {
     (StructFields.of(Self.self) ?? []).reduce(into: [:]) { types, field in

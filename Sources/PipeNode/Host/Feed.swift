@@ -185,8 +185,7 @@ final class Feed {
     hasStepSubscriber = subscriptions.hasSubscriber(for: .steps(of: nil))
     hasRefusalSubscriber = subscriptions.hasSubscriber(for: .refusals(of: nil))
     followedInstances = subscriptions.instances
-    // Tells the subscriber that it misses no state from here on, so that it may ask for the current
-    // one.
+    // After this frame, the subscriber misses no state, and may ask for the current one.
     for number in newTopics.compactMap(FeedTopic.instanceNumber) {
       socket.send(header(.instance, about: number, 0), body: FeedBody(reserving: 2).bytes)
     }

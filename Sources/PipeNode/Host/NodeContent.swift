@@ -105,8 +105,7 @@ protocol ExplainableContent: NodeContent {
 
 /// A content with instances, whose states the feed's subscribers can follow one by one.
 protocol InstancePublishingContent: NodeContent {
-  /// Publishes the states of instances to this feed from now on, as far as subscribers ask for
-  /// them.
+  /// Begins to publish the states of instances to this feed, as far as subscribers ask for them.
   func publishInstances(to feed: Feed)
 }
 

@@ -4,6 +4,8 @@ import PipeMachines
 /// One instance of a keyed node's machine, while it is in memory.
 final class Instance<Hosted: Machine> {
   let key: InstanceKey
+  /// The number of the instance in its node; 0 until the instance is created.
+  var id: Int64
   var state: Hosted.State
   /// The number of steps of the instance. The entry into the initial state is not a step.
   var version: UInt64
@@ -23,9 +25,10 @@ final class Instance<Hosted: Machine> {
   var isRecent = true
 
   init(
-    _ key: InstanceKey, in state: Hosted.State, version: UInt64 = 0, time: Int64 = 0,
-    cause: String = ""
+    _ key: InstanceKey, id: Int64 = 0, in state: Hosted.State, version: UInt64 = 0,
+    time: Int64 = 0, cause: String = ""
   ) {
+    self.id = id
     self.key = key
     self.state = state
     self.version = version

@@ -19,8 +19,16 @@ final class InstanceEngines<Hosted: Machine> {
   let owner = Owner()
   /// Returns whether all engines must wait before the next step; `nil` if they need not.
   var mustWait: (() -> Bool)?
-  private let machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
-  private let runtime: Runtime<Hosted.State, Hosted.Event, Hosted.Output>
+  /// A machine with its runtime.
+  typealias Parts = (
+    machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>,
+    runtime: Runtime<Hosted.State, Hosted.Event, Hosted.Output>
+  )
+
+  private let shared: Parts
+  /// Returns the machine of one instance, if the key is one of its parameters, or `nil` if the
+  /// parameter does not accept the key. The closure is `nil` if all instances share the machine.
+  private let own: ((InstanceKey) -> Parts?)?
   private let loop: LoopHandle
   private let log: NodeLog
   private let isRecorded: Bool
@@ -36,39 +44,43 @@ final class InstanceEngines<Hosted: Machine> {
   private static var restingLimit: Int { 16 }
 
   init(
-    _ machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>,
-    _ runtime: Runtime<Hosted.State, Hosted.Event, Hosted.Output>, loop: LoopHandle, log: NodeLog,
+    _ shared: Parts, own: ((InstanceKey) -> Parts?)?, loop: LoopHandle, log: NodeLog,
     isRecorded: Bool
   ) {
-    self.machine = machine
-    self.runtime = runtime
+    self.shared = shared
+    self.own = own
     self.loop = loop
     self.log = log
     self.isRecorded = isRecorded
-    hasEffects = runtime.hasEffects
+    hasEffects = shared.runtime.hasEffects
   }
 
-  /// The state in which an instance begins.
-  var initial: Hosted.State { machine.initial }
+  /// Returns an instance in its initial state, which is not created yet.
+  func makeInstance(_ key: InstanceKey) -> Instance<Hosted> {
+    Instance(key, in: parts(of: key).machine.initial)
+  }
 
-  /// Whether the initial state refuses an event. An asynchronous transition is not a refusal.
-  func isRefused(_ event: Hosted.Event) -> Bool {
+  /// Whether the initial state of an instance refuses an event. An asynchronous transition is not a
+  /// refusal.
+  func isRefused(_ event: Hosted.Event, by key: InstanceKey) -> Bool {
+    let machine = parts(of: key).machine
     if case .refused = machine.step(machine.initial, event) { return true }
     return false
   }
 
+  /// Whether the machine accepts the key as a parameter, or does not take it as one.
+  func accepts(_ key: InstanceKey) -> Bool { own.map { $0(key) != nil } ?? true }
+
+  private func parts(of key: InstanceKey) -> Parts { own.flatMap { $0(key) } ?? shared }
+
   // MARK: Engines
 
-  /// Returns an engine at rest, which stays at rest.
-  func idle() -> HostedEngine {
-    let hosted = take()
-    put(back: hosted)
-    return hosted.engine
-  }
+  /// An engine without an instance, which is current between the steps of instances.
+  private(set) lazy var idle = make(shared).engine
 
-  /// Returns an engine for the next instance.
-  func take() -> InstanceEngine<Hosted> {
-    let hosted = atRest.popLast() ?? make()
+  /// Returns an engine for an instance.
+  func take(for key: InstanceKey) -> InstanceEngine<Hosted> {
+    let hosted = own.map { make($0(key) ?? shared) } ?? atRest.popLast() ?? make(shared)
     busy[ObjectIdentifier(hosted)] = hosted
     return hosted
   }
@@ -77,7 +89,7 @@ final class InstanceEngines<Hosted: Machine> {
   func put(back hosted: InstanceEngine<Hosted>) {
     hosted.instance = nil
     busy[ObjectIdentifier(hosted)] = nil
-    if atRest.count < Self.restingLimit {
+    if own == nil, atRest.count < Self.restingLimit {
       atRest.append(hosted)
     } else {
       earlierRefusals += hosted.engine.refusals
@@ -88,9 +100,9 @@ final class InstanceEngines<Hosted: Machine> {
   /// Refers to the engine that a task of the engine posts to.
   private final class Reference: @unchecked Sendable { weak var hosted: InstanceEngine<Hosted>? }
 
-  private func make() -> InstanceEngine<Hosted> {
+  private func make(_ parts: Parts) -> InstanceEngine<Hosted> {
     let (loop, owner, reference) = (loop, owner, Reference())
-    let engine = HostedEngine(machine: machine, runtime: runtime) { input in
+    let engine = HostedEngine(machine: parts.machine, runtime: parts.runtime) { input in
       loop.post {
         guard let hosted = reference.hosted else { return }
         owner.content?.process(input, in: hosted)
@@ -111,6 +123,7 @@ final class InstanceEngines<Hosted: Machine> {
   func stop() {
     for hosted in busy.values { hosted.engine.stop() }
     for hosted in atRest { hosted.engine.stop() }
+    idle.stop()
   }
 
   // MARK: Input that waits

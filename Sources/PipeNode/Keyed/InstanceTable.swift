@@ -46,7 +46,11 @@ final class InstanceTable<Hosted: Machine> {
   /// The instances that have ended, oldest first, in a node without a journal.
   private var ended = Queue<Instance<Hosted>>()
   /// The instances that are removed since the last record.
-  private var removed: [InstanceKey] = []
+  private var removed: [(id: Int64, key: InstanceKey)] = []
+  /// The removed instances that the database may still have, with the numbers of their records.
+  private var removedKeys: [InstanceKey: UInt64] = [:]
+  /// The number of the last created instance.
+  private var lastID: Int64 = 0
   /// When the table last looked for instances to remove. Unit: nanoseconds since 1970.
   private var lastRemoval: Int64 = 0
   /// The number of steps of all instances, since the node was first started.
@@ -90,6 +94,7 @@ final class InstanceTable<Hosted: Machine> {
       }
       counts[tag] = Int(clamping: number)
     }
+    lastID = try journal?.lastInstance() ?? 0
     version = record.version
     recordedVersion = version
     firstVersion = version
@@ -124,9 +129,10 @@ final class InstanceTable<Hosted: Machine> {
       instance.isRecent = true
       return instance
     }
-    guard let recorded = try journal?.instance(key) else { return nil }
+    guard removedKeys[key] == nil, let recorded = try journal?.instance(key) else { return nil }
     let instance = Instance<Hosted>(
-      key, in: try state(recorded.state, of: key), version: recorded.version, time: recorded.time,
+      key, id: recorded.id, in: try state(recorded.state, of: key), version: recorded.version,
+      time: recorded.time,
       cause: recorded.cause)
     keep(instance)
     return instance
@@ -159,6 +165,8 @@ final class InstanceTable<Hosted: Machine> {
 
   /// Adds an instance, which enters its initial state.
   func add(_ instance: Instance<Hosted>) {
+    lastID += 1
+    instance.id = lastID
     keep(instance)
     counts[tag(of: instance.state)] += 1
     noteChange(of: instance)
@@ -183,7 +191,9 @@ final class InstanceTable<Hosted: Machine> {
   /// Removes instances that have ended long enough ago: at most some each second, so that no step
   /// waits for long.
   private func removeEnded() throws {
-    guard !endings.tags.isEmpty, WallClock.nanoseconds - lastRemoval >= 1_000_000_000 else { return }
+    guard !endings.tags.isEmpty, WallClock.nanoseconds - lastRemoval >= 1_000_000_000 else {
+      return
+    }
     lastRemoval = WallClock.nanoseconds
     let end = lastRemoval - endings.time
     guard let journal else {
@@ -194,13 +204,15 @@ final class InstanceTable<Hosted: Machine> {
       }
       return
     }
-    for (key, label) in try journal.instances(endedBefore: end, limit: Self.removalLimit) {
+    for (id, key, label) in try journal.instances(endedBefore: end, limit: Self.removalLimit) {
+      guard removedKeys[key] == nil else { continue }
       if let instance = residents[key] {
-        guard instance.engine == nil, !instance.isChanged else { continue }
+        guard instance.id == id, instance.engine == nil, !instance.isChanged else { continue }
         forget(instance)
       }
       counts[labels.firstIndex(of: label) ?? 0] -= 1
-      removed.append(key)
+      removed.append((id, key))
+      removedKeys[key] = .max
     }
   }
 
@@ -222,7 +234,7 @@ final class InstanceTable<Hosted: Machine> {
   func record(into journal: Journal) throws {
     guard hasUnrecordedChanges else { return }
     try removeEnded()
-    for key in removed { try journal.instanceRemoved(key) }
+    for (id, key) in removed { try journal.instanceRemoved(id, key) }
     for instance in changed {
       let state = try states.encode(instance.state)
       guard state.count <= StateSizeLimit.byteCount else {
@@ -235,8 +247,8 @@ final class InstanceTable<Hosted: Machine> {
       let tag = tag(of: instance.state)
       try journal.instanceChanged(
         RecordedInstance(
-          key: instance.key, version: instance.version, time: instance.time, cause: instance.cause,
-          label: labels.isEmpty ? "" : labels[tag], state: state,
+          id: instance.id, key: instance.key, version: instance.version, time: instance.time,
+          cause: instance.cause, label: labels.isEmpty ? "" : labels[tag], state: state,
           ended: endings.tags.contains(tag) ? instance.time : nil))
     }
     try journal.moved(
@@ -246,9 +258,15 @@ final class InstanceTable<Hosted: Machine> {
 
   func recorded() {
     recordedVersion = version
-    removed.removeAll()
-    if journal == nil { try? removeEnded() }
     let number = journal?.recordNumbers.last ?? 0
+    for (_, key) in removed { removedKeys[key] = number }
+    removed.removeAll()
+    if journal == nil {
+      try? removeEnded()
+    } else if !removedKeys.isEmpty {
+      let written = journal?.recordNumbers.written ?? 0
+      removedKeys = removedKeys.filter { $0.value > written }
+    }
     for instance in changed {
       instance.isChanged = false
       instance.recordNumber = number
@@ -257,8 +275,8 @@ final class InstanceTable<Hosted: Machine> {
     if residents.count > limit { evict() }
   }
 
-  /// Removes instances from memory: those that were not used since the last visit. Visits a bounded
-  /// number of instances.
+  /// Removes instances from memory that were not used since the last visit. Visits a bounded number
+  /// of instances.
   private func evict() {
     let written = journal?.recordNumbers.written ?? 0
     var visits = 2 * (residents.count - limit) + 64

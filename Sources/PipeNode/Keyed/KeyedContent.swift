@@ -42,7 +42,12 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     let meter = StateMeter<Hosted.State>(
       isSynthesized: Hosted.State._isSynthesizedCodable,
       isExact: journal?.marker.measuresEachStep == true)
-    let machine = Hosted.stateMachine(parameters).refusing(by: meter).ending(in: finalTags)
+    func complete(
+      _ machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
+    ) -> StateMachine<Hosted.State, Hosted.Event, Hosted.Output> {
+      machine.refusing(by: meter).ending(in: finalTags)
+    }
+    let machine = complete(Hosted.stateMachine(parameters))
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
     if let problem = machine.problem(withInitial: description.initial) {
@@ -53,11 +58,20 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
         "machine '\(Hosted.name)' runs a model; a node with 'key' runs machines that are written in "
           + "the language, or as a function of state and event")
     }
+    let own = InstanceParameters<Hosted.Parameters>(
+      hosting.parameters, key: instances.key)
     let engines = InstanceEngines<Hosted>(
-      machine, runtime, loop: hosting.loop, log: hosting.log, isRecorded: journal != nil)
+      (machine, runtime),
+      own: own.map { [ports] own in
+        { key in
+          own.parameters(of: key).map { parameters in
+            (complete(Hosted.stateMachine(parameters)), Hosted.runtime(parameters, ports))
+          }
+        }
+      }, loop: hosting.loop, log: hosting.log, isRecorded: journal != nil)
     self.engines = engines
     keys = InstanceKeyReader(field: instances.key)
-    core = try MachineCore(engines.idle(), meter, hosting: hosting)
+    core = try MachineCore(engines.idle, meter, hosting: hosting)
     outlets = MachineOutlets(log: hosting.log)
     table = try InstanceTable(
       journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
@@ -81,7 +95,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     return Set(
       try instances.final.map { label in
         guard let tag = names.firstIndex(of: label) else {
-          throw NodeSetupError("machine '\(Hosted.name)' has no state '\(label)', listed in 'final'")
+          throw NodeSetupError(
+            "machine '\(Hosted.name)' has no state '\(label)', listed in 'final'")
         }
         return tag
       })
@@ -182,7 +197,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     do {
       let key = try instanceKey(key, or: body)
       let known = try table.find(key)
-      let instance = known ?? Instance(key, in: engines.initial)
+      let instance = known ?? engines.makeInstance(key)
       let current = core.engine
       begin(instance)
       defer {
@@ -201,7 +216,13 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   /// Returns the key that a question names, or the key in the question's event.
   private func instanceKey(_ text: String?, or body: UnsafeRawBufferPointer) throws -> InstanceKey {
-    if let text { return try InstanceKey(text) }
+    if let text {
+      let key = try InstanceKey(text)
+      guard engines.accepts(key) else {
+        throw NodeSetupError("the machine does not accept the key '\(key)' as a parameter")
+      }
+      return key
+    }
     guard !body.isEmpty else {
       throw NodeSetupError(
         "the node has instances; name one, as in '\(core.node)[KEY]'")
@@ -265,10 +286,14 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       core.onEnd?("\(error)")
       return
     }
-    let instance = Instance<Hosted>(key, in: engines.initial)
+    guard engines.accepts(key) else {
+      return reject(
+        "parameter '\(keys.field)' of machine '\(Hosted.name)' does not accept the key '\(key)'")
+    }
+    let instance = engines.makeInstance(key)
     begin(instance)
     // An event that the initial state refuses leaves no instance behind.
-    if !engines.isRefused(event) {
+    if !engines.isRefused(event, by: key) {
       table.add(instance)
       core.engine.enterInitialState()
     }
@@ -290,7 +315,9 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     core.engine = hosted.engine
     hosted.engine.process(input)
     end(instance)
-    core.engine = current
+    // An engine at rest serves another instance next.
+    let isAtRest = current === hosted.engine && hosted.instance == nil
+    core.engine = isAtRest ? engines.idle : current
   }
 
   // MARK: Engines
@@ -300,7 +327,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       core.engine = hosted.engine
       return
     }
-    let hosted = engines.take()
+    let hosted = engines.take(for: instance.key)
     hosted.instance = instance
     instance.engine = hosted
     core.engine = hosted.engine
@@ -317,6 +344,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     guard hosted.engine.isAtRest else { return }
     instance.engine = nil
     engines.put(back: hosted)
+    if core.engine === hosted.engine { core.engine = engines.idle }
   }
 
   /// Called on each entry of an instance into a state.
@@ -385,5 +413,29 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
     requests.recorded()
     engines.didRecord { end($0) }
+  }
+}
+
+/// The parameters of a machine that takes the key of its instance as a parameter.
+struct InstanceParameters<Parameters: MachineParameters> {
+  private let given: [String: JSONValue]
+  private let key: String
+
+  /// Returns `nil` if the machine has no parameter with the name of the key.
+  init?(_ given: JSONValue, key: String) {
+    guard Parameters.hasParameter(named: key) else { return nil }
+    if case .object(let members) = given { self.given = members } else { self.given = [:] }
+    self.key = key
+  }
+
+  /// Returns the parameters of an instance; `nil` if they do not accept the key.
+  func parameters(of key: InstanceKey) -> Parameters? {
+    // A parameter that is an integer accepts no text.
+    let integer = Int64(key.text).map { JSONValue.integer($0) }
+    for value in [JSONValue.string(key.text), integer].compactMap(\.self) {
+      let members = given.merging([self.key: value]) { $1 }
+      if let parameters = try? Parameters(parameters: .object(members)) { return parameters }
+    }
+    return nil
   }
 }

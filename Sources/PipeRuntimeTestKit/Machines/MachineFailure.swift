@@ -48,6 +48,7 @@ extension MachineFailure {
     case .refused(.asynchronous, _, _): "the transition is asynchronous"
     case .refused(.timedOut, _, _): "the transition exceeds the time limit"
     case .refused(.stateTooLarge, _, _): "the state exceeds 1 MiB as JSON"
+    case .refused(.ended, _, _): "the instance has ended in a final state"
     case .asynchronous: "the transition is asynchronous"
     case .moved, .movesAsynchronously: "there is a transition"
     case .wrongRefusal: "the event is refused for another reason"
@@ -103,7 +104,8 @@ extension MachineFailure {
       "Add \(on) to \(when), or expect it with assertNoTransition(when:on:)."
     case .refused(.guard, _, _):
       "Change the Guard of \(on) in \(when), or expect it with assertNoTransition(when:on:)."
-    case .refused(.thrown, _, _), .refused(.timedOut, _, _), .refused(.stateTooLarge, _, _):
+    case .refused(.thrown, _, _), .refused(.timedOut, _, _), .refused(.stateTooLarge, _, _),
+      .refused(.ended, _, _):
       "Change the function, or expect it with assertNoTransition(when:on:)."
     case .refused(.asynchronous, _, _), .asynchronous, .movesAsynchronously:
       "Wait for the state with 'await assertEventually(when:on:transitionTo:)'."
@@ -114,7 +116,8 @@ extension MachineFailure {
     case .wrongRefusal(_, .noTransition, _):
       "Add \(on) with a Guard to \(when), or expect 'because: .noTransition'."
     case .wrongRefusal(_, .thrown, _), .wrongRefusal(_, .asynchronous, _),
-      .wrongRefusal(_, .timedOut, _), .wrongRefusal(_, .stateTooLarge, _):
+      .wrongRefusal(_, .timedOut, _), .wrongRefusal(_, .stateTooLarge, _),
+      .wrongRefusal(_, .ended, _):
       "Change the function, or expect its refusal with 'because:'."
     case .wrongOutput(_, let actual, _):
       "Change the Execute of \(when), or expect \(actual)."

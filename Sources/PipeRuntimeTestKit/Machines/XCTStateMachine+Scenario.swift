@@ -173,6 +173,7 @@ extension ScenarioStep {
     case .refuses(.asynchronous?): "is refused: its transition is asynchronous"
     case .refuses(.timedOut?): "is refused: its transition exceeds the time limit"
     case .refuses(.stateTooLarge?): "is refused: its state exceeds 1 MiB as JSON"
+    case .refuses(.ended?): "is refused: the instance has ended in a final state"
     }
   }
 }

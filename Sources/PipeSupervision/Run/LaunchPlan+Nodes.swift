@@ -21,7 +21,9 @@ extension LaunchPlan.Node {
       case .constant(let state, let machine): .constant(state, machine: machine)
       }
     information.instanceField = node.key
-    instances = node.key.map { .init(key: $0, resident: node.resident, final: node.final, keep: node.keep) }
+    instances = node.key.map {
+      .init(key: $0, resident: node.resident, final: node.final, keep: node.keep)
+    }
     logs = topology.logs(of: node)
     environment = topology.environment(of: node)
     directory = node.workingDirectory.map {

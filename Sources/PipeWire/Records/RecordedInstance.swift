@@ -2,6 +2,8 @@ import PipeMachines
 
 /// An instance of a keyed node, as its journal has recorded it.
 package struct RecordedInstance: Hashable, Sendable {
+  /// The number of the instance in its node. Numbers are assigned in the order of creation.
+  package var id: Int64
   package var key: InstanceKey
   /// The number of steps of the instance.
   package var version: UInt64
@@ -18,9 +20,10 @@ package struct RecordedInstance: Hashable, Sendable {
   package var ended: Int64?
 
   package init(
-    key: InstanceKey, version: UInt64, time: Int64, cause: String, label: String, state: [UInt8],
-    ended: Int64? = nil
+    id: Int64, key: InstanceKey, version: UInt64, time: Int64, cause: String, label: String,
+    state: [UInt8], ended: Int64? = nil
   ) {
+    self.id = id
     self.ended = ended
     self.key = key
     self.version = version
@@ -32,11 +35,12 @@ package struct RecordedInstance: Hashable, Sendable {
 }
 
 extension RecordedInstance: Codable {
-  private enum CodingKeys: CodingKey { case key, version, time, cause, label, state, ended }
+  private enum CodingKeys: CodingKey { case id, key, version, time, cause, label, state, ended }
 
   package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
     self.init(
+      id: try values.decode(Int64.self, forKey: .id),
       key: InstanceKey(recorded: try values.decode(String.self, forKey: .key)),
       version: try values.decode(UInt64.self, forKey: .version),
       time: try values.decode(Int64.self, forKey: .time),
@@ -48,6 +52,7 @@ extension RecordedInstance: Codable {
 
   package func encode(to encoder: any Encoder) throws {
     var values = encoder.container(keyedBy: CodingKeys.self)
+    try values.encode(id, forKey: .id)
     try values.encode(key.text, forKey: .key)
     try values.encode(version, forKey: .version)
     try values.encode(time, forKey: .time)

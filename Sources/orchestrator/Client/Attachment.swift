@@ -32,8 +32,8 @@ extension TopologyDirectory {
   }
 
   /// The nodes with these names, in this order; all nodes if the list is empty.
-  /// - Parameter includingInstances: Whether a name may be the name of an instance, `NODE[KEY]`. Its
-  ///   row is that of its node, under the name of the instance.
+  /// - Parameter includingInstances: Whether a name may be the name of an instance, `NODE[KEY]`. The
+  ///   result is then the row of the node, under the name of the instance.
   /// - Throws: ``TopologyClientError/unknownNode(_:known:)``
   package func nodes(
     named names: [String], includingInstances: Bool = false

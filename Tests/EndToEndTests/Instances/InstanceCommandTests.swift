@@ -38,7 +38,8 @@ struct InstanceCommandTests {
       try await tool.run("wait", "visitors[other]=visited", "--timeout", "60s", code: 0)
       let timedOut = try await tool.run(
         "wait", "visitors[none]=visited", "--timeout", "200ms", code: 124)
-      #expect(timedOut.error.contains("'visitors[none]' has not reported a state yet"), "\(timedOut)")
+      #expect(
+        timedOut.error.contains("'visitors[none]' has not reported a state yet"), "\(timedOut)")
       let typo = try await tool.run("wait", "visitors[a]=visitd", code: 2)
       #expect(typo.error.contains("Did you mean 'visited'?"), "\(typo)")
     }

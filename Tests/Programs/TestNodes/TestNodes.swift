@@ -14,7 +14,7 @@ struct TestNodes: NodeProgram {
     Thermostat.self,
     ModelMachine<Dancer>.self,
     WallflowerNode.self, Chaperone.self, Beacon.self,
-    Caller.self, Visitor.self,
+    Caller.self, Visitor.self, Doorplate.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self, ModelMachine<NumberModel>.self,
   ]

@@ -125,3 +125,30 @@ package enum Visitor: Machine {
       .connectAsReceiver(to: ports.pipe("in"))
   }
 }
+
+/// A machine that takes the key of its instance as a parameter.
+package enum Doorplate: Machine {
+  package enum State: MachineState, Equatable {
+    case blank
+    case shows(house: Int)
+  }
+
+  package enum Event: MachineEvent { case paint(house: Int) }
+
+  package struct Parameters: MachineParameters {
+    package var house = 0
+    package init() {}
+  }
+
+  package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
+    StateMachine(initial: State.blank) {
+      When(state: State.blank) { _ in
+        Execute.noOutput
+      } transitions: { _ in
+        On(event: Event.paint(house:)) { _ in
+          Transition(to: State.shows(house: parameters.house))
+        }
+      }
+    }
+  }
+}
