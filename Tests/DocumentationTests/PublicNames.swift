@@ -58,7 +58,8 @@ private typealias Names<
   (LoadState<State, Event>, LoadEvent<State, Event>, LoadFailure, Services, Injected<State>),
   (NavigationError, LinkFailure, NoParameters, ParameterMismatch, JSONValue),
   (
-    TopologyClient, TopologyClientError, RequestOutcome, StateStream, StateChange, WatchedStates,
+    TopologyClient, TopologyClientError, RequestOutcome, StateStream, StateChange, InstanceName,
+    WatchedStates,
     NodeSummary, TransitionCounts, DurationCounts, EnabledEvents,
     EventEnabledness, EventBlocker, TopologyDirectory, TopologyErrors, NodeInformation, NodeStatus,
     PipeInformation, ProgramDescription, CompositeStateDescription, DeadLetter, Diagnostic,
