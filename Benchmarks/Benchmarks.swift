@@ -36,6 +36,7 @@ import PipeRuntime
 enum BenchmarkNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self, Juggler.self, Hub.self,
+    Archive.self,
   ]
 }
 
@@ -76,6 +77,7 @@ struct Options {
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
+  case largeStates = "large-states"
   case explore, network, slurm, agents
 
   /// The subject of the section.
@@ -99,6 +101,7 @@ enum Section: String, CaseIterable, Sendable {
     case .reduce: "steps and events a second within one process"
     case .steady: "what a step within one process costs in the long run"
     case .styles: "what each style of writing a machine costs"
+    case .largeStates: "steps a second with a large state"
     case .network: "what tcp and keys cost a pipe and a round trip"
     case .slurm:
       "how soon nodes are ready on the hosts of a Slurm job, and again when they or a host are lost"
@@ -132,6 +135,7 @@ enum Section: String, CaseIterable, Sendable {
     case .explore: try SearchSection(setting).run(&report)
     case .slurm: try SlurmSection(setting).run(&report)
     case .agents: try AgentsSection(setting).run(&report)
+    case .largeStates: try LargeStatesSection(setting).run(&report)
     case .network: try NetworkSection(setting).run(&report)
     }
   }

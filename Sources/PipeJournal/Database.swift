@@ -177,6 +177,9 @@ package struct Row {
   fileprivate let statement: OpaquePointer
 
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+  func isNull(_ column: Int32) -> Bool {
+    sqlite3_column_type(statement, column) == SQLITE_NULL
+  }
   func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: integer(column)) }
 
   func bytes(_ column: Int32) -> [UInt8] {

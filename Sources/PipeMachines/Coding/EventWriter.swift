@@ -129,6 +129,7 @@ final class EventWriter {
     let type = type(of: value)
     // Foundation encodes these types in its own way, not through their `Codable`.
     if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedValue() }
+    if type == JSONValue.self, let value = value as? JSONValue { return value.write(into: &bytes) }
     let depth = open.count
     let start = bytes.count
     try value.encode(to: EventEncoder(writer: self, depth: depth))

@@ -28,6 +28,9 @@ final class MachineCore<Hosted: Machine> {
   /// The effect that is resent, until its start is recorded.
   var resentEffect: EffectOrigin?
   let meter: StateMeter<State>
+  /// The state that was last encoded as JSON, and its version. A version has one state.
+  @exclusivity(unchecked)
+  private var encoded: (version: UInt64, json: [UInt8])?
   /// The machine's participant in synchronized events, if it has one.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
@@ -78,16 +81,32 @@ final class MachineCore<Hosted: Machine> {
 
   // MARK: JSON
 
+  /// Returns a state as JSON. A state is encoded once, however many reports and records contain it.
+  /// - Parameter version: The version with this state.
+  func encode(_ state: State, version: UInt64) throws -> [UInt8] {
+    if let encoded, encoded.version == version { return encoded.json }
+    let json = try states.encode(state)
+    encoded = (version, json)
+    return json
+  }
+
+  /// Returns a state of an earlier version, or of the current version, as JSON.
+  func encode(earlier state: State, version: UInt64) throws -> [UInt8] {
+    if let encoded, encoded.version == version { return encoded.json }
+    return try states.encode(state)
+  }
+
   /// The current state as JSON; empty if it cannot be encoded.
-  var stateBytes: [UInt8] { (try? states.encode(engine.state)) ?? [] }
+  var stateBytes: [UInt8] { (try? encode(engine.state, version: engine.version)) ?? [] }
 
   var stateJSON: JSONValue? {
-    (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) }
+    (try? encode(engine.state, version: engine.version)).flatMap { try? JSONValue(parsing: $0) }
   }
 
   @export(interface)
   var stateText: String {
-    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+    (try? encode(engine.state, version: engine.version)).map { String(decoding: $0, as: UTF8.self) }
+      ?? "?"
   }
 
   @export(interface)

@@ -102,6 +102,9 @@ package struct RequestKey: Hashable, Sendable {
     self.id = id
   }
 
+  /// The flag of a request whose client needs no state in the reply.
+  package static let withoutStateFlag: UInt8 = 1
+
   /// The limit of request numbers: every request has a lower number.
   package static let idLimit: UInt64 = 1 << 62
 
