@@ -43,7 +43,7 @@ package enum RequestReply: Sendable {
   private var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .accepted(let version, let state):
-      // The reply leaves out a state that was dropped.
+      // The reply leaves out a state that was dropped, or that the client does not need.
       guard !state.isEmpty else { return (.accepted, version, Array("{}".utf8)) }
       return (.accepted, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
