@@ -130,6 +130,22 @@ struct LargeStateTests {
     }
   }
 
+  @Test("A client that needs no state gets the outcome without it, also after a crash")
+  func withoutState() async throws {
+    var options = TopologyHarness.Options()
+    options.environment = ["PIPERUNTIME_FAILPOINTS": "node:reply.before=crash@2/1"]
+    try await withTopology(Self.scroll, options: options) { topology in
+      for version in 1...3 as ClosedRange<UInt64> {
+        let outcome = try await topology.client.send(
+          "node", Scroll.Event.fill(byteCount: 100_000), timeout: .seconds(60),
+          includingState: false)
+        #expect(outcome == .accepted(version: version, state: .null))
+      }
+      try await topology.expect(
+        "node", Scroll.State.holding(count: 3, text: Scroll.text(100_000)))
+    }
+  }
+
   @Test("A damaged difference fails the node with an error that names the record")
   func damaged() async throws {
     var file = Self.scroll

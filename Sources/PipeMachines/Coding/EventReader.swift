@@ -94,7 +94,8 @@ final class EventReader {
     }
     let readMembers = unsafeDowncast(members, to: ReadMembers.self)
     readMembers.object = index
-    readMembers.memberIndex = nil
+    // Only large objects use the index.
+    if object.count > Self.maxSearchedMemberCount { readMembers.memberIndex = nil }
     return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self)
   }
 

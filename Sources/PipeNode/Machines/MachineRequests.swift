@@ -53,7 +53,8 @@ final class MachineRequests<Hosted: Machine> {
     var key = key
     let hasCapacity = core.inbox.requestCount < Self.waitingRequestLimit
     switch registry.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
-    case .answered(let answer): answerWhenRecorded(answer, to: reply)
+    case .answered(let answer):
+      answerWhenRecorded(wantsState ? answer : answer.withoutState, to: reply)
     case .waiting: break
     case .full:
       reply(

@@ -196,7 +196,8 @@ struct JournalVerbTests {
       let isWritten = try await poll(within: .seconds(20)) {
         try file.run(query) == ["14|14|0"] ? true : nil
       }
-      #expect(isWritten == true, "\(try file.run(query))")
+      let rows = try file.run(query)
+      #expect(isWritten == true, "\(rows)")
       #expect(try file.run("SELECT count(*), sum(length(state)) < 2000000 FROM record") == ["15|1"])
     }
   }
