@@ -125,7 +125,7 @@ package final class Journal {
       }
       lastApplied = contents?.participant.applied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
-      states = try RecordedStates(database)
+      if contents != nil { states = try RecordedStates(database) }
       lastRecord = contents?.record.id ?? 0
       lastVersion = contents?.record.version ?? 0
     } catch {
