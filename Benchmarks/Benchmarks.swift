@@ -37,6 +37,7 @@ enum BenchmarkNodes: NodeProgram {
   static let machines: [any Machine.Type] = [
     Lamp.self, Pinger.self, Ponger.self, Source.self, Sink.self, Juggler.self, Hub.self,
     KeySource.self, Visitor.self,
+    Archive.self,
   ]
 }
 
@@ -77,6 +78,7 @@ struct Options {
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
+  case largeStates = "large-states"
   case explore, network, slurm, agents, instances
 
   /// The subject of the section.
@@ -101,6 +103,7 @@ enum Section: String, CaseIterable, Sendable {
     case .steady: "what a step within one process costs in the long run"
     case .styles: "what each style of writing a machine costs"
     case .instances: "a node with an instance of its machine for each key"
+    case .largeStates: "steps a second with a large state"
     case .network: "what tcp and keys cost a pipe and a round trip"
     case .slurm:
       "how soon nodes are ready on the hosts of a Slurm job, and again when they or a host are lost"
@@ -135,6 +138,7 @@ enum Section: String, CaseIterable, Sendable {
     case .slurm: try SlurmSection(setting).run(&report)
     case .agents: try AgentsSection(setting).run(&report)
     case .instances: try InstancesSection(setting).run(&report)
+    case .largeStates: try LargeStatesSection(setting).run(&report)
     case .network: try NetworkSection(setting).run(&report)
     }
   }

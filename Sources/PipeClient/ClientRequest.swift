@@ -5,7 +5,7 @@ import PipeWire
 /// A request of a client, from its first frame to its answer.
 final class ClientRequest {
   enum Content: Sendable {
-    case event([UInt8])
+    case event([UInt8], wantsState: Bool)
     case deadLetter(UInt64, drops: Bool)
     /// A request to a coordinator. The count limits how long the request may wait. Unit: milliseconds.
     case synchronize([UInt8], SynchronizeFlag, count: UInt32)
@@ -94,9 +94,10 @@ final class ClientRequest {
   /// Returns the request's frame. A request keeps its number however often it is sent.
   func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
     switch content {
-    case .event(let bytes):
+    case .event(let bytes, let wantsState):
       let header = FrameHeader(
-        .request, count: UInt32(clamping: id - min(oldest, id)), sequence: id, number: client)
+        .request, flags: wantsState ? 0 : RequestKey.withoutStateFlag,
+        count: UInt32(clamping: id - min(oldest, id)), sequence: id, number: client)
       return (header, bytes)
     case .deadLetter(let deadLetter, let drops):
       return (FrameHeader(.deadLetter, count: drops ? 1 : 0, sequence: id, number: deadLetter), [])

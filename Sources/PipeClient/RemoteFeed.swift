@@ -45,6 +45,14 @@ final class RemoteFeed<State: MachineState>: Sendable {
   var state: State { subject.state.state }
   var states: StatePublisher<RemoteState<State>> { subject.eraseToAnyPublisher() }
 
+  /// Returns the first state of this version or a later one; `nil` if the states end before.
+  func state(from version: UInt64) async -> State? {
+    for await state in states where state.version >= version && !state.isIntermediate {
+      return state.state
+    }
+    return nil
+  }
+
   private static func read(
     _ change: StateChange
   ) throws(TopologyClientError) -> RemoteState<State> {

@@ -139,7 +139,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     if case .accepted(let version, _) = answer {
       steps.count(from: version, after: feed.current.incarnation)
     }
-    return (try outcome(of: answer), steps)
+    return (try await outcome(of: answer), steps)
   }
 
   private nonisolated func answer(to event: Event) async throws -> RequestOutcome {
@@ -150,10 +150,16 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     return try result.get()
   }
 
-  private nonisolated func outcome(of answer: RequestOutcome) throws -> SendOutcome<State> {
+  private nonisolated func outcome(
+    of answer: RequestOutcome
+  ) async throws -> SendOutcome<State> {
     switch answer {
-    case .accepted(_, let state): .accepted(try RemoteTypes.decode(state, of: node))
-    case .refused(let refusal, _): .refused(refusal)
+    case .accepted(let version, .null):
+      // The node no longer had the state when it repeated its answer. The feed has it, or a later state.
+      guard let state = await feed.state(from: version) else { return .finished }
+      return .accepted(state)
+    case .accepted(_, let state): return .accepted(try RemoteTypes.decode(state, of: node))
+    case .refused(let refusal, _): return .refused(refusal)
     case .done: throw TopologyClientError.failed("received an unexpected answer")
     }
   }

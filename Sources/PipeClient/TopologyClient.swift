@@ -162,28 +162,33 @@ public final class TopologyClient: Sendable {
   ///
   /// At most 1,024 requests to a node are in flight. Further requests wait until some of these are
   /// answered, for as long as the node answers any.
-  /// - Parameter timeout: The longest wait for the answer, once the request is in flight; `nil`,
-  ///   the default, is 5 s.
+  /// - Parameters:
+  ///   - timeout: The longest wait for the answer, once the request is in flight; `nil`, the
+  ///     default, is 5 s.
+  ///   - includingState: Whether the answer contains the state after the step. Without it, the state
+  ///     in the outcome is `null`, and a node with a large state answers several times faster.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` if the node did not answer.
   /// - Note: If the node keeps a journal and dies before it answers, the event is sent to its next
   ///   process with the same number, and is applied once.
   @discardableResult
   public func send(
-    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil
+    _ node: String, _ event: some MachineEvent, timeout: Duration? = nil,
+    includingState: Bool = true
   ) async throws -> RequestOutcome {
-    try await send(node, bytes: EventCodec().encode(event), timeout: timeout)
+    try await send(
+      node, bytes: EventCodec().encode(event), timeout: timeout, includingState: includingState)
   }
 
   /// Sends an event given as JSON: a bare label as a string, or `{"label": {"field": value}}`.
   @discardableResult
   public func send(
-    _ node: String, json event: JSONValue, timeout: Duration? = nil
+    _ node: String, json event: JSONValue, timeout: Duration? = nil, includingState: Bool = true
   ) async throws -> RequestOutcome {
-    try await send(node, bytes: event.bytes, timeout: timeout)
+    try await send(node, bytes: event.bytes, timeout: timeout, includingState: includingState)
   }
 
   private func send(
-    _ name: String, bytes: [UInt8], timeout: Duration?
+    _ name: String, bytes: [UInt8], timeout: Duration?, includingState: Bool
   ) async throws -> RequestOutcome {
     guard bytes.count <= WireLimits.eventByteCount else {
       throw TopologyClientError.invalidEvent(
@@ -196,10 +201,13 @@ public final class TopologyClient: Sendable {
       return try await send(bytes, to: instance, timeout: timeout)
     }
     do {
-      return try await request(name, .event(bytes), timeout: timeout)
+      return try await request(
+        name, .event(bytes, wantsState: includingState), timeout: timeout)
     } catch is CompositeRecipientError {
       let event = TransactionBody(composite: name, event: bytes).eventName ?? ""
-      return try await request(acceptingNode(of: event, in: name), .event(bytes), timeout: timeout)
+      return try await request(
+        acceptingNode(of: event, in: name), .event(bytes, wantsState: includingState),
+        timeout: timeout)
     }
   }
 

@@ -81,7 +81,8 @@ extension Journal {
   ///   key.
   package func keep(instanceField: String?) throws(JournalError) {
     do {
-      if instanceField != nil { try database.execute(Self.instanceSettings) }
+      hasInstances = instanceField != nil
+      if hasInstances { try database.execute(Self.instanceSettings) }
       let recorded = try JournalCheck.meta(JournalSnapshot.instanceFieldKey, in: database)
       guard recorded != instanceField else { return }
       guard contents == nil else {

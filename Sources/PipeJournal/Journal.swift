@@ -46,23 +46,26 @@ package final class Journal {
   let boot = BootClock.boot
   package let durability: Durability
   private var lastRecord: Int64 = 0
+  /// Whether versions count the steps of instances, so that a version does not identify a record.
+  var hasInstances = false
   /// Finds an instance by its key. Most nodes have no instances.
   private lazy var instanceQuery = Result {
     try database.prepare("SELECT \(RecordedInstance.columns) FROM instance WHERE key = ?")
   }
+  /// The version of the last record.
+  private var lastVersion: UInt64 = 0
   /// The last transaction whose step was recorded.
   var lastApplied = TransactionID.zero
   /// The number of records made since the journal was opened.
   package private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
+  private var states = RecordedStates()
   /// Whether the write-ahead log of a new file is still empty. Until then, nothing must be
   /// synchronized to the disk.
   private var isFirstRecordDue = false
 
-  /// The number of records that are kept for readers of the journal. Unit: records.
-  private static let recordLimit = 1_000
-  /// The maximum size of the states of these records together. Unit: bytes.
-  private static let stateByteLimit = 4 << 20
+  /// The maximum size of a state that is recorded with an answer. Unit: bytes.
+  private static let answerByteLimit = 64 << 10
   /// The maximum capacity of the buffer that is kept for the next record. Unit: bytes.
   private static let bufferLimit = 256 << 10
   /// The number of pages in the write-ahead log before they are copied into the file. A page has
@@ -128,7 +131,9 @@ package final class Journal {
       }
       lastApplied = contents?.participant.applied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
+      if contents != nil { states = try RecordedStates(database) }
       lastRecord = contents?.record.id ?? 0
+      lastVersion = contents?.record.version ?? 0
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
@@ -200,6 +205,7 @@ package final class Journal {
       marker.lastRecord = log.last
       countRecord()
     } catch {
+      states.forgetBase()
       throw JournalError(error, path: path, node: identity.node)
     }
   }
@@ -300,13 +306,19 @@ package final class Journal {
     incarnation: UInt64
   ) throws {
     lastRecord += 1
-    run(
-      .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
-      .text(cause), .integer(steps), .text(state))
-    let keptRecordCount = max(8, min(Self.recordLimit, Self.stateByteLimit / max(1, state.count)))
-    // Records are deleted only when there are a quarter more than that, so that it happens seldom.
-    guard lastRecord - oldestRecord > Int64(keptRecordCount + keptRecordCount / 4) else { return }
-    oldestRecord = lastRecord - Int64(keptRecordCount) + 1
+    lastVersion = version
+    let entry = states.entry(for: state, record: lastRecord)
+    if let base = entry.base {
+      run(
+        .movedFrom, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+        .text(cause), .integer(steps), .integer(base), .text(entry.text))
+    } else {
+      run(
+        .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+        .text(cause), .integer(steps), .text(state))
+    }
+    guard let first = states.firstKept(of: lastRecord, oldest: oldestRecord) else { return }
+    oldestRecord = first
     run(.deleteRecords, .integer(oldestRecord))
     // Pages that a long queue has left behind are returned to the system, a part at a time.
     run(.incrementalVacuum)
@@ -395,9 +407,16 @@ package final class Journal {
 
   package func deadLetterRemoved(_ id: UInt64) throws { run(.deadLetterRemoved, .integer(id)) }
 
+  /// Records the answer to a request.
+  ///
+  /// A large state that is in the last record is not recorded again, and a very large state of an
+  /// earlier step is left out.
   package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
+    let isRecorded = !hasInstances && version == lastVersion && state.count >= RecordedStates.minimumByteCount
+    let isLeftOut = isRecorded || state.count > Self.answerByteLimit
     run(
-      .answered, .integer(key.client), .integer(key.id), .integer(version), .text(state))
+      .answered, .integer(key.client), .integer(key.id), .integer(version),
+      .text(isLeftOut ? [] : state))
   }
 
   /// Deletes the answers to all requests of a client before this one, which are no longer needed.

@@ -135,12 +135,13 @@ extension JournalContents {
 
   /// Reads everything that a node needs to continue; `nil` if it has never entered a state.
   static func read(_ database: Database) throws -> JournalContents? {
+    let states = RecordedStateReader(database)
     let last = try database.select(
-      "SELECT id, version, time, cause, state FROM record ORDER BY id DESC LIMIT 1"
+      "SELECT version, time, cause, id, base, state FROM record ORDER BY id DESC LIMIT 1"
     ) { row in
       Record(
-        id: row.integer(0), version: row.unsigned(1), time: row.integer(2), cause: row.text(3),
-        state: row.bytes(4))
+        id: row.integer(3), version: row.unsigned(0), time: row.integer(1), cause: row.text(2),
+        state: try states.state(of: row, at: 3))
     }.first
     guard let last else { return nil }
     var contents = JournalContents(record: last)
@@ -165,8 +166,42 @@ extension JournalContents {
         key: RequestKey(client: $0.unsigned(0), id: $0.unsigned(1)), version: $0.unsigned(2),
         state: $0.bytes(3))
     }
+    try contents.addRecordedStates(database, states)
     contents.forgottenRequests = try JournalCheck.forgottenRequests(in: database)
     return contents
+  }
+
+  /// The maximum size of the states that are added to answers. Unit: bytes.
+  private static let answerByteLimit = 4 << 20
+
+  /// Adds states to the answers that were recorded without them, from the records of the same
+  /// versions.
+  private mutating func addRecordedStates(
+    _ database: Database, _ states: RecordedStateReader
+  ) throws {
+    let indices = requests.indices.filter {
+      requests[$0].state.isEmpty && requests[$0].version > 0
+    }
+    // With instances, a version does not identify a record.
+    let instanceField = try JournalCheck.meta(JournalSnapshot.instanceFieldKey, in: database)
+    guard !indices.isEmpty, instanceField == nil else { return }
+    var records: [UInt64: Int64] = [:]
+    try database.prepare("SELECT version, id FROM record").rows { row in
+      records[row.unsigned(0)] = row.integer(1)
+    }
+    var byteCount = 0
+    for index in indices.sorted(by: { requests[$0].version > requests[$1].version }) {
+      guard byteCount < Self.answerByteLimit else { return }
+      guard let record = records[requests[index].version] else { continue }
+      if requests[index].version == self.record.version {
+        requests[index].state = self.record.state
+      } else {
+        try database.prepare("SELECT id, base, state FROM record WHERE id = ?").rows(
+          .integer(record)
+        ) { requests[index].state = try states.state(of: $0, at: 0) }
+      }
+      byteCount += requests[index].state.count
+    }
   }
 
   private mutating func readPipes(_ database: Database) throws {

@@ -90,6 +90,10 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       self = .damaged(path: path, node: node, reason: error.description)
       return
     }
+    if let error = error as? UnreadableState {
+      self = .damaged(path: path, node: node, reason: error.description)
+      return
+    }
     guard let error = error as? DatabaseError else {
       if error.isDiskFull {
         self = .full(path: path)

@@ -146,13 +146,17 @@ package struct JournalReader {
   }
 
   private func records(limit: Int) throws -> [JournalSnapshot.Record] {
-    try database.select(
-      "SELECT version, incarnation, time, cause, steps, state FROM record ORDER BY id DESC LIMIT ?",
+    let states = RecordedStateReader(database)
+    return try database.select(
+      """
+      SELECT version, incarnation, time, cause, steps, id, base, state FROM record ORDER BY id DESC LIMIT ?
+      """,
       .integer(Int64(limit))
     ) { row in
       .init(
         version: row.unsigned(0), incarnation: row.unsigned(1), time: row.integer(2),
-        cause: row.text(3), steps: row.unsigned(4), state: row.json(5))
+        cause: row.text(3), steps: row.unsigned(4),
+        state: JSONValue(lenient: try states.state(of: row, at: 5)))
     }.reversed()
   }
 

@@ -1,7 +1,7 @@
 /// The tables of a journal. `docs/JOURNAL.md` describes them.
 enum JournalSchema {
-  /// The version of the tables: SQLite's `user_version`. Version 1 had no record log; up to version 2, the table `dead_letter`
-  /// was called `deadLetter`.
+  /// The version of the tables: SQLite's `user_version`. Version 1 had no record log; up to version 2, the table
+  /// `dead_letter` was called `letter`, and each state was recorded whole.
   static let version: Int64 = 3
   /// The versions that can be read. A node upgrades its journal to the newest version when it starts.
   static let readable: ClosedRange<Int64> = 1...version
@@ -10,7 +10,14 @@ enum JournalSchema {
   static func upgradeTables(_ database: Database, from former: Int64) throws(DatabaseError) {
     guard former < version else { return }
     if former < 3 {
-      try database.execute("ALTER TABLE letter RENAME TO dead_letter")
+      try database.execute(
+        """
+        ALTER TABLE letter RENAME TO dead_letter;
+        ALTER TABLE record RENAME TO former_record;
+        \(record)
+        INSERT INTO record SELECT id, version, incarnation, time, cause, steps, NULL, state FROM former_record;
+        DROP TABLE former_record;
+        """)
       try database.execute(instanceTables)
     }
     try database.execute("PRAGMA user_version = \(version)")
@@ -34,11 +41,32 @@ enum JournalSchema {
       CREATE TEMP VIEW dead_letter AS SELECT * FROM main.letter;
       CREATE TEMP VIEW meta AS
         SELECT iif(key = 'letters_lost', 'dead_letters_lost', key) AS key, value FROM main.meta;
+      CREATE TEMP VIEW record AS
+        SELECT id, version, incarnation, time, cause, steps, NULL AS base, state FROM main.record;
       """)
   }
 
   /// Whether journals of a version have tables of instances.
   static func hasInstances(_ version: Int64) -> Bool { version >= 3 }
+
+  /// The records, and a view of them with whole states.
+  private static let record = """
+    CREATE TABLE record (
+      id INTEGER PRIMARY KEY, version INTEGER NOT NULL, incarnation INTEGER NOT NULL,
+      time INTEGER NOT NULL, cause TEXT NOT NULL, steps INTEGER NOT NULL, base INTEGER, state TEXT NOT NULL
+    );
+    CREATE INDEX record_base ON record (base) WHERE base IS NOT NULL;
+    CREATE VIEW record_state AS
+      SELECT id, version, incarnation, time, cause, steps,
+        iif(base IS NULL, state, (
+          SELECT group_concat(
+            iif(part.type = 'array',
+              CAST(substr(CAST(whole.state AS BLOB), (part.value ->> 0) + 1, part.value ->> 1) AS TEXT),
+              part.value), '')
+          FROM record AS whole, json_each(record.state) AS part
+          WHERE whole.id = record.base AND part.key > 0)) AS state
+      FROM record;
+    """
 
   /// Identifies the file as a journal: SQLite's `application_id`.
   static let application: Int64 = 0x7069_7065
@@ -65,10 +93,7 @@ enum JournalSchema {
     CREATE TABLE meta (
       key TEXT PRIMARY KEY, value TEXT NOT NULL
     ) WITHOUT ROWID;
-    CREATE TABLE record (
-      id INTEGER PRIMARY KEY, version INTEGER NOT NULL, incarnation INTEGER NOT NULL,
-      time INTEGER NOT NULL, cause TEXT NOT NULL, steps INTEGER NOT NULL, state TEXT NOT NULL
-    );
+    \(record)
     CREATE TABLE consumed (
       pipe TEXT PRIMARY KEY, stream INTEGER NOT NULL, applied INTEGER NOT NULL,
       closed INTEGER NOT NULL
@@ -158,10 +183,12 @@ enum JournalOperation: UInt8, CaseIterable {
   case instanceRemoved
   case instanceEffectStarted
   case instanceEffectEnded
+  case movedFrom
 
   var statement: String {
     switch self {
-    case .moved: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?)"
+    case .moved: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, NULL, ?)"
+    case .movedFrom: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
     case .deleteRecords: "DELETE FROM record WHERE id < ?"
     case .incrementalVacuum: "PRAGMA incremental_vacuum(1024)"
     case .consumed: "REPLACE INTO consumed VALUES (?, ?, ?, ?)"

@@ -174,7 +174,7 @@ struct EffectiveOperations {
     case .trim: isLastTrim(operation)
     case .queued: operation.integer(1) > trimmed[operation.key(1)] ?? .min
     case .deleteRecords: isLastDeletion(operation)
-    case .moved: operation.integer(0) >= firstRecord
+    case .moved, .movedFrom: operation.integer(0) >= firstRecord
     case .incrementalVacuum: isLastVacuum()
     // The numbers of dead letters are never reused, and the table remembers them.
     case .deadLetter, .deadLetterRemoved, .prepared, .aborted, .coordinatorStarted, .committed,

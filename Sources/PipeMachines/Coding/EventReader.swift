@@ -20,8 +20,9 @@ final class EventReader {
   @exclusivity(unchecked)
   private var kept = ContainerCache()
 
-  /// The maximum number of members of an object, which are searched one by one.
-  static let maxMemberCount = 64
+  /// The maximum number of members of an object that are searched one by one. Larger objects, such as
+  /// dictionaries, have an index.
+  static let maxSearchedMemberCount = 64
 
   func read<Value: Decodable>(
     _ type: Value.Type, from bytes: UnsafeRawBufferPointer
@@ -37,6 +38,9 @@ final class EventReader {
   func value<Value: Decodable>(_ type: Value.Type, at index: Int) throws -> Value {
     // Foundation decodes these types in its own way, not through their `Codable`.
     if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedInput() }
+    if type == JSONValue.self, let value = tokens.value(at: index, in: bytes) as? Value {
+      return value
+    }
     return try Value(from: EventDecoder(reader: self, index: index))
   }
 
@@ -84,13 +88,14 @@ final class EventReader {
     of index: Int, keyedBy type: Key.Type
   ) throws -> KeyedDecodingContainer<Key> {
     let object = tokens.list[index]
-    guard object.kind == .object, !object.hasEscapedKey, object.count <= Self.maxMemberCount else {
-      throw UnsupportedInput()
-    }
+    guard object.kind == .object, !object.hasEscapedKey else { throw UnsupportedInput() }
     guard let (box, members) = kept.next(keyedBy: type) else {
       return newMembers(of: index, keyedBy: type)
     }
-    unsafeDowncast(members, to: ReadMembers.self).object = index
+    let readMembers = unsafeDowncast(members, to: ReadMembers.self)
+    readMembers.object = index
+    // Only large objects use the index.
+    if object.count > Self.maxSearchedMemberCount { readMembers.memberIndex = nil }
     return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self)
   }
 
@@ -130,6 +135,20 @@ final class EventReader {
     }
   }
 
+  /// Returns the indices of an object's values by key. If a key occurs twice, its first value counts.
+  @inline(never)
+  func memberIndex(of object: Int) -> [String: Int] {
+    var result: [String: Int] = [:]
+    result.reserveCapacity(Int(tokens.list[object].count))
+    var index = object + 1
+    let end = Int(tokens.list[object].next)
+    while index < end {
+      if let key = try? string(at: index), result[key] == nil { result[key] = index + 1 }
+      index = Int(tokens.list[index + 1].next)
+    }
+    return result
+  }
+
   /// Returns the keys of an object.
   func keys(of object: Int) throws -> [String] {
     var keys: [String] = []
@@ -149,10 +168,24 @@ class ReadMembers {
   // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
   @exclusivity(unchecked)
   final var object: Int
+  /// The indices of the values by key, for a large object whose members are read.
+  @exclusivity(unchecked)
+  final var memberIndex: [String: Int]?
 
   init(reader: EventReader, object: Int) {
     self.reader = reader
     self.object = object
+  }
+
+  /// Returns the index of the value of the member with this key, or `nil`.
+  final func member(_ key: String) -> Int? {
+    guard reader.tokens.list[object].count > EventReader.maxSearchedMemberCount else {
+      return reader.member(key, of: object)
+    }
+    if let memberIndex { return memberIndex[key] }
+    let index = reader.memberIndex(of: object)
+    memberIndex = index
+    return index[key]
   }
 }
 
@@ -213,7 +246,7 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
 
   func contains(_ key: Key) -> Bool { place(of: key) != nil }
 
-  private func place(of key: Key) -> Int? { reader.member(key.stringValue, of: object) }
+  private func place(of key: Key) -> Int? { member(key.stringValue) }
 
   private func value(_ key: Key) throws -> Int {
     guard let index = place(of: key) else { throw EventReader.UnsupportedInput() }
@@ -278,7 +311,7 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
   }
 
   func superDecoder() throws -> any Decoder {
-    guard let index = reader.member("super", of: object) else {
+    guard let index = member("super") else {
       throw EventReader.UnsupportedInput()
     }
     return EventDecoder(reader: reader, index: index)

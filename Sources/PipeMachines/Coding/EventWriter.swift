@@ -30,7 +30,7 @@ final class EventWriter {
 
   // Exclusivity is not checked at run time for storage that each event uses: one thread owns the writer.
   @exclusivity(unchecked)
-  private(set) var bytes: [UInt8] = []
+  private var text = TextBuffer()
   @exclusivity(unchecked)
   private var open: [OpenContainer] = []
   @exclusivity(unchecked)
@@ -43,13 +43,13 @@ final class EventWriter {
 
   /// Appends the JSON of a value to `target`, or throws and leaves `target` unchanged.
   func write(_ value: some Encodable, into target: inout [UInt8]) throws {
-    bytes.removeAll(keepingCapacity: true)
+    text.removeAll()
     open.removeAll(keepingCapacity: true)
     isBroken = false
     try append(encoding: value)
     close(downTo: 0)
-    guard !isBroken, !bytes.isEmpty else { throw UnsupportedValue() }
-    target.append(contentsOf: bytes)
+    guard !isBroken, text.count > 0 else { throw UnsupportedValue() }
+    target.append(contentsOf: text.bytes)
   }
 
   // MARK: Objects and arrays
@@ -66,7 +66,7 @@ final class EventWriter {
     }
     lastID += 1
     open.append(OpenContainer(id: lastID, bracket: bracket))
-    bytes.append(bracket.rawValue)
+    text.append(bracket.rawValue)
     return lastID
   }
 
@@ -109,18 +109,21 @@ final class EventWriter {
       return
     }
     close(downTo: depth + 1)
-    if !open[depth].isEmpty { bytes.append(UInt8(ascii: ",")) }
-    open[depth].isEmpty = false
+    if open[depth].isEmpty {
+      open[depth].isEmpty = false
+    } else {
+      text.append(UInt8(ascii: ","))
+    }
   }
 
   func next(_ key: String, in id: Int, at depth: Int) {
     next(in: id, at: depth)
-    append(key)
-    bytes.append(UInt8(ascii: ":"))
+    text.append(string: key)
+    text.append(UInt8(ascii: ":"))
   }
 
   private func close(downTo depth: Int) {
-    while open.count > depth { bytes.append(open.removeLast().bracket.closing) }
+    while open.count > depth { text.append(open.removeLast().bracket.closing) }
   }
 
   // MARK: Values
@@ -129,25 +132,40 @@ final class EventWriter {
     let type = type(of: value)
     // Foundation encodes these types in its own way, not through their `Codable`.
     if type == Data.self || type == URL.self || type == Decimal.self { throw UnsupportedValue() }
+    if type == JSONValue.self, let value = value as? JSONValue {
+      _ = text.append(writing: {
+        value.write(into: &$0)
+        return true
+      })
+      return
+    }
     let depth = open.count
-    let start = bytes.count
+    let start = text.count
     try value.encode(to: EventEncoder(writer: self, depth: depth))
     close(downTo: depth)
     // Foundation encodes a value that writes nothing as an empty object.
-    if bytes.count == start { throw UnsupportedValue() }
+    if text.count == start { throw UnsupportedValue() }
   }
 
-  func append(_ value: Bool?) { JSONText.append(value, to: &bytes) }
+  func append(_ value: Bool?) {
+    switch value {
+    case nil: text.append("null")
+    case true?: text.append("true")
+    case false?: text.append("false")
+    }
+  }
 
-  func append(integer value: some FixedWidthInteger) { JSONText.append(integer: value, to: &bytes) }
+  func append(integer value: some FixedWidthInteger) { text.append(integer: value) }
 
   func append(
     number value: some BinaryFloatingPoint & LosslessStringConvertible
   ) throws {
-    guard JSONText.append(number: value, to: &bytes) else { throw UnsupportedValue() }
+    guard text.append(writing: { JSONText.append(number: value, to: &$0) }) else {
+      throw UnsupportedValue()
+    }
   }
 
-  func append(_ value: String) { JSONText.append(value, to: &bytes) }
+  func append(_ value: String) { text.append(string: value) }
 }
 
 /// The members of an object being written, independent of the type of their keys.

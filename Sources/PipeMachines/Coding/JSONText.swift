@@ -91,7 +91,7 @@ enum JSONText {
 
   private static var everyByte: UInt64 { 0x0101_0101_0101_0101 }
 
-  private static func append(escaped byte: UInt8, to bytes: inout [UInt8]) {
+  static func append(escaped byte: UInt8, to bytes: inout [UInt8]) {
     switch byte {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"):
       bytes.append(UInt8(ascii: "\\"))

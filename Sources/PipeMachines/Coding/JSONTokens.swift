@@ -248,7 +248,8 @@ extension JSONTokens {
     return tokens.read(bytes) ? tokens.value(at: 0, in: bytes) : nil
   }
 
-  private func value(at index: Int, in bytes: UnsafeRawBufferPointer) -> JSONValue? {
+  /// Returns the value of a token; `nil` if Foundation must parse it.
+  func value(at index: Int, in bytes: UnsafeRawBufferPointer) -> JSONValue? {
     let token = list[index]
     switch token.kind {
     case .null: return .null

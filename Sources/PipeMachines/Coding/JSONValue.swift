@@ -80,7 +80,7 @@ extension JSONValue {
     if case .integer(let value) = self { value } else { nil }
   }
 
-  private func write(into out: inout [UInt8]) {
+  func write(into out: inout [UInt8]) {
     switch self {
     case .null: JSONText.append(nil, to: &out)
     case .bool(let value): JSONText.append(value, to: &out)

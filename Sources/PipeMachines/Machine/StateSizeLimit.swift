@@ -18,8 +18,8 @@ struct RefusedStep: Error {
 /// A meter that measures states, and refuses states that are too large.
 ///
 /// Encoding each state as JSON would cost more than most steps. The meter therefore measures every
-/// state only while states are small or near the limit. For other sizes, it measures less often,
-/// depending on how fast the states grow. When a node records its state, it detects a state that is
+/// state only while states are small. It measures larger states less often, depending on how fast
+/// they grow and on how far they are from the limit. When a node records its state, it detects a state that is
 /// too large and that the meter has missed. The node's next process then takes the last steps
 /// again, and measures the state after each step.
 package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unchecked Sendable {
@@ -30,11 +30,20 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
     var growth = 0
     /// The number of steps since the last measurement.
     var unmeasured = 0
+
+    /// Notes the size of the state after the last step.
+    mutating func note(_ size: Int) {
+      growth = max(0, size - self.size) / max(1, unmeasured)
+      (self.size, unmeasured) = (size, 0)
+    }
   }
 
   /// For each multiple of this size in the last measured state, one more step may remain
   /// unmeasured. So larger states are measured less often. Unit: bytes per step.
   private static var bytesPerStep: Int { 4_096 }
+  /// The growth that each step is assumed to have when a state has more than half of the limit. Unit:
+  /// bytes.
+  private static var assumedGrowth: Int { 4_096 }
   private let codec: EventCodec<State>
   private let content = Locked(Content())
   private let limit: Int
@@ -57,14 +66,19 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
       guard isExact || isDue(&content) else { return true }
       guard let size = size(of: next) else { return true }
       if size <= limit {
-        content.growth = max(0, size - content.size) / max(1, content.unmeasured)
-        (content.size, content.unmeasured) = (size, 0)
+        content.note(size)
         return true
       }
       guard let former = self.size(of: state), former > limit, size <= former else { return false }
       (content.size, content.unmeasured) = (size, 0)
       return true
     }
+  }
+
+  /// Notes the size of the current state, which its owner has encoded.
+  package func measured(byteCount: Int) {
+    guard !_isPOD(State.self) else { return }
+    content.withLock { if $0.unmeasured > 0 { $0.note(byteCount) } }
   }
 
   /// Returns whether an intermediate state of a transition is small enough to be published.
@@ -78,9 +92,10 @@ package final class StateMeter<State: DSLCompatible & Codable & Sendable>: @unch
   private func isDue(_ content: inout Content) -> Bool {
     content.unmeasured += 1
     let size = content.size
-    if size > limit / 2 || content.unmeasured > size / Self.bytesPerStep { return true }
+    if content.unmeasured > size / Self.bytesPerStep { return true }
     // Measures twice as often as necessary if the states grow at the known rate.
-    return content.unmeasured * content.growth * 2 >= limit - size
+    let growth = max(2 * content.growth, size > limit / 2 ? Self.assumedGrowth : 0)
+    return content.unmeasured * growth >= limit - size
   }
 }
 

@@ -143,10 +143,12 @@ extension HostedContent {
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
+    reply: @escaping Reply
   ) {
     if let content = content.asRequestable {
-      return content.request(body, key: key, oldest: oldest, reply: reply)
+      return content.request(
+        body, key: key, oldest: oldest, wantsState: wantsState, reply: reply)
     }
     reply(
       .invalid(

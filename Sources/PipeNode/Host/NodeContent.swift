@@ -85,9 +85,12 @@ extension PipedContent {
 /// A content that clients may send events to.
 protocol RequestableContent: NodeContent {
   /// Takes an event that a client sends. Replies once, at once or when the step is recorded.
-  /// - Parameter oldest: The client waits for no answer to a request before this one.
+  /// - Parameters:
+  ///   - oldest: The client waits for no answer to a request before this one.
+  ///   - wantsState: Whether the reply contains the state after the step.
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply)
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
+    reply: @escaping Reply)
 }
 
 /// A content that keeps the events that it cannot apply.
@@ -209,7 +212,8 @@ final class ConstantContent: SteppingContent, RequestableContent {
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
+    reply: @escaping Reply
   ) {
     reply(.refused(.noTransition, version: 0, state: state.bytes))
   }

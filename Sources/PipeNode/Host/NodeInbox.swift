@@ -211,7 +211,9 @@ final class NodeInbox {
     default:
       let key = RequestKey(client: header.number, id: header.sequence)
       let oldest = header.sequence - min(UInt64(header.count), header.sequence)
-      content.request(body, key: key, oldest: oldest, reply: answer)
+      content.request(
+        body, key: key, oldest: oldest,
+        wantsState: header.flags & RequestKey.withoutStateFlag == 0, reply: answer)
     }
   }
 

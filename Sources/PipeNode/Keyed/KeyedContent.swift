@@ -183,9 +183,12 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
+    reply: @escaping Reply
   ) {
-    withoutInstance { requests.request(body, key: key, oldest: oldest, reply: reply) }
+    withoutInstance {
+      requests.request(body, key: key, oldest: oldest, wantsState: wantsState, reply: reply)
+    }
   }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
@@ -254,8 +257,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   private func take(_ input: MachineInbox<Hosted.Event, ClientInput<Hosted.Event>>.Input) {
     switch input {
-    case .request(.event(let event, let key)):
-      take(event, { requests.take(.event(event, key)) }) { requests.reject(key, because: $0) }
+    case .request(.event(let event, let key, let wantsState)):
+      take(event, { requests.take(.event(event, key, wantsState: wantsState)) }) { requests.reject(key, because: $0) }
     case .request(.deadLetter(let id, let event, let reply)):
       take(event, { requests.take(.deadLetter(id, event, reply: reply)) }) { reply(.invalid($0)) }
     case .event(let event, let pipe):

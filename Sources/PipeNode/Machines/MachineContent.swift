@@ -141,8 +141,8 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     let previousMustWait = core.engine.mustWait
     core.engine.mustWait = { [outlets] in outlets.isRulePipeFull || previousMustWait?() == true }
     core.engine.onIntermediateStateSettled = { [unowned self] in
-      fireRules(of: $0)
-      if outlets.reportsSteps { reportStep(.step, $0, nil) }
+      fireRules(of: $0, version: nil)
+      if outlets.reportsSteps { reportStep(.step, $0, version: nil, nil) }
     }
   }
 
@@ -158,7 +158,10 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     hasStarted = true
     if steps.start() {
       onEntry?(false)
-      if outlets.reportsSteps { reportStep(.none, core.engine.state, machineParticipant.recorded) }
+      if outlets.reportsSteps {
+        reportStep(
+          .none, core.engine.state, version: core.engine.version, machineParticipant.recorded)
+      }
     }
     core.participant?.started()
   }
@@ -176,8 +179,11 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
-  ) { requests.request(body, key: key, oldest: oldest, reply: reply) }
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
+    reply: @escaping Reply
+  ) {
+    requests.request(body, key: key, oldest: oldest, wantsState: wantsState, reply: reply)
+  }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     requests.deadLetter(id, drops: drops, reply: reply)
@@ -232,23 +238,32 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   private func entered(_ state: Hosted.State, cause: String) {
     steps.entered(because: cause)
     core.inbox.retryPostponed()
-    if outlets.hasRules { fireRules(of: state) }
+    if outlets.hasRules { fireRules(of: state, version: core.engine.version) }
     if outlets.reportsSteps {
-      reportStep(core.engine.version == 0 ? .first : .step, state, machineParticipant.transaction)
+      reportStep(
+        core.engine.version == 0 ? .first : .step, state, version: core.engine.version,
+        machineParticipant.transaction)
     }
     onEntry?(machineParticipant.isCommitted)
   }
 
   /// Reports a step to the coordinators of composites that are the source of a pipe.
   private func reportStep(
-    _ entry: StepReport.Entry, _ state: Hosted.State, _ transaction: TransactionID?
+    _ entry: StepReport.Entry, _ state: Hosted.State, version: UInt64?,
+    _ transaction: TransactionID?
   ) {
-    outlets.reportStep(entry, Result { try core.states.encode(state) }, transaction)
+    outlets.reportStep(entry, Result { try encode(state, version: version) }, transaction)
   }
 
-  private func fireRules(of state: Hosted.State) {
+  private func fireRules(of state: Hosted.State, version: UInt64?) {
     guard let tag = EnumCases<Hosted.State>.tag(of: state) else { return }
-    outlets.fire(tag) { (try? core.states.encode(state)) ?? [] }
+    outlets.fire(tag) { (try? encode(state, version: version)) ?? [] }
+  }
+
+  /// - Parameter version: The version with this state; `nil` for an intermediate state of a past step.
+  private func encode(_ state: Hosted.State, version: UInt64?) throws -> [UInt8] {
+    guard let version else { return try core.states.encode(state) }
+    return try core.encode(state, version: version)
   }
 
   /// Shows an intermediate state of a transition at once. The journal records it only with the
@@ -259,7 +274,8 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   }
 
   func lastStep() -> FeedEntry? {
-    guard hasStarted, let state = try? core.states.encode(core.engine.state) else { return nil }
+    guard hasStarted, let state = try? core.encode(core.engine.state, version: core.engine.version)
+    else { return nil }
     return FeedEntry(
       version: core.engine.version, time: steps.shown.time, cause: steps.shown.cause, state: state,
       doubt: core.participant?.inDoubt(of: core.node), isIntermediate: core.engine.isIntermediate)

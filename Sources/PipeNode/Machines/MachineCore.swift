@@ -11,7 +11,10 @@ final class MachineCore<Hosted: Machine> {
   /// The engine that takes the next step. A keyed node sets the engine of the event's instance.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  var engine: Engine<State, Event, Hosted.Output>
+  var engine: Engine<State, Event, Hosted.Output> {
+    // Another instance has other states of the same versions.
+    didSet { encoded = nil }
+  }
   let log: NodeLog
   /// The node's name.
   let node: String
@@ -34,6 +37,9 @@ final class MachineCore<Hosted: Machine> {
   /// The effect that is resent, until its start is recorded.
   var resentEffect: EffectOrigin?
   let meter: StateMeter<State>
+  /// The state that was last encoded as JSON, and its version. A version has one state.
+  @exclusivity(unchecked)
+  private var encoded: (version: UInt64, json: [UInt8])?
   /// The machine's participant in synchronized events, if it has one.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
@@ -84,17 +90,37 @@ final class MachineCore<Hosted: Machine> {
 
   // MARK: JSON
 
+  /// Returns a state as JSON. A state is encoded once, however many reports and records contain it.
+  /// - Parameter version: The version with this state.
+  func encode(_ state: State, version: UInt64) throws -> [UInt8] {
+    if let encoded, encoded.version == version { return encoded.json }
+    let json = try states.encode(state)
+    encoded = (version, json)
+    return json
+  }
+
+  /// Returns a state of an earlier version, or of the current version, as JSON.
+  func encode(earlier state: State, version: UInt64) throws -> [UInt8] {
+    if let encoded, encoded.version == version { return encoded.json }
+    return try states.encode(state)
+  }
+
   /// The current state as JSON; empty if it cannot be encoded.
-  var stateBytes: [UInt8] { hasState ? (try? states.encode(engine.state)) ?? [] : [] }
+  var stateBytes: [UInt8] {
+    hasState ? (try? encode(engine.state, version: engine.version)) ?? [] : []
+  }
 
   var stateJSON: JSONValue? {
     guard hasState else { return nil }
-    return (try? states.encode(engine.state)).flatMap { try? JSONValue(parsing: $0) }
+    return (try? encode(engine.state, version: engine.version)).flatMap {
+      try? JSONValue(parsing: $0)
+    }
   }
 
   @export(interface)
   var stateText: String {
-    (try? states.encode(engine.state)).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+    (try? encode(engine.state, version: engine.version)).map { String(decoding: $0, as: UTF8.self) }
+      ?? "?"
   }
 
   @export(interface)

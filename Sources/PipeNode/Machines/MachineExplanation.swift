@@ -11,7 +11,7 @@ struct MachineExplanation<Hosted: Machine> {
   ///   all events.
   @export(interface)
   func explain(_ body: UnsafeRawBufferPointer) throws -> NodeExplanation {
-    let state = try JSONValue(parsing: core.states.encode(core.engine.state))
+    let state = try JSONValue(parsing: core.encode(core.engine.state, version: core.engine.version))
     return NodeExplanation(
       state: state, version: core.engine.version, events: try evaluations(of: body), hold: hold)
   }

@@ -126,7 +126,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   }
 
   private var stateBytes: [UInt8] {
-    (try? core.states.encode(core.engine.state)) ?? Array("null".utf8)
+    (try? core.encode(core.engine.state, version: core.engine.version)) ?? Array("null".utf8)
   }
 
   private func refused(_ refusal: Refusal) -> ParticipantRefusal {

@@ -6,7 +6,7 @@ import PipeWire
 /// An input that a client requests from a node.
 enum ClientInput<Event> {
   /// Applies an event.
-  case event(Event, RequestKey)
+  case event(Event, RequestKey, wantsState: Bool)
   /// Applies the event of a dead letter, and removes the dead letter.
   case deadLetter(UInt64, Event, reply: Reply)
 }
@@ -44,7 +44,8 @@ final class MachineRequests<Hosted: Machine> {
   }
 
   func request(
-    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, reply: @escaping Reply
+    _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
+    reply: @escaping Reply
   ) {
     let event: Hosted.Event
     do { event = try core.events.decode(body) } catch { return reply(.invalid("\(error)")) }
@@ -52,7 +53,8 @@ final class MachineRequests<Hosted: Machine> {
     var key = key
     let hasCapacity = core.inbox.requestCount < Self.waitingRequestLimit
     switch registry.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
-    case .answered(let answer): answerWhenRecorded(answer, to: reply)
+    case .answered(let answer):
+      answerWhenRecorded(wantsState ? answer : answer.withoutState, to: reply)
     case .waiting: break
     case .full:
       reply(
@@ -71,11 +73,11 @@ final class MachineRequests<Hosted: Machine> {
         }
         let refusal = Refusal.thrown(poison.reason + "; the event is now a dead letter")
         let answer = RequestReply.refused(
-          refusal, version: core.engine.version, state: core.stateBytes)
+          refusal, version: core.engine.version, state: wantsState ? core.stateBytes : [])
         guard let reply = registry.finish(key, answer, isDeadLetter: true) else { return }
         answerWhenRecorded(answer, to: reply)
       } else {
-        core.inbox.append(.event(event, key))
+        core.inbox.append(.event(event, key, wantsState: wantsState))
       }
     }
   }
@@ -131,7 +133,7 @@ final class MachineRequests<Hosted: Machine> {
 
   func take(_ input: ClientInput<Hosted.Event>) {
     switch input {
-    case .event(let event, let key):
+    case .event(let event, let key, let wantsState):
       let marker = key.client == 0 ? nil : core.journal?.marker.source(key.source)
       marker?.begin(key.id)
       current = key
@@ -145,7 +147,7 @@ final class MachineRequests<Hosted: Machine> {
               because: "refused: " + (refusal.error.map { "thrown: \($0)" } ?? refusal.code),
               from: .request(key)))
         }
-        let answer = answer(to: outcome)
+        let answer = answer(to: outcome, wantsState: wantsState)
         guard let reply = registry.finish(key, answer) else { return }
         answerWhenRecorded(answer, to: reply)
       }
@@ -158,16 +160,17 @@ final class MachineRequests<Hosted: Machine> {
     guard core.deadLetters[id] != nil else { return reply(.invalid("no such dead letter \(id)")) }
     core.engine.take(event, cause: "deadLetter \(id)") { [self] outcome in
       if case .accepted = outcome { core.deadLetters.remove(id) }
-      answerWhenRecorded(answer(to: outcome), to: reply)
+      answerWhenRecorded(answer(to: outcome, wantsState: true), to: reply)
     }
   }
 
-  private func answer(to outcome: StepOutcome<Hosted.State>) -> RequestReply {
+  private func answer(to outcome: StepOutcome<Hosted.State>, wantsState: Bool) -> RequestReply {
     switch outcome {
     case .accepted(_, let version):
-      return .accepted(version: version, state: core.stateBytes)
+      return .accepted(version: version, state: wantsState ? core.stateBytes : [])
     case .refused(let refusal):
-      return .refused(refusal, version: core.engine.version, state: core.stateBytes)
+      return .refused(
+        refusal, version: core.engine.version, state: wantsState ? core.stateBytes : [])
     case .pending:
       // The engine never reports this outcome to a caller that waits for the step.
       return .unavailable("the step has not ended")

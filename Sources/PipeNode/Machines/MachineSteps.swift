@@ -133,7 +133,7 @@ final class MachineSteps<Hosted: Machine> {
   func recordState(into journal: Journal) throws {
     let version = core.engine.settledVersion
     guard version != recordedVersion else { return }
-    let state = try core.states.encode(core.engine.settledState)
+    let state = try core.encode(core.engine.settledState, version: version)
     // One of several steps led to this state. The next process takes these steps again, and refuses
     // that step.
     guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
@@ -144,6 +144,7 @@ final class MachineSteps<Hosted: Machine> {
           + "refuses this step")
     }
     encodedSize = state.count
+    core.meter.measured(byteCount: state.count)
     try journal.moved(
       to: state, version: version,
       steps: version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
@@ -162,7 +163,8 @@ final class MachineSteps<Hosted: Machine> {
         try journal.resetAttempts(of: effect.origin)
       }
       try journal.effectStarted(
-        effect.origin, state: core.states.encode(effect.state),
+        effect.origin,
+        state: core.encode(earlier: effect.state, version: effect.origin.version),
         progress: effect.progress ?? BootClock.now)
     }
   }

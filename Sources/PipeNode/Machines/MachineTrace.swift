@@ -98,7 +98,10 @@ final class MachineTrace<Hosted: Machine> {
   /// Begins the report of a step that is about to be taken. Returns whether the step is reported.
   func willTakeStep(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
     guard let output, output.rateLimitedFeed.begin() else { return false }
-    step = ((try? core.states.encode(state)) ?? [], event.flatMap { try? core.events.encode($0) })
+    step = (
+      (try? core.encode(state, version: core.engine.settledVersion)) ?? [],
+      event.flatMap { try? core.events.encode($0) }
+    )
     return true
   }
 

@@ -326,7 +326,8 @@ extension RequestReply {
     }
   }
 
-  fileprivate var withoutState: RequestReply {
+  /// The reply without its state.
+  var withoutState: RequestReply {
     switch self {
     case .accepted(let version, _): .accepted(version: version, state: [])
     case .refused(let refusal, let version, _): .refused(refusal, version: version, state: [])

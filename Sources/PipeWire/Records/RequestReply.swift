@@ -43,7 +43,7 @@ package enum RequestReply: Sendable {
   private var parts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .accepted(let version, let state):
-      // The reply leaves out a state that was dropped.
+      // The reply leaves out a state that was dropped, or that the client does not need.
       guard !state.isEmpty else { return (.accepted, version, Array("{}".utf8)) }
       return (.accepted, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
@@ -101,6 +101,9 @@ package struct RequestKey: Hashable, Sendable {
     self.client = client
     self.id = id
   }
+
+  /// The flag of a request whose client needs no state in the reply.
+  package static let withoutStateFlag: UInt8 = 1
 
   /// The limit of request numbers: every request has a lower number.
   package static let idLimit: UInt64 = 1 << 62

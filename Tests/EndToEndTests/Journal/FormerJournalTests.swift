@@ -13,6 +13,9 @@ struct FormerJournalTests {
       ALTER TABLE dead_letter RENAME TO letter;
       REPLACE INTO meta VALUES ('letters_lost', '3');
       UPDATE record SET cause = 'letter 1';
+      DROP VIEW record_state;
+      DROP INDEX record_base;
+      ALTER TABLE record DROP COLUMN base;
       PRAGMA user_version = 2;
       """)
   }

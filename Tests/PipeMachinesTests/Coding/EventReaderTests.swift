@@ -43,6 +43,11 @@ struct EventReaderTests {
     .data(
       Data([1, 2, 255]), at: Date(timeIntervalSinceReferenceDate: 1.25), from: URL(filePath: "/x")),
     .map([1: "one"]), .empty([], [:]),
+    .map(Dictionary(uniqueKeysWithValues: (0..<200).map { ($0, "text \($0)") })),
+    .point(
+      .init(
+        x: 1, y: 2, tags: Dictionary(uniqueKeysWithValues: (0..<500).map { ("é\($0)", [$0]) }))),
+    .empty([], Dictionary(uniqueKeysWithValues: (0..<65).map { ("\"\($0)", $0) })),
   ]
 
   @Test("Foundation decodes what the codec encodes", arguments: samples)
@@ -52,6 +57,31 @@ struct EventReaderTests {
       #expect(try JSONDecoder().decode(Sample.self, from: Data(bytes)) == sample)
     }
     #expect(try EventCodec<Sample>().decode(bytes) == sample)
+  }
+
+  @Test("If a key occurs twice in a large object, its first value counts, as with Foundation")
+  func repeatedKeys() throws {
+    let members = (0..<100).map { "\"key\($0)\":\($0)" } + ["\"key7\":1000"]
+    let text = "{\"empty\":{\"_0\":[],\"_1\":{" + members.joined(separator: ",") + "}}}"
+    let sample = try EventCodec<Sample>().decode(Array(text.utf8))
+    #expect(sample == (try JSONDecoder().decode(Sample.self, from: Data(text.utf8))))
+  }
+
+  @Test("JSON values inside a record are read and written like others")
+  func values() throws {
+    struct Record: Codable, Equatable {
+      var name: String
+      var state: JSONValue?
+      var others: [JSONValue]
+    }
+    let large = JSONValue.object(
+      Dictionary(uniqueKeysWithValues: (0..<300).map { ("key\($0)", .integer(Int64($0))) }))
+    for value in [large, .null, .number(1.5), .string("\"\n"), ["a": [1, true, JSONValue.null]]] {
+      let record = Record(name: "x", state: value == .null ? nil : value, others: [value, large])
+      let text = try JSONRecord.encode(record)
+      #expect(try JSONRecord.decode(Record.self, from: text) == record)
+      #expect(try JSONDecoder().decode(Record.self, from: Data(text)) == record)
+    }
   }
 
   @Test("The codec decodes what Foundation encodes", arguments: samples)

@@ -13,7 +13,7 @@ struct TestNodes: NodeProgram {
     ModelMachine<Wobbler>.self, ModelMachine<Ripener>.self, ModelMachine<Heater>.self,
     Thermostat.self,
     ModelMachine<Dancer>.self,
-    WallflowerNode.self, Chaperone.self, Beacon.self,
+    WallflowerNode.self, Chaperone.self, Beacon.self, Scroll.self,
     Caller.self, Visitor.self, Doorplate.self,
     NumberSource.self, NumberRelay.self, NumberFilter.self, NumberWorker.self, NumberGate.self,
     NumberSink.self, NumberMember.self, ModelMachine<NumberModel>.self,
