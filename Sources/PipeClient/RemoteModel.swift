@@ -33,7 +33,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   /// Follows a node that runs, or soon will.
   /// - Parameters:
   ///   - node: The node's name: of a machine, a model, a constant, or a composite. A composite
-  ///     takes no events here.
+  ///     takes no events here. Or the name of an instance that exists, such as `orders[4711]`.
   ///   - timeout: The longest wait for the outcome of an event; `nil`, the default, is the client's timeout.
   /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` if the node does not run;
   ///   `otherType` if its states or events are not of these types.
@@ -183,7 +183,7 @@ extension RemoteModel {
     _ name: String, of client: TopologyClient
   ) async throws -> NodeInformation {
     let directory = try await client.directory()
-    let node = try client.node(name, in: directory)
+    let node = try client.instance(name, in: directory)?.node ?? client.node(name, in: directory)
     switch node.kind {
     case .monitor: throw TopologyClientError.otherType(name, "a monitor has no states")
     // The states of these are checked when they arrive.
@@ -212,7 +212,8 @@ extension RemoteModel {
       guard let change = found else { throw TopologyClientError.orchestratorGone(client.topology) }
       return change
     }
-    let node = try client.node(name, in: try await client.directory())
+    let directory = try await client.directory()
+    let node = try client.instance(name, in: directory)?.node ?? client.node(name, in: directory)
     guard node.isRunning else {
       throw TopologyClientError.nodeDown(name, node.reason ?? node.phase)
     }

@@ -198,7 +198,8 @@ public final class TopologyClient: Sendable {
     }
     let timeout = timeout ?? answerTimeout
     if let instance = InstanceName(name) {
-      return try await send(bytes, to: instance, timeout: timeout)
+      return try await send(
+        bytes, to: instance, timeout: timeout, includingState: includingState)
     }
     do {
       return try await request(
@@ -212,13 +213,15 @@ public final class TopologyClient: Sendable {
   }
 
   private func send(
-    _ bytes: [UInt8], to instance: InstanceName, timeout: Duration
+    _ bytes: [UInt8], to instance: InstanceName, timeout: Duration,
+    includingState: Bool
   ) async throws -> RequestOutcome {
     guard let (_, node) = try self.instance(instance.description, in: await sharedDirectory()),
       let field = node.instanceField
     else { throw TopologyClientError.unknownNode(instance.node, known: []) }
     let event = instance.event(try JSONValue(parsing: bytes), keyedBy: field)
-    return try await request(instance.node, .event(event.bytes), timeout: timeout)
+    return try await request(
+      instance.node, .event(event.bytes, wantsState: includingState), timeout: timeout)
   }
 
   // MARK: States

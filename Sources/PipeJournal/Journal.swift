@@ -412,7 +412,8 @@ package final class Journal {
   /// A large state that is in the last record is not recorded again, and a very large state of an
   /// earlier step is left out.
   package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
-    let isRecorded = !hasInstances && version == lastVersion && state.count >= RecordedStates.minimumByteCount
+    let isRecorded =
+      !hasInstances && version == lastVersion && state.count >= RecordedStates.minimumByteCount
     let isLeftOut = isRecorded || state.count > Self.answerByteLimit
     run(
       .answered, .integer(key.client), .integer(key.id), .integer(version),

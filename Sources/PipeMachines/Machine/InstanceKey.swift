@@ -71,7 +71,13 @@ package struct InstanceKeyReader {
   package mutating func key(
     ofEvent bytes: UnsafeRawBufferPointer
   ) throws(InstanceKeyError) -> InstanceKey {
-    guard tokens.read(bytes), let payload = payload(), let value = value(in: payload, bytes) else {
+    if !tokens.read(bytes) {
+      // Text that only Foundation reads is written in the plain form first.
+      let plain = (try? JSONValue(parsing: Array(bytes)))?.bytes ?? []
+      guard plain.withUnsafeBytes({ tokens.read($0) }) else { throw .missing(field: field) }
+      return try key(ofEvent: plain)
+    }
+    guard let payload = payload(), let value = value(in: payload, bytes) else {
       throw .missing(field: field)
     }
     let token = tokens.list[value]

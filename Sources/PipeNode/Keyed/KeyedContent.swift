@@ -23,6 +23,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private let table: InstanceTable<Hosted>
   private let engines: InstanceEngines<Hosted>
   private var keys: InstanceKeyReader
+  /// The keys of the events that wait, by pipe. An event's bytes are gone when its turn comes.
+  private var waitingKeys: [Queue<Result<InstanceKey, InstanceKeyError>>] = []
   private let scope: (node: String, stream: UInt64)
   private var feed: Feed?
   private var hasStarted = false
@@ -114,6 +116,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   @export(interface)
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     pipes.connect(ins)
+    waitingKeys = ins.map { _ in Queue() }
     try outlets.connect(outs, ports, of: description)
     observePipes()
     guard let contents = core.journal?.contents else { return }
@@ -179,7 +182,22 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
+    try events.forEach { bytes, _ in waitingKeys[pipe.index].append(key(ofEvent: bytes)) }
     try pipes.accept(events, from: pipe)
+  }
+
+  private func key(
+    ofEvent bytes: UnsafeRawBufferPointer
+  ) -> Result<InstanceKey, InstanceKeyError> {
+    Result { () throws(InstanceKeyError) in try keys.key(ofEvent: bytes) }
+  }
+
+  /// Returns the key of an event that came from a client, or from an operator's dead letter.
+  private func key(of event: Hosted.Event) -> Result<InstanceKey, InstanceKeyError> {
+    guard let bytes = try? core.events.encode(event) else {
+      return .failure(.missing(field: keys.field))
+    }
+    return bytes.withUnsafeBytes { key(ofEvent: $0) }
   }
 
   func request(
@@ -258,14 +276,22 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private func take(_ input: MachineInbox<Hosted.Event, ClientInput<Hosted.Event>>.Input) {
     switch input {
     case .request(.event(let event, let key, let wantsState)):
-      take(event, { requests.take(.event(event, key, wantsState: wantsState)) }) { requests.reject(key, because: $0) }
+      take(
+        event, of: self.key(of: event),
+        { requests.take(.event(event, key, wantsState: wantsState)) }
+      ) {
+        requests.reject(key, because: $0)
+      }
     case .request(.deadLetter(let id, let event, let reply)):
-      take(event, { requests.take(.deadLetter(id, event, reply: reply)) }) { reply(.invalid($0)) }
+      take(event, of: key(of: event), { requests.take(.deadLetter(id, event, reply: reply)) }) {
+        reply(.invalid($0))
+      }
     case .event(let event, let pipe):
+      let key = waitingKeys[pipe].popFirst()
       guard case .event(let content) = event.content else {
         return withoutInstance { pipes.take(event, of: pipe) }
       }
-      take(content, { pipes.take(event, of: pipe) }) { reason in
+      take(content, of: key ?? self.key(of: content), { pipes.take(event, of: pipe) }) { reason in
         withoutInstance { pipes.reject(event, of: pipe, because: reason) }
       }
     }
@@ -274,10 +300,13 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   /// Takes an event for the instance whose key it carries. The first event for a key that the
   /// initial state accepts creates the instance.
   /// - Parameter reject: Called with the reason if the event has no valid key.
-  private func take(_ event: Hosted.Event, _ body: () -> Void, reject: (String) -> Void) {
-    let key: InstanceKey
-    do { key = try keys.key(ofEvent: core.events.encode(event)) } catch {
-      return reject("\(error)")
+  private func take(
+    _ event: Hosted.Event, of key: Result<InstanceKey, InstanceKeyError>, _ body: () -> Void,
+    reject: (String) -> Void
+  ) {
+    guard case .success(let key) = key else {
+      if case .failure(let error) = key { reject("\(error)") }
+      return
     }
     do {
       if let instance = try table.find(key) {

@@ -64,7 +64,6 @@ package struct InitialStateCollector: Sendable {
   private var hasStoppedCollecting = false
 
   /// - Parameters:
-  /// - Parameters:
   ///   - nodes: All watched nodes, in their order.
   ///   - reportingNodes: The watched nodes that have a state to report.
   package init(of nodes: [String], reportingNodes: some Sequence<String>) {

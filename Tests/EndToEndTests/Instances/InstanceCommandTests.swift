@@ -70,6 +70,18 @@ struct InstanceCommandTests {
     }
   }
 
+  @Test("A remote model follows one instance and sends events to it")
+  func remoteModel() async throws {
+    try await withTopology(Visits.topology()) { topology in
+      try await topology.send("visitors", Visitor.Event.visit(key: "a", n: 1))
+      let model = try await RemoteModel<Visitor.State, Visitor.Event>(
+        "visitors[a]", of: topology.client)
+      #expect(model.state == .visited(times: 1, last: 1, wrong: 0))
+      let outcome = try await model.send(.rest(key: "a"), resumeWhen: .rested(times: 1))
+      #expect(outcome == .accepted(.rested(times: 1)))
+    }
+  }
+
   @Test("'why' explains the events of an instance, also of one that does not exist")
   func why() async throws {
     try await withTopology(Visits.topology(final: ["gone"])) { topology in

@@ -53,7 +53,7 @@ package enum Caller: Machine {
 
 /// Counts the visits of one key, and the visits that are out of order.
 package enum Visitor: Machine {
-  package enum State: MachineState, Equatable {
+  package enum State: MachineState, StateProtocol, Equatable {
     case new
     case visited(times: Int, last: Int, wrong: Int)
     case resting(times: Int)
