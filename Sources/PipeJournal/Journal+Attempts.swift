@@ -16,7 +16,10 @@ extension Journal {
       """
       DELETE FROM attempt WHERE source GLOB '\(EffectOrigin.attemptPrefix)*' AND NOT EXISTS (
         SELECT 1 FROM effect
-        WHERE version = sequence AND '\(EffectOrigin.attemptPrefix)' || feedback = source)
+        WHERE version = sequence AND '\(EffectOrigin.attemptPrefix)' || feedback = source
+        UNION ALL SELECT 1 FROM instance_effect
+        WHERE version = sequence AND '\(EffectOrigin.attemptPrefix)' || feedback ||
+          '\(EffectOrigin.instanceSeparator)' || instance = source)
       """)
   }
 
@@ -49,7 +52,8 @@ extension Journal {
 
   /// Returns the effects that are dead letters.
   package func deadLetteredEffects() throws(JournalError) -> Set<EffectOrigin> {
-    guard let contents, !contents.effects.isEmpty, contents.deadLetterCount > 0 else { return [] }
+    guard let contents, contents.deadLetterCount > 0, !contents.effects.isEmpty || hasInstances
+    else { return [] }
     do {
       let deadLetters = try updatedDatabase().select(
         "SELECT pipe, sequence FROM dead_letter WHERE pipe GLOB 'effect *' OR pipe GLOB 'feedback *'"
@@ -65,24 +69,36 @@ extension EffectOrigin {
   /// Distinct from names of pipes, which have no spaces.
   fileprivate static var attemptPrefix: String { "effect " }
 
+  /// Separates the number of an instance.
+  fileprivate static var instanceSeparator: String { " of instance " }
+
+  private var instanceSuffix: String {
+    instance == 0 ? "" : Self.instanceSeparator + String(instance)
+  }
+
   fileprivate var attempt: StepMarkerFile.Step {
-    StepMarkerFile.Step(source: Self.attemptPrefix + String(feedback), sequence: version)
+    StepMarkerFile.Step(
+      source: Self.attemptPrefix + String(feedback) + instanceSuffix, sequence: version)
   }
 
   /// Returns the text that replaces the pipe's name in the dead letter of an effect.
   /// - Parameter name: The name of the effect.
   package func deadLetterSource(named name: String) -> String {
-    feedback == 0 ? "effect \(name)" : "feedback \(feedback)"
+    (feedback == 0 ? "effect \(name)" : "feedback \(feedback)") + instanceSuffix
   }
 
   /// Finds the effect of a dead letter; `nil` for the dead letter of an event.
   package init?(ofDeadLetterFrom source: String, _ sequence: UInt64) {
-    if source.hasPrefix("effect ") {
-      self.init(version: sequence)
-    } else if source.hasPrefix("feedback "), let feedbackNumber = Int(source.dropFirst(9)) {
-      self.init(version: sequence, feedback: feedbackNumber)
-    } else {
-      return nil
+    let words = source.split(separator: " ", omittingEmptySubsequences: false)
+    let suffix = Self.instanceSeparator.split(separator: " ")
+    let instance =
+      words.count == 5 && words[2...3].elementsEqual(suffix) ? Int64(words[4]) ?? 0 : 0
+    switch words.first {
+    case "effect" where words.count > 1: self.init(version: sequence, instance: instance)
+    case "feedback" where words.count > 1:
+      guard let feedback = Int(words[1]) else { return nil }
+      self.init(version: sequence, feedback: feedback, instance: instance)
+    default: return nil
     }
   }
 }

@@ -102,18 +102,30 @@ extension Journal {
   }
 
   package func instanceEffectStarted(
-    _ key: InstanceKey, _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
+    _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
   ) throws {
     run(
-      .instanceEffectStarted, .text(key.text), .integer(origin.version),
+      .instanceEffectStarted, .integer(origin.instance), .integer(origin.version),
       .integer(Int64(origin.feedback)), .text(state), .integer(progress.time), .text(boot),
       .integer(progress.clock))
   }
 
-  package func instanceEffectEnded(_ key: InstanceKey, _ origin: EffectOrigin) throws {
+  package func instanceEffectEnded(_ origin: EffectOrigin) throws {
     run(
-      .instanceEffectEnded, .text(key.text), .integer(origin.version),
+      .instanceEffectEnded, .integer(origin.instance), .integer(origin.version),
       .integer(Int64(origin.feedback)))
+  }
+
+  /// Whether the journal lists an effect of an instance as running.
+  package func hasInstanceEffect(_ origin: EffectOrigin) throws(JournalError) -> Bool {
+    do {
+      return try !updatedDatabase().select(
+        "SELECT 1 FROM instance_effect WHERE instance = ? AND version = ? AND feedback = ?",
+        .integer(origin.instance), .integer(origin.version), .integer(Int64(origin.feedback))
+      ) { $0.integer(0) }.isEmpty
+    } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
   }
 
   /// Returns the effects of all instances that had not ended, in the order of their steps.
@@ -124,15 +136,18 @@ extension Journal {
     do {
       return try updatedDatabase().select(
         """
-        SELECT key, version, feedback, state, time, boot, clock FROM instance_effect
-        ORDER BY key, version, feedback
+        SELECT instance, instance_effect.version, feedback, instance_effect.state,
+          instance_effect.time, boot, clock, key
+        FROM instance_effect JOIN instance ON id = instance
+        ORDER BY instance, instance_effect.version, feedback
         """
       ) { row in
         let start = BootClock.Instant(time: row.integer(4), clock: row.integer(6))
         return (
-          InstanceKey(recorded: row.text(0)),
+          InstanceKey(recorded: row.text(7)),
           JournalContents.Effect(
-            origin: EffectOrigin(version: row.unsigned(1), feedback: Int(row.integer(2))),
+            origin: EffectOrigin(
+              version: row.unsigned(1), feedback: Int(row.integer(2)), instance: row.integer(0)),
             state: row.bytes(3),
             elapsed: now.duration(since: start, isSameBoot: row.text(5) == boot))
         )

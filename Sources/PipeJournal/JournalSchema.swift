@@ -83,9 +83,9 @@ enum JournalSchema {
     );
     CREATE INDEX IF NOT EXISTS instance_ended ON instance (ended) WHERE ended IS NOT NULL;
     CREATE TABLE IF NOT EXISTS instance_effect (
-      key TEXT NOT NULL, version INTEGER NOT NULL, feedback INTEGER NOT NULL, state TEXT NOT NULL,
-      time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
-      PRIMARY KEY (key, version, feedback)
+      instance INTEGER NOT NULL, version INTEGER NOT NULL, feedback INTEGER NOT NULL,
+      state TEXT NOT NULL, time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
+      PRIMARY KEY (instance, version, feedback)
     ) WITHOUT ROWID;
     """
 
@@ -216,7 +216,7 @@ enum JournalOperation: UInt8, CaseIterable {
     case .instanceRemoved: "DELETE FROM instance WHERE id = ? AND key = ?"
     case .instanceEffectStarted: "REPLACE INTO instance_effect VALUES (?, ?, ?, ?, ?, ?, ?)"
     case .instanceEffectEnded:
-      "DELETE FROM instance_effect WHERE key = ? AND version = ? AND feedback = ?"
+      "DELETE FROM instance_effect WHERE instance = ? AND version = ? AND feedback = ?"
     case .prepared: "REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?)"
     case .aborted: "DELETE FROM prepared WHERE epoch = ? AND sequence = ?"
     case .applied: "REPLACE INTO applied VALUES (1, ?, ?)"

@@ -71,14 +71,14 @@ package final class StepMarkerFile {
   // (0: none), the journal's stream and opening, the checksum of the prepared step, the last record
   // that was written into the database directly, then the source's name. At the end of the part:
   // whether each step must be measured, and the effect that has ended the process: its feedback
-  // plus 1 (0: none), and its version.
+  // plus 1 (0: none), its version, and the number of its instance (0: the node has one machine).
   private enum Word {
     static let pid = 1, boot = 2, record = 3, sequence = 4, length = 5
     static let stream = 6, opening = 7, prepared = 8, written = 9, name = 10
-    static let measures = 509, feedback = 510, version = 511
+    static let instance = 508, measures = 509, feedback = 510, version = 511
   }
   /// The capacity for the name of a source. Unit: bytes.
-  private static let nameCapacity = (Word.measures - Word.name) * 8
+  private static let nameCapacity = (Word.instance - Word.name) * 8
   private static let isPreparing: UInt64 = 2
 
   /// Takes the lock. Waits a little for a holder that is just ending.
@@ -307,20 +307,23 @@ package final class StepMarkerFile {
   /// The marker of the effect that ends the process.
   package var effectMarker: EffectMarker { EffectMarker(words: words) }
 
-  /// Marks an effect, even from a signal handler: a mark is two stores.
+  /// Marks an effect, even from a signal handler: a mark is three stores.
   package struct EffectMarker {
     fileprivate let words: UnsafeMutablePointer<UInt64>
 
     /// Marks the effect that ends the process.
     package func set(_ origin: EffectOrigin) {
       words[Word.version] = origin.version
+      words[Word.instance] = UInt64(bitPattern: origin.instance)
       words[Word.feedback] = UInt64(origin.feedback) + 1
     }
   }
 
   private static func effect(_ words: UnsafeMutablePointer<UInt64>) -> EffectOrigin? {
     guard let feedback = Int(exactly: words[Word.feedback]), feedback > 0 else { return nil }
-    return EffectOrigin(version: words[Word.version], feedback: feedback - 1)
+    return EffectOrigin(
+      version: words[Word.version], feedback: feedback - 1,
+      instance: Int64(bitPattern: words[Word.instance]))
   }
 
   /// The FNV-1a hash, which is the same in every process.

@@ -121,19 +121,34 @@ struct InstanceRecordTests {
   func effects() throws {
     let directory = try TemporaryDirectory()
     let journal = try Self.journal(in: directory)
-    let (a, b) = (InstanceKey(recorded: "a"), InstanceKey(recorded: "b"))
-    let origin = EffectOrigin(version: 3)
-    try journal.record {
-      for key in [a, b] {
-        try journal.instanceEffectStarted(
-          key, origin, state: Array("1".utf8), progress: BootClock.now)
-      }
-      try journal.instanceEffectStarted(
-        a, EffectOrigin(version: 3, feedback: 1), state: Array("2".utf8), progress: BootClock.now)
+    let (a, b) = (Self.instance("a"), Self.instance("b"))
+    try Self.add([a, b], to: journal)
+    func origin(_ instance: RecordedInstance, feedback: Int = 0) -> EffectOrigin {
+      EffectOrigin(version: 3, feedback: feedback, instance: instance.id)
     }
-    try journal.record { try journal.instanceEffectEnded(a, origin) }
-    let effects = try journal.instanceEffects()
-    #expect(effects.map(\.key) == [a, b])
-    #expect(effects.map(\.effect.origin) == [EffectOrigin(version: 3, feedback: 1), origin])
+    let origins = [origin(a), origin(b), origin(a, feedback: 1)]
+    try journal.record {
+      for origin in origins {
+        try journal.instanceEffectStarted(
+          origin, state: Array("1".utf8), progress: BootClock.now)
+      }
+    }
+    try journal.record { try journal.instanceEffectEnded(origin(a)) }
+    let effects = try journal.instanceEffects().map { [$0.key.text: $0.effect.origin] }
+    #expect(Set(effects) == [["a": origin(a, feedback: 1)], ["b": origin(b)]])
+    #expect(try journal.hasInstanceEffect(origin(b)))
+    #expect(try !journal.hasInstanceEffect(origin(a)))
+  }
+
+  @Test(
+    "The dead letter of an effect names the effect and its instance",
+    arguments: [
+      EffectOrigin(version: 7), EffectOrigin(version: 7, feedback: 2),
+      EffectOrigin(version: 7, instance: 12), EffectOrigin(version: 7, feedback: 2, instance: 12),
+    ])
+  func deadLetterSource(origin: EffectOrigin) {
+    let source = origin.deadLetterSource(named: "rest")
+    #expect(EffectOrigin(ofDeadLetterFrom: source, 7) == origin, "\(source)")
+    #expect(EffectOrigin(ofDeadLetterFrom: "a->b", 7) == nil)
   }
 }

@@ -23,6 +23,8 @@ package final class EngineEffects<
   private var feedbacks = FeedbackSteps<State, Event>()
   /// The part of the idempotency keys that all effects of the machine share.
   package var keyScope = IdempotencyKey.Scope()
+  /// The number of the instance in a keyed node; 0 in a node with one machine.
+  package var instance: Int64 = 0
 
   init(
     _ runtime: Runtime<State, Event, Output>, scope: RunScope,
@@ -351,7 +353,8 @@ package final class EngineEffects<
     }
     let run = effect.run
     return RunningEffect(
-      origin: EffectOrigin(version: version), state: state, outputTag: effect.tag,
+      origin: EffectOrigin(version: version, instance: instance), state: state,
+      outputTag: effect.tag,
       strategy: effect.strategy, priority: effect.priority, run: { await run(output, $0) })
   }
 
@@ -363,7 +366,7 @@ package final class EngineEffects<
     guard runtime.feedbacks.indices.contains(place - 1) else { return nil }
     let feedback = runtime.feedbacks[place - 1]
     return RunningEffect(
-      origin: EffectOrigin(version: version, feedback: place), state: state,
+      origin: EffectOrigin(version: version, feedback: place, instance: instance), state: state,
       strategy: .continueWhenAnyState, priority: feedback.priority,
       run: { await feedback.run(state, $0) })
   }
@@ -376,10 +379,13 @@ package struct EffectOrigin: Hashable, Sendable {
   package var version: UInt64
   /// The number of the feedback in the runtime, counted from 1; 0 for the effect of the output.
   package var feedback = 0
+  /// The number of the instance in a keyed node; 0 in a node with one machine.
+  package var instance: Int64
 
-  package init(version: UInt64, feedback: Int = 0) {
+  package init(version: UInt64, feedback: Int = 0, instance: Int64 = 0) {
     self.version = version
     self.feedback = feedback
+    self.instance = instance
   }
 
   /// The recorded effect that the task performs; `nil` in any other task.

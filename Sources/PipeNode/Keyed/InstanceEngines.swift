@@ -165,17 +165,26 @@ final class InstanceEngines<Hosted: Machine> {
 
   var hasUnrecordedEffects: Bool { !unrecorded.isEmpty }
 
-  func recordEffects(into journal: Journal, _ states: EventCodec<Hosted.State>) throws {
+  /// - Parameter noteProgress: Called with each effect that has started or has produced an event.
+  func recordEffects(
+    into journal: Journal, _ states: EventCodec<Hosted.State>,
+    noteProgress: (EffectOrigin) throws -> Void
+  ) throws {
     for hosted in unrecorded {
-      guard let key = hosted.instance?.key else { continue }
       let effects = hosted.engine.effects.changesToRecord()
-      for origin in effects.ended { try journal.instanceEffectEnded(key, origin) }
+      for origin in effects.ended { try journal.instanceEffectEnded(origin) }
       for effect in effects.started {
+        try noteProgress(effect.origin)
         try journal.instanceEffectStarted(
-          key, effect.origin, state: states.encode(effect.state),
+          effect.origin, state: states.encode(effect.state),
           progress: effect.progress ?? BootClock.now)
       }
     }
+  }
+
+  /// Returns the engine that has an effect of this instance.
+  func engine(ofInstance id: Int64) -> InstanceEngine<Hosted>? {
+    busy.values.first { $0.instance?.id == id }
   }
 
   /// Starts the effects whose steps have been recorded.

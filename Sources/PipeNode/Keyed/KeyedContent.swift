@@ -160,14 +160,21 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   /// Runs the effects again that had not ended in the last process.
   private func resumeEffects() throws {
     guard let journal = core.journal, journal.contents != nil else { return }
+    let parked = try journal.deadLetteredEffects()
     for (key, effect) in try journal.instanceEffects() {
       guard let instance = try table.find(key) else { continue }
-      let state = try table.state(effect.state, of: key)
+      let (origin, state) = (effect.origin, try table.state(effect.state, of: key))
+      let poison = core.poisonEffect.flatMap { $0.origin == origin ? $0 : nil }
       begin(instance)
-      if !core.engine.resumeEffect(of: state, effect.origin, elapsed: effect.elapsed) {
+      if !core.engine.resumeEffect(
+        of: state, origin, elapsed: effect.elapsed,
+        isParked: poison != nil || parked.contains(origin))
+      {
         core.log.warning(
-          "cannot resume the effect of step \(effect.origin.version) of instance '\(key)': the "
-            + "machine no longer has this effect")
+          "cannot resume the effect of step \(origin.version) of instance '\(key)': the machine no "
+            + "longer has this effect")
+      } else if let poison {
+        core.park(poison, of: state, in: key)
       }
       end(instance)
     }
@@ -210,7 +217,15 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   }
 
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    guard let found = core.deadLetters[id],
+      let effect = EffectOrigin(ofDeadLetterFrom: found.pipe, found.sequence), effect.instance != 0,
+      let hosted = engines.engine(ofInstance: effect.instance), let instance = hosted.instance
+    else { return requests.deadLetter(id, drops: drops, reply: reply) }
+    let current = core.engine
+    core.engine = hosted.engine
     requests.deadLetter(id, drops: drops, reply: reply)
+    end(instance)
+    core.engine = current
   }
 
   @export(interface)
@@ -327,6 +342,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     // An event that the initial state refuses leaves no instance behind.
     if !engines.isRefused(event, by: key) {
       table.add(instance)
+      core.engine.effects.instance = instance.id
       core.engine.enterInitialState()
     }
     body()
@@ -364,6 +380,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     instance.engine = hosted
     core.engine = hosted.engine
     hosted.engine.restore(instance.state, version: instance.version)
+    hosted.engine.effects.instance = instance.id
     if engines.hasEffects {
       hosted.engine.effects.keyScope = IdempotencyKey.Scope(
         node: "\(scope.node)[\(instance.key)]", journal: scope.stream)
@@ -433,7 +450,9 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     try pipes.record(into: journal)
     try core.deadLetters.record(into: journal)
     try requests.record(into: journal)
-    try engines.recordEffects(into: journal, core.states)
+    try engines.recordEffects(into: journal, core.states) {
+      try core.noteProgress(of: $0, in: journal)
+    }
   }
 
   func didRecord() {

@@ -131,13 +131,16 @@ final class MachineCore<Hosted: Machine> {
   // MARK: Dead letters
 
   /// Makes a dead letter of a parked effect.
+  /// - Parameter key: The key of the effect's instance; `nil` in a node with one machine.
   @export(interface)
-  func park(_ effect: PoisonEffect, of state: State) {
+  func park(_ effect: PoisonEffect, of state: State, in key: InstanceKey? = nil) {
     let name = engine.effects.name(of: effect.origin) ?? "?"
     let isKept = deadLetters.add(
-      effect.deadLetter(named: name, state: try? JSONValue(parsing: states.encode(state))))
+      effect.deadLetter(
+        named: name, state: try? JSONValue(parsing: states.encode(state)), in: key))
     let summary =
-      "effect '\(name)' of step \(effect.origin.version) ended the node's process \(effect.count) "
+      "effect '\(name)' of step \(effect.origin.version)"
+      + (key.map { " of instance '\($0)'" } ?? "") + " ended the node's process \(effect.count) "
       + "times in a row"
     if isKept {
       log.warning(
@@ -147,6 +150,17 @@ final class MachineCore<Hosted: Machine> {
     } else {
       engine.effects.discard(effect.origin)
       log.warning("\(summary); the effect is cancelled: the limit of dead letters is reached")
+    }
+  }
+
+  /// Notes that an effect has started, or has produced an event: it did not end the process again.
+  @export(interface)
+  func noteProgress(of effect: EffectOrigin, in journal: Journal) throws {
+    if effect == resentEffect {
+      (resentEffect, suspectEffect) = (nil, effect)
+    } else if effect == suspectEffect {
+      suspectEffect = nil
+      try journal.resetAttempts(of: effect)
     }
   }
 

@@ -156,12 +156,7 @@ final class MachineSteps<Hosted: Machine> {
     let effects = core.engine.effects.changesToRecord()
     for origin in effects.ended { try journal.effectEnded(origin) }
     for effect in effects.started {
-      if effect.origin == core.resentEffect {
-        (core.resentEffect, core.suspectEffect) = (nil, effect.origin)
-      } else if effect.origin == core.suspectEffect {
-        core.suspectEffect = nil
-        try journal.resetAttempts(of: effect.origin)
-      }
+      try core.noteProgress(of: effect.origin, in: journal)
       try journal.effectStarted(
         effect.origin,
         state: core.encode(earlier: effect.state, version: effect.origin.version),

@@ -55,11 +55,15 @@ struct PoisonEffect {
   }
 
   /// Returns the dead letter that represents the effect.
-  /// - Parameter state: The state that the effect belongs to.
-  func deadLetter(named name: String, state: JSONValue?) -> DeadLetter {
+  /// - Parameters:
+  ///   - state: The state that the effect belongs to.
+  ///   - key: The key of the effect's instance; `nil` in a node with one machine.
+  func deadLetter(named name: String, state: JSONValue?, in key: InstanceKey?) -> DeadLetter {
     DeadLetter(
       id: 0, pipe: origin.deadLetterSource(named: name), sequence: origin.version,
-      event: .string(name), reason: "the effect ended the node's process \(count) times in a row",
+      event: .string(name),
+      reason: "the effect" + (key.map { " of instance '\($0)'" } ?? "")
+        + " ended the node's process \(count) times in a row",
       state: state, version: origin.version, time: WallClock.nanoseconds)
   }
 }
@@ -67,9 +71,11 @@ struct PoisonEffect {
 extension Journal {
   /// The effect that ended the last process, if the journal lists it as running.
   var fatalEffect: EffectOrigin? {
-    guard let origin = marker.fatalEffect,
-      contents?.effects.contains(where: { $0.origin == origin }) == true
-    else { return nil }
+    guard let origin = marker.fatalEffect else { return nil }
+    let isRunning =
+      origin.instance == 0
+      ? contents?.effects.contains { $0.origin == origin } : try? hasInstanceEffect(origin)
+    guard isRunning == true else { return nil }
     return origin
   }
 }

@@ -269,6 +269,42 @@ struct KeyedNodeTests {
     }
   }
 
+  @Test("An effect that ends the process becomes a dead letter, and other instances continue")
+  func poisonEffect() async throws {
+    try await withTopology(
+      Visits.topology(parameters: ["crashing": "bad"]), options: .crashing("visitors")
+    ) { topology in
+      for key in ["bad", "good"] {
+        try await topology.send("visitors", Visitor.Event.visit(key: key, n: 1))
+      }
+      try await topology.send("visitors", Visitor.Event.rest(key: "bad"))
+      let parked = try await topology.expectStatus(
+        of: "visitors", "a dead letter", within: .seconds(60)
+      ) {
+        $0.isRunning && $0.status?.deadLetters == 1
+      }
+      #expect(parked.incarnation == 4)
+      let letter = try #require(parked.status?.recentDeadLetters.first)
+      #expect(
+        letter.reason == "the effect of instance 'bad' ended the node's process 3 times in a row")
+      try await topology.send("visitors", Visitor.Event.rest(key: "good"))
+      try await topology.expect("visitors[good]", Visitor.State.rested(times: 1))
+      // A parked effect stays parked in the next process, and ends when its dead letter is dropped.
+      try await topology.kill("visitors")
+      try await topology.expectStatus(of: "visitors", "the dead letter") {
+        $0.isRunning && $0.status?.deadLetters == 1
+      }
+      let tool = CommandLineTool(beside: topology)
+      try await tool.run("dead-letters", "visitors", "drop", "1", code: 0)
+      let journal = try JournalFile(of: "visitors", in: topology)
+      let isEnded: Bool? = try await poll(within: .seconds(20)) {
+        try journal.integer("SELECT count(*) FROM instance_effect") == 0 ? true : nil
+      }
+      #expect(isEnded == true)
+      #expect(try await topology.status("visitors").incarnation == 5)
+    }
+  }
+
   @Test("A journal of instances is not used by a node with one machine, or with another key")
   func otherKey() async throws {
     let tool = try CommandLineTool()

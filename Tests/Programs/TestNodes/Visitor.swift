@@ -78,6 +78,8 @@ package enum Visitor: Machine {
     package var ledger = ""
     /// The time of the effect. Unit: milliseconds.
     package var time = 0
+    /// The key of the instance whose effect ends the process.
+    package var crashing = ""
     package init() {}
   }
 
@@ -116,6 +118,11 @@ package enum Visitor: Machine {
   ) -> Runtime<State, Event, Output> {
     Runtime()
       .map(output: Output.rest) { () -> Event? in
+        if !parameters.crashing.isEmpty,
+          IdempotencyKey.current?.node.hasSuffix("[\(parameters.crashing)]") == true
+        {
+          fatalError("the effect of a visitor crashes on purpose")
+        }
         if !parameters.ledger.isEmpty {
           Ledger.append(IdempotencyKey.current?.description ?? "none", to: parameters.ledger)
         }
