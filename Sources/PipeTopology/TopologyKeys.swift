@@ -274,7 +274,7 @@ package enum TopologyKeys {
       TopologyKey(
         "on_refused", \.pipe.onRefused, .choice,
         "What happens to an event that the receiver refuses: `record` it as a dead letter, "
-          + "`postpone` it until the state changes, or `fail` the node"),
+          + "`ignore` it, `postpone` it until the state changes, or `fail` the node"),
       TopologyKey(
         "durability", \.pipe.durability, .choice,
         "As for a node, and not higher than the durability of its two nodes",

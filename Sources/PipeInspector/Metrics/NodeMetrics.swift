@@ -185,6 +185,9 @@ struct PipeMetrics {
   private var unsendable = MetricFamily(
     .counter, "piperuntime_pipe_unsendable_events",
     "Events that could not be encoded, or were too large to send.")
+  private var ignored = MetricFamily(
+    .counter, "piperuntime_pipe_ignored_events",
+    "Refused events that the receiver has dropped because of 'on_refused: ignore'.")
 
   init(topology: MetricLabel, nodes: [NodeInformation]) {
     self.topology = topology
@@ -192,7 +195,7 @@ struct PipeMetrics {
   }
 
   var families: [MetricFamily] {
-    [sent, applied, underWay, waiting, capacity, full, lost, unsendable]
+    [sent, applied, underWay, waiting, capacity, full, lost, unsendable, ignored]
   }
 
   mutating func add(_ pipe: PipeInformation) {
@@ -213,6 +216,7 @@ struct PipeMetrics {
     }
     let receiver = nodes[pipe.to].flatMap { $0.isRunning ? $0.status : nil }
     if let end = receiver?.ins.first(where: { $0.name == pipe.name }) {
+      if let count = end.ignored { ignored.add(.count(count), labels) }
       add(end, "receiver", labels)
     }
   }

@@ -64,6 +64,16 @@ extension Refusal {
 }
 
 extension Refusal {
+  /// Whether `on_refused: ignore` drops the event. Any other refusal is an error.
+  package var canBeIgnored: Bool {
+    switch self {
+    case .noTransition, .guard, .ended: true
+    case .thrown, .asynchronous, .timedOut, .stateTooLarge: false
+    }
+  }
+}
+
+extension Refusal {
   /// The reason in words, to be appended to "refused: ".
   package var wording: String {
     switch self {

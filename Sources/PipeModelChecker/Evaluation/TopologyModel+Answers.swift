@@ -153,7 +153,9 @@ extension TopologyModel {
     let path = ["pipes", String(pipe.place)]
     let currentState = node.state(configuration)
     switch mover.refusal {
-    case .deadLetter:
+    // A thrown error becomes a dead letter although other refusals are ignored.
+    case .deadLetter,
+      .ignored where Refusal(code: reason, error: nil)?.canBeIgnored != true:
       discover(
         .deadLetter(
           pipe: pipe.name, node: node.name, event: action.event, state: currentState, reason: reason
@@ -165,7 +167,7 @@ extension TopologyModel {
           pipe: pipe.name, node: node.name, event: action.event, state: currentState, reason: reason
         ),
         at: path, state, action, refusal: (node.name, reason))
-    case .waits, .step, .postponed: break
+    case .waits, .step, .postponed, .ignored: break
     }
   }
 }

@@ -162,7 +162,9 @@ package struct ScenarioReplay {
   ///
   /// Otherwise the event waits in the pipe for another state, or for the node's next process.
   private func isRemoved(afterRefusalIn pipe: String) -> Bool {
-    model.pipe(named: pipe).map { model.pipes[$0].specification.onRefused == .record } ?? true
+    model.pipe(named: pipe).map {
+      [.record, .ignore].contains(model.pipes[$0].specification.onRefused)
+    } ?? true
   }
 
   /// Sends an event from a node under `any`.

@@ -21,6 +21,8 @@ final class ExploredAction {
     case waits
     /// The event becomes a dead letter.
     case deadLetter
+    /// The event is dropped, because of its pipe's `on_refused: ignore`.
+    case ignored
     /// The node fails, because of its pipe's `on_refused: fail`.
     case failure
     /// The effect that emitted the event ends; there is no other consequence.
@@ -132,7 +134,7 @@ final class ExploredAction {
     case .refused:
       guard mover < movers.count else { return nil }
       switch movers[mover].refusal {
-      case .deadLetter, .step: return .refused
+      case .deadLetter, .ignored, .step: return .refused
       case .waits, .failure, .postponed: return nil
       }
     case .none: return nil

@@ -184,6 +184,7 @@ extension TopologyModel {
     let refusal: ExploredAction.Refusal =
       switch pipe.specification.onRefused {
       case .record: .deadLetter
+      case .ignore: .ignored
       case .postpone: .postponed
       case .fail: .failure
       }

@@ -127,6 +127,10 @@ final class MachinePipes<Hosted: Machine> {
       finish(event, of: pipe)
     case .refused(let refusal):
       if ins[pipe].onRefused == .postpone { return postpone(event, of: pipe, refusal) }
+      if ins[pipe].onRefused == .ignore, refusal.canBeIgnored {
+        ins[pipe].ignored += 1
+        return finish(event, of: pipe)
+      }
       guard case .event(let content) = event.content else { return }
       let reason = refusal.error.map { "thrown: \($0)" } ?? refusal.code
       dispose(of: event, core.json(of: content), of: pipe, because: "refused: \(reason)")

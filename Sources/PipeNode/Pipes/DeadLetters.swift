@@ -138,7 +138,7 @@ struct RefusedEvent {
   ) -> String? {
     switch policy {
     case .fail: return wording + "; the pipe has 'on_refused: fail'"
-    case .record, .postpone:
+    case .record, .ignore, .postpone:
       let isKept = deadLetters.add(
         DeadLetter(
           id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason, state: state,

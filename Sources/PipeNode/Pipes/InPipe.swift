@@ -7,6 +7,8 @@ import PipeWire
 final class InPipe: Touchable {
   let name: String
   let onRefused: RefusalPolicy
+  /// The number of refused events that were dropped, because of `on_refused: ignore`.
+  var ignored: UInt64 = 0
   /// The sender's routing id at the inbox.
   let peer: [UInt8]
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
@@ -57,7 +59,7 @@ final class InPipe: Touchable {
   func status(waiting: Int) -> NodeStatus.Pipe {
     NodeStatus.Pipe(
       name: name, events: state.received, applied: state.applied, waiting: waiting,
-      capacity: Int(state.capacity))
+      capacity: Int(state.capacity), ignored: onRefused == .ignore ? ignored : nil)
   }
 
   func opened(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {

@@ -53,6 +53,10 @@ final class CoordinatorPipes {
     let refusalReason: String
     switch reply {
     case .synchronized(.atomic(.committed)): return finish(entry, of: index)
+    case .synchronized(.atomic(.refused(let refusals)))
+    where pipe.onRefused == .ignore && refusals.allSatisfy(\.reason.canBeIgnored):
+      pipe.ignored += 1
+      return finish(entry, of: index)
     case .synchronized(.atomic(.refused(let refusals))):
       refusalReason = "refused: " + refusals.map(\.description).joined(separator: "; ")
     case .invalid(let text): refusalReason = text

@@ -143,6 +143,10 @@ extension Durability: Comparable {
 public enum RefusalPolicy: String, CaseIterable, Codable, Hashable, Sendable {
   /// The receiver counts the event and keeps it as a dead letter.
   case record
+  /// The receiver counts the event and drops it, if its state has no transition for the event or a
+  /// guard refuses the event. Otherwise, for example if the machine's function throws, the event
+  /// becomes a dead letter.
+  case ignore
   /// The event keeps its position and waits until the receiver's state changes.
   case postpone
   /// The receiver fails.

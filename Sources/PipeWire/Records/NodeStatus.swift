@@ -21,6 +21,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var lost: UInt64?
     /// Sending end: the number of events that could not be encoded, or were too large to send.
     public var unsendable: UInt64?
+    /// Receiving end: the number of refused events that were dropped since this start; `nil` without
+    /// `on_refused: ignore`.
+    public var ignored: UInt64?
 
     /// Sending end: the number of events that were sent and are not applied yet, wherever they
     /// wait. The pipe is full when this number reaches its capacity.
@@ -28,8 +31,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
 
     package init(
       name: String, events: UInt64, applied: UInt64, waiting: Int, capacity: Int,
-      lost: UInt64? = nil, unsendable: UInt64? = nil
+      lost: UInt64? = nil, unsendable: UInt64? = nil, ignored: UInt64? = nil
     ) {
+      self.ignored = ignored
       self.lost = lost
       self.unsendable = unsendable
       self.name = name

@@ -86,6 +86,7 @@ package struct PipeSnapshot: Hashable, Sendable {
     }
     let received = receivingEnd.map {
       "\($0.events) received, \($0.applied) applied, \($0.waiting) waiting"
+        + ($0.ignored.map { ", \($0) refused and ignored" } ?? "")
     }
     return [style.bold(pipe.name)]
       + style.lines(

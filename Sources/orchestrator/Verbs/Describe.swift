@@ -247,7 +247,7 @@ struct NodeDescribeReport {
       return pipe.name
     }
     return "\(pipe.name)  \(end.events) received, \(end.applied) applied, \(end.waiting) waiting, "
-      + "capacity \(end.capacity)"
+      + "capacity \(end.capacity)" + (end.ignored.map { ", \($0) refused and ignored" } ?? "")
   }
 
   private func outPipeText(_ pipe: PipeInformation) -> String {

@@ -288,6 +288,7 @@ extension NodeStatus.Pipe {
     ]
     if let lost { members["lost"] = .count(lost) }
     if let unsendable { members["unsendable"] = .count(unsendable) }
+    if let ignored { members["ignored"] = .count(ignored) }
     return .object(members)
   }
 }
