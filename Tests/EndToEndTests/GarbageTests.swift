@@ -90,7 +90,7 @@ struct GarbageTests {
     }
   }
 
-  @Test("Every socket survives bytes that are not even ZeroMQ frames")
+  @Test("Every socket ignores bytes that are not ZeroMQ frames")
   func bytes() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let sink = try await topology.status("sink")

@@ -82,7 +82,7 @@ struct EnablednessTests {
     }
   }
 
-  @Test("An event is enabled if all participants accept it, and is shown with their states")
+  @Test("An event is enabled if all participants accept it, and the answer shows their states")
   func enabled() throws {
     let found = try Self.answer(Self.explained(.accepted), .success(Self.connected))
     #expect(found.verdict == .enabled)

@@ -245,7 +245,7 @@ struct ReductionTests {
     #expect(result.states == 392)
   }
 
-  @Test("A role that permits everything changes and blocks nothing")
+  @Test("A component whose role is 'unchanged' neither changes nor blocks a step")
   func unchanged() async throws {
     var model = ExplorationModel()
     let node = model.addComponent(stateCount: 2)

@@ -152,7 +152,7 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 12)])
   }
 
-  @Test("A silent node on the orchestrator's host is hung and killed")
+  @Test("A node on the orchestrator's host that sends no heartbeats is killed as hung")
   func here() {
     var node = SimulatedNode()
     node.run()

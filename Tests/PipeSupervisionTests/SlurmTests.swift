@@ -57,7 +57,7 @@ struct SrunReportTests {
     return report
   }
 
-  @Test("A task's exit code or signal in srun's output is certain and is the process's")
+  @Test("The exit code or signal that srun prints for a task is taken as the exit of the process")
   func task() {
     let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
     #expect(failed.uncertainty(about: .exited(code: 3)) == nil && failed.problem == nil)

@@ -102,7 +102,8 @@ struct ProcessorQueueTests {
         == .seconds(1))
   }
 
-  @Test("The system counts for each thread of this process, and for no missing process")
+  @Test(
+    "The wait for a processor is known for each thread of this process, not for a missing process")
   func system() throws {
     let threads = RunQueueSampler.threads(of: getpid())
     #expect(threads.count > 1)

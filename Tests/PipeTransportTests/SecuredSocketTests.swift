@@ -131,7 +131,7 @@ struct SecuredSocketTests {
     #expect("\(refusal)".contains("does not belong to 'pipe/a'"))
   }
 
-  @Test("A refusal of a nameless peer does not show the name that libzmq made for it")
+  @Test("The error for a peer without a routing id does not show the id that libzmq assigned")
   func nameless() async throws {
     server.allow(pair.publicKey, as: .only("pipe/b"))
     let nameless = try caller("", as: pair)

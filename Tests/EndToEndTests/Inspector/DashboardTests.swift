@@ -53,7 +53,7 @@ struct DashboardTests {
     }
   }
 
-  @Test("The Grafana dashboard queries existing metrics, and all but a few of them")
+  @Test("The Grafana dashboard queries only metrics that exist, and nearly all of them")
   func names() throws {
     var known: Set<String> = []
     for family in TopologyMetrics.all {

@@ -136,7 +136,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "A process that is cut off or also suspended is dead before its successor starts",
+    "A process without a connection, suspended or not, has ended before its successor starts",
     arguments: [false, true])
   func cutOff(isStopped: Bool) async throws {
     try await withShared(Self.beacon) { ward, cluster in

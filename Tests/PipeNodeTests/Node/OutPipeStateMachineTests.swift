@@ -56,7 +56,9 @@ struct OutPipeStateMachineTests {
     #expect(!pipe.isFull)
   }
 
-  @Test("A small capacity passes events one by one", arguments: [1, 2, 3])
+  @Test(
+    "A sender whose receiver has capacity for one event sends events one at a time",
+    arguments: [1, 2, 3])
   func small(capacity: Int) {
     var pipe = pipe(capacity: capacity)
     _ = pipe.welcomed(session: 1, received: 0, window: UInt32(capacity))

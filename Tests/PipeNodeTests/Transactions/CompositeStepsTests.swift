@@ -70,7 +70,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported.keys.sorted() == ["a", "b"])
   }
 
-  @Test("Steps are taken in the order in which they were received")
+  @Test("A coordinator takes reported steps in the order in which they arrive")
   func received() {
     var steps = CompositeSteps(of: ["a", "b"])
     for (index, name) in ["b", "a", "a", "b"].enumerated() {
