@@ -12,13 +12,18 @@ struct ShippedSearchTests {
     "washing-machine-reduced",
   ]
 
+  /// The topologies with instances, which cannot be explored.
+  private static let keyed: Set = ["orders.yaml"]
+
   @Test(
     "Every shipped topology has an 'explore' section and is searched without unexpected findings"
   )
   func all() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    let files = FileSystem.entries(of: "topologies").filter { $0.hasSuffix(".yaml") }.sorted()
+    let files = FileSystem.entries(of: "topologies").filter {
+      $0.hasSuffix(".yaml") && !Self.keyed.contains($0)
+    }.sorted()
       .map { "topologies/" + $0 }
     #expect(files.count > 12)
     for file in files {
