@@ -46,6 +46,10 @@ package final class Journal {
   let boot = BootClock.boot
   package let durability: Durability
   private var lastRecord: Int64 = 0
+  private lazy var lookupTransaction = (
+    begin: Result { try database.prepare("BEGIN") }, end: Result { try database.prepare("COMMIT") }
+  )
+  private var isLookingUp = false
   /// Whether versions count the steps of instances, so that a version does not identify a record.
   var hasInstances = false
   /// Finds an instance by its key. Most nodes have no instances.
@@ -193,6 +197,7 @@ package final class Journal {
 
   /// Records changes that belong together. If `write` throws, none of them is recorded.
   package func record(_ write: () throws -> Void) throws(JournalError) {
+    endLookups()
     do {
       pending.removeAll(keepingCapacity: true)
       if Failpoint.shouldFail(.recordError) {
@@ -251,6 +256,7 @@ package final class Journal {
 
   private func writeLog() throws {
     guard !log.isEmpty, !hasLeft, !writer.isHeld else { return }
+    endLookups()
     Failpoint.hit(.writeBefore)
     try writer.write(log.records(), through: log.last)
     Failpoint.hit(.writeAfter)
@@ -266,6 +272,7 @@ package final class Journal {
 
   /// Changes the database at once, outside of any record.
   func change(_ body: () throws -> Void) throws(JournalError) {
+    endLookups()
     do {
       try writeLog()
       try writer.transaction(body)
@@ -288,10 +295,25 @@ package final class Journal {
 
   func countRecord() { recordCount += 1 }
 
+  /// Ends the transaction of the lookups in a turn. Nothing may be written before that.
+  package func endLookups() {
+    guard isLookingUp else { return }
+    isLookingUp = false
+    // A transaction that only reads cannot fail to end.
+    try? lookupTransaction.end.get().run()
+  }
+
   /// Returns an instance that the database has; `nil` if it has none with this key. Records that
   /// the database lacks are not considered.
+  ///
+  /// The lookups of a turn share a transaction, since each transaction locks the database. Call
+  /// ``endLookups()`` at the end of the turn.
   package func instance(_ key: InstanceKey) throws(JournalError) -> RecordedInstance? {
     do {
+      if !isLookingUp, !writer.isHeld {
+        try lookupTransaction.begin.get().run()
+        isLookingUp = true
+      }
       var found: RecordedInstance?
       try instanceQuery.get().rows(.text(key.text)) { found = RecordedInstance($0) }
       return found

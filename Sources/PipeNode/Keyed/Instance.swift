@@ -1,27 +1,39 @@
 import PipeJournal
 import PipeMachines
 
+// A run-time exclusivity check would slow down each event, and only the loop's thread has access.
+
 /// One instance of a keyed node's machine, while it is in memory.
 final class Instance<Hosted: Machine> {
   let key: InstanceKey
   /// The number of the instance in its node; 0 until the instance is created.
+  @exclusivity(unchecked)
   var id: Int64
+  @exclusivity(unchecked)
   var state: Hosted.State
   /// The number of steps of the instance. The entry into the initial state is not a step.
+  @exclusivity(unchecked)
   var version: UInt64
   /// The time of the last step. Unit: nanoseconds since 1970.
+  @exclusivity(unchecked)
   var time: Int64
   /// The cause of the last step.
+  @exclusivity(unchecked)
   var cause: String
   /// The engine, while it takes a step of the instance or runs an effect of it; `nil` at rest.
+  @exclusivity(unchecked)
   var engine: InstanceEngine<Hosted>?
   /// Whether the instance has entered a state since the last record.
+  @exclusivity(unchecked)
   var isChanged = false
   /// The number of the record with the current state.
+  @exclusivity(unchecked)
   var recordNumber: UInt64 = 0
   /// The position in the ring of the table.
+  @exclusivity(unchecked)
   var position = 0
   /// Whether the instance was used since the table last looked for instances to evict.
+  @exclusivity(unchecked)
   var isRecent = true
 
   init(
@@ -43,10 +55,13 @@ final class InstanceEngine<Hosted: Machine> {
 
   let engine: Engine<Hosted.State, Hosted.Event, Hosted.Output>
   /// The instance whose steps the engine takes; `nil` while no instance needs the engine.
+  @exclusivity(unchecked)
   var instance: Instance<Hosted>?
   /// Whether the engine is in the list of engines whose effects are not recorded.
+  @exclusivity(unchecked)
   var hasUnrecordedEffects = false
   /// Whether the engine is in the list of engines with input that waits.
+  @exclusivity(unchecked)
   var isWaiting = false
 
   init(_ engine: Engine<Hosted.State, Hosted.Event, Hosted.Output>) { self.engine = engine }

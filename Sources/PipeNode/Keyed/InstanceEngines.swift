@@ -14,10 +14,15 @@ final class InstanceEngines<Hosted: Machine> {
 
   /// Refers to the content that the engines call back. Set once; afterwards only the loop's thread
   /// reads and writes the reference.
-  final class Owner: @unchecked Sendable { weak var content: KeyedContent<Hosted>? }
+  final class Owner: @unchecked Sendable {
+    weak var content: KeyedContent<Hosted>?
+    /// The same content, for the calls of its own engines, which it outlives.
+    unowned(unsafe) var caller: KeyedContent<Hosted>?
+  }
 
   let owner = Owner()
   /// Returns whether all engines must wait before the next step; `nil` if they need not.
+  @exclusivity(unchecked)
   var mustWait: (() -> Bool)?
   /// A machine with its runtime.
   typealias Parts = (
@@ -33,9 +38,13 @@ final class InstanceEngines<Hosted: Machine> {
   private let log: NodeLog
   private let isRecorded: Bool
   let hasEffects: Bool
+  @exclusivity(unchecked)
   private var atRest: [InstanceEngine<Hosted>] = []
+  @exclusivity(unchecked)
   private var busy: [ObjectIdentifier: InstanceEngine<Hosted>] = [:]
+  @exclusivity(unchecked)
   private var unrecorded: [InstanceEngine<Hosted>] = []
+  @exclusivity(unchecked)
   private var waiting: [InstanceEngine<Hosted>] = []
   /// The refusals of engines that are gone.
   private var earlierRefusals: UInt64 = 0
@@ -112,10 +121,10 @@ final class InstanceEngines<Hosted: Machine> {
     if isRecorded { engine.effects.deferUntilRecorded() }
     let hosted = InstanceEngine<Hosted>(engine)
     reference.hosted = hosted
-    engine.onEntry = { [unowned hosted] state, version, cause in
-      owner.content?.entered(state, version: version, cause: cause, in: hosted)
+    engine.onEntry = { [unowned(unsafe) hosted] state, version, cause in
+      owner.caller?.entered(state, version: version, cause: cause, in: hosted)
     }
-    engine.mustWait = { [unowned self] in mustWait?() ?? false }
+    engine.mustWait = { [unowned(unsafe) self] in mustWait?() ?? false }
     engine.beginSharing()
     return hosted
   }

@@ -35,29 +35,39 @@ final class InstanceTable<Hosted: Machine> {
   private let limit: Int
   private let states: EventCodec<Hosted.State>
   private let labels = EnumCases<Hosted.State>.names
+  @exclusivity(unchecked)
   private var residents: [InstanceKey: Instance<Hosted>] = [:]
   /// The instances in memory, in the order in which the search for instances to evict visits them.
+  @exclusivity(unchecked)
   private var ring: [Instance<Hosted>] = []
+  @exclusivity(unchecked)
   private var hand = 0
   /// The number of instances by the tag of their state; by 0 if the state is a struct.
+  @exclusivity(unchecked)
   private var counts: [Int]
+  @exclusivity(unchecked)
   private var changed: [Instance<Hosted>] = []
   private let endings: InstanceEndings
   /// The instances that have ended, oldest first, in a node without a journal.
   private var ended = Queue<Instance<Hosted>>()
   /// The instances that are removed since the last record.
+  @exclusivity(unchecked)
   private var removed: [(id: Int64, key: InstanceKey)] = []
   /// The removed instances that the database may still have, with the numbers of their records.
+  @exclusivity(unchecked)
   private var removedKeys: [InstanceKey: UInt64] = [:]
   /// The number of the last created instance.
   private var lastID: Int64 = 0
   /// When the table last looked for instances to remove. Unit: nanoseconds since 1970.
   private var lastRemoval: Int64 = 0
   /// The number of steps of all instances, since the node was first started.
+  @exclusivity(unchecked)
   private(set) var version: UInt64 = 0
+  @exclusivity(unchecked)
   private var recordedVersion: UInt64?
   private var firstVersion: UInt64 = 0
   /// The time and the cause of the last step.
+  @exclusivity(unchecked)
   private(set) var last: (time: Int64, cause: String) = (WallClock.nanoseconds, "initial")
 
   /// Reads the counts in the journal. Throws if they do not belong to this machine.

@@ -14,6 +14,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   InstancePublishingContent
 {
   let description: MachineDescription
+  @exclusivity(unchecked)
   var onEntry: ((_ isCommitted: Bool) -> Void)?
   private let ports = Ports()
   private let core: MachineCore<Hosted>
@@ -22,13 +23,17 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private let pipes: MachinePipes<Hosted>
   private let table: InstanceTable<Hosted>
   private let engines: InstanceEngines<Hosted>
+  @exclusivity(unchecked)
   private var keys: InstanceKeyReader
   /// The keys of the events that wait, by pipe. An event's bytes are gone when its turn comes.
+  @exclusivity(unchecked)
   private var waitingKeys: [Queue<Result<InstanceKey, InstanceKeyError>>] = []
   private let scope: (node: String, stream: UInt64)
+  @exclusivity(unchecked)
   private var feed: Feed?
   private var hasStarted = false
   /// The durations of the steps that are measured.
+  @exclusivity(unchecked)
   private var durations = DurationCounts()
 
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
@@ -89,6 +94,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     try journal?.keep(stateFields: nil)
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
     engines.owner.content = self
+    engines.owner.caller = self
   }
 
   /// Returns the tags of the final states.
@@ -104,7 +110,17 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       })
   }
 
-  func hosted() -> HostedContent { HostedContent(self) }
+  /// Returns the content for the node, with its frequent calls compiled for the machine's type; see
+  /// ``FrequentCalls``.
+  func hosted() -> HostedContent {
+    HostedContent(
+      self,
+      FrequentCalls(
+        accept: { events, pipe throws(FrameError) in try self.accept(events, from: pipe) },
+        takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }, lastStep: { self.lastStep() },
+        hasUnrecordedChanges: { self.hasUnrecordedChanges }, record: { try self.record(into: $0) },
+        didRecord: { self.didRecord() }))
+  }
 
   var onEnd: ((String?) -> Void)? {
     get { core.onEnd }
@@ -239,6 +255,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       defer {
         end(instance)
         core.engine = current
+        core.journal?.endLookups()
       }
       var explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
       explanation.isNew = known == nil
@@ -278,6 +295,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     guard core.isStarted else { return }
     let start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
     var budget = Self.stepsPerTurn
+    defer { core.journal?.endLookups() }
     while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
       budget -= 1
       take(input)
