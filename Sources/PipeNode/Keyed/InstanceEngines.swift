@@ -16,7 +16,7 @@ final class InstanceEngines<Hosted: Machine> {
   /// reads and writes the reference.
   final class Owner: @unchecked Sendable {
     weak var content: KeyedContent<Hosted>?
-    /// The same content, for the calls of its own engines, which it outlives.
+    /// A reference to the same content for calls by its own engines, which the content outlives.
     unowned(unsafe) var caller: KeyedContent<Hosted>?
   }
 
