@@ -73,6 +73,8 @@ struct DashboardTests {
       known.subtracting(asked) == [
         "piperuntime_up", "piperuntime_node_info", "piperuntime_node_start_time_seconds",
         "piperuntime_node_blocking_pipes",
+        // Only pipes with 'on_refused: ignore' have it.
+        "piperuntime_pipe_ignored_events_total",
       ])
   }
 
