@@ -28,7 +28,7 @@ DEBUG := .build/debug
 SANITIZED := PipeSupportTests|PipeSystemTests|PipeMachinesTests|PortableMachinesTests|PipeWireTests|PipeTopologyTests|PipeTransportTests|PipeJournalTests|PipeNodeTests|PipeClientTests|PipeSupervisionTests|PipeModelCheckerSearchTests|PipeDiagramsTests|PipeInspectorTests|PipeKubernetesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build run test test-web pictures test-package test-release sanitize bench soak fuzz mutants cluster-test \
+.PHONY: help preflight setup build install uninstall deb run test test-service test-web pictures test-package test-release sanitize bench soak fuzz mutants cluster-test \
   docs lint format clean
 
 # The sections that 'make bench' measures. Default: all.
@@ -38,7 +38,7 @@ SECTIONS ?=
 # run, no time limit. The faults: nodes and orchestrators are killed, names are taken, files are removed, and, as
 # root, a small disk is filled.
 # 'hosts' creates namespaces with Slurm on them. It is last because it needs root and Slurm.
-SOAKS ?= pipes composites models explored hosts
+SOAKS ?= pipes composites models instances explored hosts
 SEED ?=
 FAULTS ?=
 TIME ?=
@@ -51,10 +51,13 @@ help:
 	@echo "make setup         Install the missing Debian packages of debian-packages.txt"
 	@echo "make run           Build a debug version and run $(TOPOLOGY) in the foreground (TOPOLOGY=FILE for another file)"
 	@echo "make build         Build the release programs"
+	@echo "make install       Install what 'make build' has built (PREFIX=/usr/local DESTDIR=); 'make uninstall' removes it"
+	@echo "make deb           Create a Debian package in .build"
 	@echo "make test          Run the unit tests and the end-to-end tests"
 	@echo "make test-package  Create, build and test the package of docs/GETTING-STARTED.md"
 	@echo "make test-web      Install Chromium and run the tests of the inspector's page in it"
 	@echo "make test-release  Run the end-to-end tests with the release programs"
+	@echo "make test-service  Run the Debian package as a service of systemd on a bare Debian, with kills (root)"
 	@echo "make sanitize      Run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench         Measure speed and memory, compared with raw baselines (SECTIONS='oneway start' COMPARE=bench.json)"
 	@echo "make soak          Run random topologies with random faults (SOAKS=hosts SEED=N FAULTS=N TIME=10m)"
@@ -83,6 +86,18 @@ build: setup
 	tools/build $(RELEASE_FLAGS) --product nodes
 	tools/build $(RELEASE_FLAGS) --product orchestrator
 	tools/build $(RELEASE_FLAGS) --product inspector
+
+# Where 'make install' installs. DESTDIR is put before all paths, for packages.
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# Builds nothing, because root often has no compiler: run 'make build' first.
+install uninstall:
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' tools/install $@
+
+deb: build
+	@tools/setup dpkg-dev
+	@tools/deb
 
 # A debug build compiles faster, and speed does not matter for a demonstration.
 run: setup
@@ -114,6 +129,10 @@ pictures: setup
 test-package: setup
 	tools/build $(TESTS)
 	@tools/test package
+
+# Creates the root file system of a bare Debian first, and keeps it for later runs.
+test-service: deb
+	@Tests/Service/run
 
 # Runs the end-to-end tests with the optimized programs.
 test-release: build

@@ -118,17 +118,22 @@ let package = Package(
     .target(
       name: "PipeInspector",
       dependencies: [
-        "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport",
+        "PipeDiagrams", "PipeClient", "PipeJournal", "PipeWire", "PipeMachines", "PipeSystem",
+        "PipeSupport",
         "CMicroHTTPD",
       ],
       resources: [
         .embedInCode("Page/page.html"), .embedInCode("Page/page.css"),
         .embedInCode("Page/icon.svg"), .embedInCode("Page/page.js"),
         .embedInCode("Page/panels.js"), .embedInCode("Page/graph.js"),
-        .embedInCode("Page/node.js"), .embedInCode("Page/chart.js"),
+        .embedInCode("Page/health.js"),
+        .embedInCode("Page/node.js"), .embedInCode("Page/sequence.js"),
         .embedInCode("Page/logs.js"), .embedInCode("Page/fold.js"),
         .embedInCode("Page/moment.js"), .embedInCode("Page/act.js"),
-        .embedInCode("Page/talk.js"),
+        .embedInCode("Page/talk.js"), .embedInCode("Page/text.js"),
+        .embedInCode("Page/trace.js"), .embedInCode("Page/timeline.js"),
+        .embedInCode("Page/states.js"),
+        .embedInCode("Page/keys.js"),
       ],
       swiftSettings: strict + direct),
     .target(
@@ -202,7 +207,9 @@ let package = Package(
       name: "KettleSuite", dependencies: ["PipeRuntime", "PipeRuntimeTestKit", "Kettles"],
       path: "Tests/Programs/KettleSuite", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["PipeClient", "PipeSystem"], path: "Tests/TestSupport",
+      name: "TestSupport",
+      dependencies: ["PipeDiagrams", "PipeClient", "PipeSystem", "PipeSupport"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(
       name: "PortableMachinesTests", dependencies: ["PipeMachines"], swiftSettings: strict),
@@ -273,13 +280,15 @@ let package = Package(
       dependencies: ["PipeKubernetes", "PipeRuntime"], swiftSettings: strict),
     .testTarget(
       name: "PipeDiagramsTests",
-      dependencies: ["PipeDiagrams", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport"],
+      dependencies: [
+        "PipeDiagrams", "PipeWire", "PipeMachines", "PipeSystem", "PipeSupport", "TestSupport",
+      ],
       exclude: ["Traces/goldens"], swiftSettings: strict + optimized),
     .testTarget(
       name: "PipeModelCheckerTests",
       dependencies: [
         "PipeModelChecker", "PipeDiagrams", "PipeSupervision", "PipeRuntime", "Nodes", "TestNodes",
-        "TestTraits",
+        "TestSupport", "TestTraits",
       ],
       swiftSettings: strict),
     .testTarget(

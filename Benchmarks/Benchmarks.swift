@@ -16,7 +16,7 @@ import PipeRuntime
   private static func measure() -> Int32 {
     let options = Options(Options.description.parseOrExit(CommandLine.arguments.dropFirst()))
     do {
-      // Before any thread starts, so that every thread inherits the mask.
+      // Block the signals before any thread starts, so that every thread inherits the mask.
       try Cleanup.watchSignals()
       signal(SIGPIPE, SIG_IGN)
       var report = Report(comparedWith: try options.comparison.map(BenchmarkRecord.init(file:)))
@@ -45,9 +45,9 @@ enum BenchmarkNodes: NodeProgram {
 struct Options {
   let sections: Set<Section>
   let isQuick: Bool
-  /// The file for the figures.
+  /// The file to which the figures are written; `nil` for none.
   let output: String?
-  /// The file of an earlier run to compare with.
+  /// The file with the figures of an earlier run, for comparison; `nil` for none.
   let comparison: String?
 
   static let description = CommandDescription(
@@ -74,14 +74,14 @@ struct Options {
   }
 }
 
-/// A section of the report; its raw value is its name on the command line.
+/// A section of the report. The raw value is the name on the command line.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
   case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
   case largeStates = "large-states"
   case explore, network, slurm, agents, instances
 
-  /// The subject of the section.
+  /// A sentence that says what the section measures.
   var summary: String {
     switch self {
     case .roundtrip: "one event from a node to another and back"
@@ -144,10 +144,10 @@ enum Section: String, CaseIterable, Sendable {
   }
 }
 
-/// The scale of a measurement.
+/// The scale of a run: full or quick.
 struct Setting: Sendable {
   let isQuick: Bool
 
-  /// Returns an amount for a whole run or for a quick one.
+  /// Returns the first amount for a full run, and the second for a quick run.
   func pick<Amount>(_ full: Amount, quick: Amount) -> Amount { isQuick ? quick : full }
 }

@@ -139,7 +139,9 @@ def kill():
         session.run("orchestrator up --wait topologies/lift.yaml")
         session.run("orchestrator send lift '{\"go\":{\"floor\":3}}'")
         before = session.run(ps)
-        number = re.search(r"^motor +\S+ +(\d+)", before, re.M).group(1)
+        head, row = before.splitlines()[:2]
+        # The numbers of this column end below its name.
+        number = row[:head.index("PID") + len("PID")].split()[-1]
         session.run(f"kill -9 {number}")
         session.run("orchestrator wait motor=moving --timeout 60s")
         after = session.run(ps)

@@ -1,5 +1,5 @@
-// Counts the calls of the C library's allocator. A program that links this target defines malloc itself, which takes
-// precedence over the definition of the C library.
+// Counts the calls of the C library's allocator. A program that links this target defines malloc
+// itself. This definition takes precedence over the definition of the C library.
 #include "CAllocations.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// A source and a sink as processes of a topology, with their measurements.
+/// A topology with a source that sends events to a sink, with its measurements.
 struct Flow {
   private(set) var rates = Samples()
-  /// The processor use per event in each process.
+  /// The processor use per event of the source and of the sink.
   private(set) var source = ProcessorUses()
   private(set) var sink = ProcessorUses()
   let topology: TopologyRun
@@ -11,7 +11,7 @@ struct Flow {
 
   /// - Parameters:
   ///   - count: The number of events in each measurement; a multiple of 8.
-  ///   - idle: The number of idle nodes besides them.
+  ///   - idle: The number of idle nodes in the same topology.
   ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
   init(
     hasPayload: Bool = true, durability: Durability = .volatile, count: Int, idle: Int = 0,
@@ -64,22 +64,23 @@ struct Flow {
   }
 }
 
-/// The result of one measurement of a flow of events, per event.
+/// The result of measuring a flow of events, per event.
 struct FlowResult {
-  /// The time, by the source's clock, until the last event was taken. Unit: seconds.
+  /// The time until the sink has processed the last event, according to the source's clock. Unit:
+  /// seconds.
   var elapsed: Double
   /// The processor use of the sink's process.
   var use: ProcessorUse
 }
 
-/// A flow of events in several cases, measured in turns, so that other load on the machine affects
-/// all cases.
+/// Compares a flow of events under several conditions, called cases. The cases take turns, so that
+/// other load on the host affects all of them.
 ///
-/// The first round is discarded, and every other round runs backwards. The result is the median of
-/// the ratios to the first case in the same round.
+/// The first round is discarded, and every second round runs in reverse order. The result of a case
+/// is the median of its ratios to the baseline case in the same round.
 struct FlowComparison<Case: CaseIterable & Hashable & RawRepresentable>
 where Case.RawValue == String {
-  /// The measurements of a case, and their ratios to the first case in the same round.
+  /// The measurements of a case, and their ratios to the baseline case in the same round.
   private struct CaseSamples {
     var elapsed = Samples()
     var uses = ProcessorUses()
@@ -89,8 +90,8 @@ where Case.RawValue == String {
   private var samplesByCase: [Case: CaseSamples] = [:]
 
   /// - Parameters:
-  ///   - baseline: The first case.
-  ///   - rounds: The number of rounds in which a case takes part; `nil` for all rounds.
+  ///   - baseline: The case to which the others are compared.
+  ///   - rounds: Returns the number of rounds in which a case takes part; `nil` for all rounds.
   init(
     rounds repeats: Int, baseline: Case, only rounds: (Case) -> Int? = { _ in nil },
     _ measure: (Case) throws -> FlowResult
@@ -117,10 +118,10 @@ where Case.RawValue == String {
 
   private let baseline: Case
 
-  /// Adds the figures of the cases next to the figures of the first case, in the order of the cases.
+  /// Adds the figures of each case to a report, next to the figures of the baseline case.
   /// - Parameters:
-  ///   - hasSwitches: Whether voluntary context switches are reported, too.
-  ///   - judged: The figures of a case that may be at most 2 % above the first case.
+  ///   - hasSwitches: Whether the report includes voluntary context switches.
+  ///   - judged: Returns the figures of a case that may be at most 2 % above the baseline case.
   func add(
     to report: inout Report, hasSwitches: Bool = false, judged: (Case) -> [JudgedRatio]
   ) {
@@ -155,7 +156,7 @@ where Case.RawValue == String {
   }
 }
 
-/// A figure of a case that is compared with the first case in the same round.
+/// A figure that a case must not exceed relative to the baseline case in the same round.
 enum JudgedRatio: String {
   case time
   case processorTime = "processor time"

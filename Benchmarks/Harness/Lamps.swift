@@ -1,24 +1,24 @@
 import Glibc
 import PipeRuntime
 
-/// Lamps that are pressed together, each a process of a topology, with their measurements.
+/// A topology of lamps that synchronize an event, with its measurements.
 struct Lamps {
   private(set) var times = Samples()
-  /// The processor use per event in each process.
+  /// The processor use per event of each process.
   private(set) var uses: [(name: String, uses: ProcessorUses)]
-  /// The mean costs of an event.
+  /// The mean costs per event.
   private(set) var costs = Costs()
   let participantCount: Int
   private let topology: TopologyRun
   private let count: Int
 
-  /// The messages and records of an event, as the processes count them.
+  /// The messages and journal transactions per event, as counted by the processes.
   struct Costs {
-    /// The messages that the coordinator sends or receives.
+    /// The number of messages that the coordinator sends or receives.
     var coordinatorMessages = 0.0
-    /// The messages that the participants send or receive.
+    /// The number of messages that the participants send or receive.
     var participantMessages = 0.0
-    /// The transactions of all journals.
+    /// The number of transactions in all journals.
     var records = 0.0
   }
 
@@ -26,7 +26,7 @@ struct Lamps {
   private static let clientName = "caller"
 
   /// - Parameters:
-  ///   - isEmbedded: Whether the first lamp carries the coordinator.
+  ///   - isEmbedded: Whether the coordinator is embedded in the first lamp.
   ///   - count: The number of events in each measurement.
   init(
     _ participantCount: Int, _ durability: Durability, isEmbedded: Bool = false, count: Int,
@@ -44,7 +44,7 @@ struct Lamps {
       in: directory)
   }
 
-  /// The processor use per event of all processes together.
+  /// The processor use per event, summed over all processes.
   var total: (time: Quantity, switches: Quantity) {
     (
       .seconds(uses.reduce(0) { $0 + $1.uses.time.value }),
@@ -52,7 +52,7 @@ struct Lamps {
     )
   }
 
-  /// Sends the event and waits for the answer, repeatedly.
+  /// Measures a number of events. Sends each event after the answer to the previous one.
   mutating func measure(isCounted: Bool = true) throws {
     let before = uses.map { use(of: $0.name) }
     let elapsed = try press()
@@ -67,7 +67,7 @@ struct Lamps {
     name == Self.clientName ? ProcessorUse(of: getpid()) : topology.use(of: name)
   }
 
-  /// Counts the costs of the events.
+  /// Measures the costs per event.
   mutating func measureCosts() throws {
     let before = try counters()
     _ = try press()
@@ -97,11 +97,11 @@ struct Lamps {
     }
   }
 
-  /// The time without changes after which no event is in flight. It is longer than an
-  /// acknowledgement waits for a message to travel with.
+  /// If nothing changes for this time, no event is in flight. The time is longer than an
+  /// acknowledgement may be delayed to travel with another message.
   private static let quietPeriod: Duration = .milliseconds(300)
 
-  /// Returns the counters of the processes once no event is in flight.
+  /// Waits until no event is in flight, and returns the counters of the processes.
   private func counters() throws -> Costs {
     let client = topology.client
     return try Blocking.run {
@@ -109,7 +109,7 @@ struct Lamps {
       while true {
         let now = try await client.directory().nodes.compactMap { node in
           var status = node.status
-          // The time differs in every answer.
+          // Ignore the time, which differs in every answer.
           status?.time = nil
           return status
         }

@@ -1,14 +1,14 @@
 import PipeRuntime
 
-/// Philosophers and forks around a table, each a process of a topology, with their measurements.
+/// A topology of philosophers and forks around a table, with its measurements.
 struct PhilosophersTable {
   private(set) var rates = Samples()
-  /// The meals of the philosophers with the least and the most in one measurement, relative to the
-  /// mean.
+  /// The smallest and the largest number of meals of one philosopher in one measurement, relative
+  /// to the mean.
   private(set) var shares = (least: 1.0, most: 1.0)
-  /// The meals of these philosophers, as counts.
+  /// The smallest and the largest number of meals of one philosopher in one measurement.
   private(set) var meals = (least: Int.max, most: 0)
-  /// The costs of a meal in the last measurement.
+  /// The costs per meal in the last measurement, as text.
   private(set) var costs = ""
   private let topology: TopologyRun
   private let philosophers: [String]
@@ -16,18 +16,18 @@ struct PhilosophersTable {
 
   /// The counters of the processes at one instant.
   private struct Counters {
-    /// Unit: seconds.
+    /// The instant. Unit: seconds.
     var time = 0.0
     var meals: [Double] = []
     var messages = 0.0
     var records = 0.0
-    /// Unit: seconds.
+    /// The processor times of all philosophers, all forks, and the coordinator. Unit: seconds.
     var processorTimes: [Double] = []
   }
 
   private static let coordinator = "seat1"
 
-  /// - Parameter count: The number of philosophers, and of forks.
+  /// - Parameter count: The number of philosophers, which is also the number of forks.
   init(_ count: Int, _ durability: Durability, in directory: TemporaryDirectory) throws {
     philosophers = (1...count).map { "philosopher\($0)" }
     forks = (1...count).map { "fork\($0)" }
@@ -36,7 +36,7 @@ struct PhilosophersTable {
       Self.text(named: name, count, durability), named: name, in: directory)
   }
 
-  /// Measures a meal's costs over a period.
+  /// Measures the costs per meal over a period of time.
   mutating func measure(for duration: Duration, isCounted: Bool = true) throws {
     let before = try readCounters()
     try Blocking.run { try await Task.sleep(for: duration) }
@@ -59,7 +59,7 @@ struct PhilosophersTable {
       """
   }
 
-  /// Polls until all processes have answered.
+  /// Polls until a single answer contains the status of all nodes, and returns the counters.
   private func readCounters() throws -> Counters {
     let client = topology.client
     let names = philosophers + forks + [Self.coordinator]

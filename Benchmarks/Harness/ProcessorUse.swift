@@ -2,17 +2,19 @@ import Glibc
 import PipeRuntime
 import PipeSystem
 
-/// The processor use of a process, by thread.
+/// The processor use of a process, separated by thread.
 struct ProcessorUse {
   /// The processor use of a thread.
   struct ThreadUse {
-    /// The time on any core. Unit: seconds.
+    /// The processor time on all cores. Unit: seconds.
     var time = 0.0
-    /// The number of times that the thread yielded its core to wait. Each is followed by a wake-up.
+    /// The number of voluntary context switches: the thread yielded its core in order to wait. A
+    /// wake-up follows each of them.
     var switches = 0.0
   }
 
-  /// The use by role of the thread: the main thread, libzmq's I/O thread, and all others together.
+  /// The processor use of the main thread, of libzmq's I/O thread, and of all other threads
+  /// together.
   private(set) var usesByThread: [Thread: ThreadUse] = [:]
 
   enum Thread: String, CaseIterable { case main, io = "I/O", others }
@@ -21,9 +23,10 @@ struct ProcessorUse {
 
   private init() {}
 
-  /// Reads what a process has used so far; nothing if the process has ended.
+  /// Reads the processor use of a process since its start. If the process has ended, the use is
+  /// zero.
   init(of pid: Int32) {
-    for thread in FileSystem.entries(of: "/proc/\(pid)/task") {
+    for thread in FileSystem.entryNames(of: "/proc/\(pid)/task") {
       let folder = "/proc/\(pid)/task/\(thread)/"
       let name = HostMachine.text(of: folder + "comm")
       let role: Thread =
@@ -38,7 +41,7 @@ struct ProcessorUse {
     }
   }
 
-  /// All threads together.
+  /// The processor use of all threads together.
   var total: ThreadUse {
     usesByThread.values.reduce(into: ThreadUse()) { sum, threadUse in
       sum.time += threadUse.time
@@ -46,7 +49,7 @@ struct ProcessorUse {
     }
   }
 
-  /// Returns the use since an earlier sample, per operation.
+  /// Returns the processor use since an earlier sample, divided by a number of operations.
   func perOperation(of count: Int, since earlier: ProcessorUse) -> ProcessorUse {
     var result = self
     for (thread, threadUse) in usesByThread {
@@ -60,7 +63,7 @@ struct ProcessorUse {
 }
 
 extension ProcessorUse: CustomStringConvertible {
-  /// The use by thread, without threads that did almost nothing.
+  /// The processor use by thread. Threads that did almost nothing are omitted.
   var description: String {
     let parts = Thread.allCases.compactMap { thread -> String? in
       guard let threadUse = usesByThread[thread],
@@ -73,7 +76,7 @@ extension ProcessorUse: CustomStringConvertible {
   }
 }
 
-/// The processor use of one process in several measurements.
+/// The processor use of a process in several measurements.
 struct ProcessorUses {
   private var times = Samples()
   private var switches = Samples()
@@ -92,8 +95,8 @@ struct ProcessorUses {
 }
 
 extension Report {
-  /// Adds the processor use per operation in one process.
-  /// - Parameter baseline: The use of a raw peer.
+  /// Adds the processor use per operation of a process.
+  /// - Parameter baseline: The processor use of a raw peer.
   mutating func add(_ uses: ProcessorUses, of operation: String, baseline: ProcessorUses? = nil) {
     add(
       Figure(
@@ -108,7 +111,7 @@ extension Report {
 
 /// Runs asynchronous calls in measurements, which block their thread.
 enum Blocking {
-  /// Runs an operation and blocks this thread until the operation is complete. The thread must not
+  /// Runs an operation, and blocks this thread until the operation is complete. The thread must not
   /// belong to a task.
   static func run<Value: Sendable, Failure>(
     _ operation: @escaping @Sendable () async throws(Failure) -> Value

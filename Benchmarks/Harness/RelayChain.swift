@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A chain of relays in the background, started and stopped by the commands that a user runs.
+/// A chain of relays that runs in the background. The commands that a user would run start and stop
+/// the chain.
 struct RelayChain {
   private let orchestrator: OrchestratorCommand
   private let file: String
@@ -23,14 +24,14 @@ struct RelayChain {
       """, to: "chain.yaml")
   }
 
-  /// The time until each verb returned. Unit: seconds.
+  /// The time that each verb took. Unit: seconds.
   struct Times {
     var up = 0.0
     var ps = Samples()
     var down = 0.0
   }
 
-  /// Starts the relays, lists them a few times, and stops them.
+  /// Starts the relays, lists them several times, and stops them.
   func run(lists: Int) throws -> Times {
     var times = Times()
     let (orchestrator, name) = (orchestrator, name)

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// A topology under the real orchestrator, and a client of it.
+/// A running topology with a real orchestrator, and a client that is attached to it.
 final class TopologyRun {
   let name: String
   let client: TopologyClient
@@ -10,13 +10,13 @@ final class TopologyRun {
   private let pids: [String: Int32]
   private var process: ChildProcess
 
-  /// The longest time for the start, and for each measurement.
+  /// The maximum time for the start of the topology, and for each measurement.
   static let deadline: Duration = .seconds(60)
 
-  /// Starts a topology from the text of its file. Returns when all its nodes run.
+  /// Starts a topology from the text of its file, and waits until all nodes are running.
   /// - Parameters:
   ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
-  ///   - hosts: The hosts for the orchestrator; `nil` for this machine.
+  ///   - hosts: The Slurm hosts on which the orchestrator runs; `nil` for this host.
   ///   - agents: The agents that start the nodes; `nil` if the orchestrator starts them.
   init(
     _ text: String, named name: String, deployment: String? = nil, on hosts: SlurmHosts? = nil,
@@ -59,11 +59,11 @@ final class TopologyRun {
     process.wait()
   }
 
-  /// Returns the processor use of a node's process so far.
+  /// Returns the processor use of a node's process since the start of the process.
   func use(of node: String) -> ProcessorUse { pids[node].map { ProcessorUse(of: $0) } ?? .none }
 
-  /// Starts a node's measurement, and waits until it is complete.
-  /// - Returns: The duration by the node's own clock. Unit: seconds.
+  /// Starts the measurement in a node, and waits until the measurement is complete.
+  /// - Returns: The duration, according to the node's own clock. Unit: seconds.
   func measure(_ node: String) throws -> Double {
     let client = client
     return try Blocking.run {
@@ -72,11 +72,12 @@ final class TopologyRun {
     }
   }
 
-  /// Polls the node from time to time. A subscription would make it publish every step.
+  /// Polls the node until its measurement is complete. A subscription would make the node publish
+  /// every step.
   private static func awaitDone(_ node: String, client: TopologyClient) async throws -> Double {
     let start = ContinuousClock.now
     while start.duration(to: .now) < deadline {
-      // A missing answer is ignored, because all processes are busy.
+      // Ignore a missing answer, because all processes are busy.
       let state = (try? await client.directory())?[node: node]?.status?.state
       if case .object(let cases)? = state, case .object(let done)? = cases["done"],
         case .integer(let nanoseconds)? = done["nanoseconds"]
@@ -93,10 +94,10 @@ final class TopologyRun {
   }
 }
 
-// Nodes that end and restart.
+// Killing nodes and waiting for their restart.
 extension TopologyRun {
-  /// Waits until the directory is as expected. It polls often, because the wait is part of the
-  /// measurement.
+  /// Waits until a closure accepts the directory. Polls frequently, because the wait is a part of
+  /// the measurement.
   func wait(
     until condition: String, isFresh: Bool = false,
     _ accepts: @escaping @Sendable (TopologyDirectory) -> Bool
@@ -115,14 +116,14 @@ extension TopologyRun {
     }
   }
 
-  /// Returns the topology as its orchestrator knows it.
+  /// Returns the directory of the topology.
   func directory() throws -> TopologyDirectory {
     let client = client
     return try Blocking.run { try await client.directory(fresh: false) }
   }
 
-  /// Kills nodes at the same time with SIGKILL, and waits until all of them run again.
-  /// - Returns: The time from the first signal. Unit: seconds.
+  /// Kills nodes at the same time with SIGKILL, and waits until all of them are running again.
+  /// - Returns: The time since the first signal. Unit: seconds.
   func killAndAwait(_ names: [String]) throws -> Double {
     let before = try directory()
     let incarnations = names.reduce(into: [String: UInt64]()) {
@@ -155,13 +156,13 @@ extension TopologyRun {
   }
 }
 
-/// The `orchestrator` command, confined to its own directory.
+/// The `orchestrator` command, which uses only files in a directory of its own.
 struct OrchestratorCommand: Sendable {
   let directory: TemporaryDirectory
-  /// The hosts for the orchestrator; `nil` for this machine.
+  /// The Slurm hosts on which the orchestrator runs; `nil` for this host.
   var hosts: SlurmHosts?
 
-  /// The runtime roots of its topologies.
+  /// The runtime directories of topologies that this command starts.
   var roots: RuntimeRoots { RuntimeRoots(environment: environment) }
 
   private var environment: [String: String] {
@@ -171,13 +172,14 @@ struct OrchestratorCommand: Sendable {
 
   private var output: String { directory.path + "/orchestrator.out" }
 
-  /// Starts the orchestrator. The child gets SIGKILL when this thread ends.
-  /// - Parameter path: The file for its output; `nil` for the shared file.
+  /// Starts the orchestrator. The system kills the child with SIGKILL when this thread ends.
+  /// - Parameter path: The file for the orchestrator's output; `nil` for a file that all calls
+  ///   share.
   func spawn(_ arguments: [String], writingTo path: String? = nil) throws -> ChildProcess {
     try spawn(Programs.orchestrator, arguments, writingTo: path)
   }
 
-  /// Starts another program in the same way.
+  /// Starts another program in the same way as the orchestrator.
   func spawn(
     _ program: String, _ arguments: [String], writingTo path: String? = nil
   ) throws -> ChildProcess {
@@ -192,14 +194,14 @@ struct OrchestratorCommand: Sendable {
         output: .descriptor(descriptor)))
   }
 
-  /// Runs the orchestrator to its end. Throws if it fails.
+  /// Runs the orchestrator until it ends. Throws an error if it fails.
   func run(_ arguments: [String]) throws {
     var process = try spawn(arguments)
     let status = process.wait()
     guard status == .exited(code: 0) else { throw failure(arguments, status) }
   }
 
-  /// Returns an error with the program's output.
+  /// Returns an error that contains the output of the program.
   func failure(_ arguments: [String], _ status: ProcessExit?) -> HarnessError {
     let end = status.map { "\($0)" } ?? "goes on without effect"
     let text = HostMachine.text(of: output).split(separator: "\n").suffix(20)

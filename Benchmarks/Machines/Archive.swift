@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A receiver like ``Sink``, whose state is a large dictionary. Each event changes one of its entries.
+/// A receiver like ``Sink``, but with a large dictionary in its state. Each event changes one entry
+/// of the dictionary.
 enum Archive: Machine {
   struct Entry: Codable, Hashable, Sendable {
     var reads: Int
@@ -17,7 +18,7 @@ enum Archive: Machine {
   struct Parameters: MachineParameters {
     /// The approximate size of the state as JSON. Unit: bytes.
     var byteCount = 100_000
-    /// The number of events to take before the report.
+    /// The number of events after which the machine reports.
     var count = 1_000_000
   }
 
@@ -50,7 +51,7 @@ enum Archive: Machine {
       ? .complete(entries: entries) : .holding(entries: entries, count: count + 1)
   }
 
-  /// Returns entries with this size as JSON.
+  /// Returns entries that have this size as JSON. Unit: bytes.
   private static func entries(_ byteCount: Int) -> [String: Entry] {
     let entryByteCount = #""key-100000":{"reads":100,"title":"title of entry 100000"},"#.utf8.count
     return Dictionary(

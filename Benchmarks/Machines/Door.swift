@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The elevator's door: in the DSL, and as a plain `switch`.
+/// The door of an elevator, written in the DSL and as a plain `switch`.
 enum Door {
   enum State: DSLCompatible {
     case open(persons: Int)
@@ -18,6 +18,7 @@ enum Door {
     case close(speed: Int)
   }
 
+  /// Returns the door in the DSL.
   /// - Parameter reopens: Whether persons may enter through a closed door, so that the machine
   ///   never stops.
   static func machine(reopens: Bool = false) -> StateMachine<State, Event, Output> {
@@ -56,8 +57,8 @@ enum Door {
     }
   }
 
-  /// The machine as a plain function. It is not inlined, so that the optimizer cannot remove
-  /// the loop around it.
+  /// Returns the next state, as a plain function. The function is not inlined, so that the
+  /// optimizer cannot remove the loop that calls it.
   @inline(never)
   static func next(_ state: State, _ event: Event) -> State? {
     switch (state, event) {

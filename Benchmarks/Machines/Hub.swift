@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Collects a token from each leaf, and then sends one to each of them.
+/// Waits for a token from each leaf, and then sends a token to each leaf.
 enum Hub: Machine {
   enum State: MachineState {
     case starting
@@ -11,7 +11,7 @@ enum Hub: Machine {
   typealias Event = Juggler.Event
 
   struct Parameters: MachineParameters {
-    /// The number of leaves, each at an out-port: `out1` and so on.
+    /// The number of leaves. Each leaf has an out-port: `out1`, `out2`, ….
     var leaves = 1
     /// The number of tokens with which each leaf starts.
     var tokens = 1

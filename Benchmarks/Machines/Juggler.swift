@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Passes each token to the next of its out-ports, in turn.
+/// Passes each token to one of its out-ports, in rotation.
 enum Juggler: Machine {
   enum State: MachineState, CaseIterable {
     case starting
@@ -12,9 +12,9 @@ enum Juggler: Machine {
   enum Event: MachineEvent { case token }
 
   struct Parameters: MachineParameters {
-    /// The number of out-ports: `out1` and so on. From 1 to 3.
+    /// The number of out-ports: `out1`, `out2`, …. Range: 1…3.
     var outs = 1
-    /// The number of tokens with which it starts, and which it sends to the first out-port.
+    /// The number of tokens that the machine sends to its first out-port at the start.
     var tokens = 0
   }
 

@@ -1,21 +1,22 @@
 import PipeRuntime
 
-/// Sends events with keys, as fast as the receiver accepts them.
+/// Sends events with keys as fast as the receiver accepts them.
 enum KeySource: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle
-    /// The next of the numbers from which keys are made, and the last of them.
+    /// The numbers from which keys are made: the next number, and the end and the beginning of
+    /// their range.
     case sending(next: Int, end: Int, first: Int, times: Int)
     case sent
   }
 
   enum Event: MachineEvent, SynthesizedCodable {
-    /// Sends an event for each number in a range, several times.
+    /// Sends an event for each number of a range, and repeats the range several times.
     case send(first: Int, end: Int, times: Int)
     case token
   }
 
-  /// The number of events per step.
+  /// The number of events that one step sends.
   static let burst = 32
 
   static func stateMachine(_ parameters: NoParameters) -> StateMachine<State, Event, Never> {
@@ -30,7 +31,7 @@ enum KeySource: Machine {
         On(event: Event.send(first:end:times:)) { first, end, times in
           Transition(to: State.sending(next: first, end: end, first: first, times: times))
         }
-        // Takes the last token.
+        // Accept the last token.
         On(event: Event.token) { Transition(to: State.sent) }
       }
       When(state: State.sending(next:end:first:times:)) { _, _, _, _ in
@@ -65,7 +66,8 @@ enum KeySource: Machine {
     return runtime
   }
 
-  /// Returns the key of a number. The keys of consecutive numbers are far apart in their order.
+  /// Returns the key that is made from a number. Keys of consecutive numbers are far apart in the
+  /// sort order.
   static func key(_ number: Int) -> String {
     "order-" + String(UInt64(number) &* 0x9E37_79B9_7F4A_7C15, radix: 16)
   }

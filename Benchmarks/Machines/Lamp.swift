@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// A lamp that is switched on and off together with others.
+/// A lamp that is switched on or off together with other lamps.
 enum Lamp: Machine {
   enum State: MachineState {
     case off
@@ -23,15 +23,16 @@ enum Lamp: Machine {
   }
 }
 
-/// The payload of a measured event: `{"sequence":1000000,"text":"…"}`, 64 bytes of JSON.
+/// The payload of a measured event: `{"sequence":1000000,"text":"…"}`, which has 64 bytes of JSON.
 enum Payload {
-  /// All sequence numbers have seven digits, so that all payloads have the same length.
+  /// The first sequence number. All sequence numbers have seven digits, so that all payloads have
+  /// the same length.
   static let firstSequence = 1_000_000
   static let text = "abcdefghijklmnopqrstuvwxyz01234567"
   static let byteCount = 64
 }
 
-/// A clock that machines read in an effect, because `reduce` is pure.
+/// A clock that machines read in an effect, because transitions must not read clocks.
 enum Clock {
   /// The time since a fixed instant. Unit: nanoseconds.
   static var nanoseconds: Int64 {

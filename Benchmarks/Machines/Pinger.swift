@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Sends an event, waits until it returns, sends the next one, and reports how long all of them
-/// took.
+/// Sends an event, waits until the event returns, and sends the next event. Reports the total time
+/// at the end.
 enum Pinger: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle
@@ -80,7 +80,7 @@ enum Pinger: Machine {
   }
 }
 
-/// Sends each event back.
+/// Sends each event back to the sender.
 enum Ponger: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Takes events in order, one per step, and reports when it has taken the expected number.
+/// Processes one event per step. Reports after the expected number of events.
 enum Sink: Machine {
   enum State: MachineState, SynthesizedCodable {
     case ready
@@ -14,7 +14,7 @@ enum Sink: Machine {
   }
 
   struct Parameters: MachineParameters {
-    /// The number of events to take before the report.
+    /// The number of events after which the machine reports.
     var count = 1_000_000
   }
 

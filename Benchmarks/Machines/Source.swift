@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// Sends events as fast as the receiver accepts them, and reports the time until the receiver has
-/// accepted the last one.
+/// Sends events as fast as the receiver accepts them. Reports the time until the receiver has
+/// processed the last event.
 ///
-/// Tokens that it sends to itself drive it: each token makes one step, which sends a burst of
-/// events and the token again.
+/// The machine sends tokens to itself. Each token causes a step, which sends a burst of events and
+/// the token again.
 enum Source: Machine {
   enum State: MachineState, SynthesizedCodable {
     case idle
@@ -19,7 +19,7 @@ enum Source: Machine {
     case start
     case clockShows(nanoseconds: Int64)
     case token
-    /// The sink has taken the last event.
+    /// The sink has processed the last event.
     case complete
   }
 
@@ -28,7 +28,7 @@ enum Source: Machine {
   struct Parameters: MachineParameters {
     /// The number of events to send; a multiple of `burst`.
     var count = 1_000_000
-    /// The number of events per step.
+    /// The number of events that one step sends.
     var burst = 8
     /// The number of tokens in flight.
     var tokens = 32
@@ -49,7 +49,7 @@ enum Source: Machine {
         On(event: Event.start) { Transition(to: State.starting) }
       }
 
-      // Tokens that arrive in this state wait until it sends.
+      // Tokens that arrive in this state are postponed until the machine sends.
       When(state: State.starting) {
         Execute(output: Output.readClock)
       } transitions: {
@@ -69,7 +69,7 @@ enum Source: Machine {
         }
       }
 
-      // Takes the remaining tokens.
+      // Accept the remaining tokens.
       When(state: State.sent(since:)) { _ in
         Execute.noOutput
       } transitions: { since in

@@ -3,27 +3,28 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// A state machine of Erlang/OTP, a `gen_statem`, in two virtual machines. It is compared with a
-/// pipe.
+/// A state machine in Erlang/OTP (`gen_statem`), measured as a baseline for pipes. The sender and
+/// the receiver run in two virtual machines.
 final class ErlangPeer {
-  /// A measured task. The raw values are the names of the Erlang functions.
+  /// A task to measure. The raw value is the name of the Erlang function.
   enum Task: String, CaseIterable {
-    /// Casts within the virtual machine, until the last one is taken.
+    /// Casts within a virtual machine, until the last cast is processed.
     case localCasts = "local_casts"
-    /// Calls within the virtual machine, one after another.
+    /// Calls within a virtual machine, in sequence.
     case localCalls = "local_calls"
-    /// Casts of 64 bytes to the other virtual machine.
+    /// Casts of 64 bytes to another virtual machine.
     case casts
-    /// Casts of an atom to the other virtual machine.
+    /// Casts of an atom to another virtual machine.
     case bareCasts = "bare_casts"
-    /// Calls to the other virtual machine.
+    /// Calls to another virtual machine, in sequence.
     case calls
   }
 
   /// The times per operation. Unit: seconds.
   struct Result {
     let elapsed: Double
-    /// The processor time in the sending virtual machine, and in the other one.
+    /// The processor time in the sending virtual machine (`own`) and in the receiving one
+    /// (`other`).
     let own: Double
     let other: Double
   }
@@ -43,17 +44,17 @@ final class ErlangPeer {
     port = 20_000 + getpid() % 20_000
     let source = try directory.write(Self.source, to: "bench_peer.erl")
     try finish(spawn(erlc, ["-o", directory.path, source]), "erlc")
-    // Not as a daemon, which would outlive the benchmark.
+    // Do not start a daemon, because it would outlive the benchmark.
     processes.append(try spawn(epmd, ["-port", "\(port)", "-address", "127.0.0.1"]))
     processes.append(try spawn(erl, arguments("other", "bench_peer:serve()")))
   }
 
   deinit {
-    // The name service must end last.
+    // End the name service last, in reverse order of the starts.
     for index in processes.indices.reversed() { processes[index].end() }
   }
 
-  /// Runs a task in a new virtual machine.
+  /// Runs a task in a new virtual machine, and returns its times.
   func measure(_ task: Task, count: Int) throws -> Result {
     let output = directory.uniquePath("erlang")
     try finish(

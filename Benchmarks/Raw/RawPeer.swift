@@ -2,16 +2,16 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// The other process of a raw baseline: this program with its own verb.
+/// The second process of a raw baseline. It is this program, started with a verb of its own.
 enum RawPeer: String {
-  /// Sends back each message.
+  /// Sends each message back.
   case echo
   /// Waits for a message, and then sends a given number of messages.
   case flood
 
   static let verb = "raw-peer"
 
-  /// Runs the arguments after the verb: a role, an endpoint, a count and a transport.
+  /// Runs the peer. The arguments after the verb are a role, an endpoint, a count and a transport.
   static func main(_ arguments: ArraySlice<String>) -> Never {
     let arguments = Array(arguments)
     guard arguments.count == 4, let role = RawPeer(rawValue: arguments[0]),
@@ -38,14 +38,14 @@ enum RawPeer: String {
       case .flood:
         try socket.receive(into: bytes)
         for _ in 0..<count { try socket.send(UnsafeRawBufferPointer(bytes)) }
-        // The peer runs until it is killed, because the last messages are still in flight.
+        // Wait until this process is killed, because the last messages are still in flight.
         while true { try socket.receive(into: bytes) }
       }
     }
   }
 }
 
-/// The results of several measurements of a raw pair.
+/// The results of several measurements of a raw baseline.
 struct RawFigures {
   /// The time per message. Unit: seconds.
   private(set) var times = Samples()
@@ -62,7 +62,7 @@ struct RawFigures {
   }
 }
 
-/// A raw baseline: one DEALER socket here, and one in another process.
+/// A raw baseline: a DEALER socket in this process, and another one in a second process.
 final class RawPair {
   private let socket: RawSocket
   private var peer: ChildProcess
@@ -92,16 +92,16 @@ final class RawPair {
     bytes.deallocate()
   }
 
-  /// The result of a measurement.
+  /// The result of one measurement.
   struct Result {
-    /// The time of all messages together. Unit: seconds.
+    /// The total time of all messages. Unit: seconds.
     let elapsed: Double
-    /// The processor use per message in this process, and in the peer's.
+    /// The processor use per message in this process (`own`) and in the second process (`peer`).
     let own: ProcessorUse
     let peer: ProcessorUse
   }
 
-  /// Sends a message and waits for its return, repeatedly.
+  /// Measures a number of round trips, in sequence.
   func roundTrip(count: Int) throws -> Result {
     try measure(count) {
       for _ in 0..<count {
@@ -111,7 +111,7 @@ final class RawPair {
     }
   }
 
-  /// Makes the peer send, and receives its messages.
+  /// Measures how fast this process receives messages that the second process sends.
   func flood(count: Int) throws -> Result {
     try measure(count) {
       try socket.send(UnsafeRawBufferPointer(bytes))
@@ -130,9 +130,9 @@ final class RawPair {
   }
 }
 
-/// A raw baseline: a file that is written and synced like a log.
+/// A raw baseline for journals: a file that is written and synced like a log.
 final class RawDisk {
-  /// The size of one write: a page of a journal.
+  /// The size of one write, which is a page of a journal. Unit: bytes.
   static let byteCount = 4_096
 
   private let path: String
@@ -147,8 +147,8 @@ final class RawDisk {
 
   deinit { close(descriptor) }
 
-  /// Writes and syncs repeatedly.
-  /// - Returns: The time of one synced write. Unit: seconds.
+  /// Writes and syncs a number of pages.
+  /// - Returns: The time of one write with its sync. Unit: seconds.
   func write(count: Int) throws -> Double {
     let start = Clock.nanoseconds
     for _ in 0..<count {

@@ -1,6 +1,6 @@
 import CZMQ
 
-/// A DEALER socket of plain libzmq, as a baseline for the runtime.
+/// A DEALER socket of libzmq, without the runtime. It is a baseline for pipes.
 final class RawSocket {
   private let context: UnsafeMutableRawPointer
   private let socket: UnsafeMutableRawPointer
@@ -41,7 +41,7 @@ final class RawSocket {
     zmq_setsockopt(socket, option, key, key.utf8.count)
   }
 
-  /// The bound endpoint, with the port.
+  /// The bound endpoint, including the port.
   var endpoint: String {
     var bytes = [UInt8](repeating: 0, count: 256)
     var count = bytes.count
@@ -54,7 +54,7 @@ final class RawSocket {
     zmq_ctx_term(context)
   }
 
-  /// Sets the timeout of `receive`. Unit: milliseconds.
+  /// Sets the timeout of ``receive(into:)``. Unit: milliseconds.
   func setTimeout(_ milliseconds: Int32) {
     var milliseconds = milliseconds
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &milliseconds, MemoryLayout<Int32>.size)
@@ -75,7 +75,7 @@ final class RawSocket {
   }
 }
 
-/// A failed call of a raw baseline.
+/// The error of a failed libzmq call.
 struct RawError: Error, CustomStringConvertible {
   let description: String
 
@@ -85,11 +85,11 @@ struct RawError: Error, CustomStringConvertible {
   }
 }
 
-/// The transport of a raw pair.
+/// The transport of a raw baseline.
 enum RawTransport: String, CaseIterable {
   case ipc, tcp, curve
 
-  /// The name in a report.
+  /// The name of the transport in a report.
   var title: String {
     switch self {
     case .ipc: "ipc"
@@ -105,8 +105,8 @@ enum RawTransport: String, CaseIterable {
     }
   }
 
-  /// Public example keys, because only the cost of encryption is measured. Source: zmq_curve(7),
-  /// its example.
+  /// The example keys of zmq_curve(7). They are public, which is acceptable because only the cost
+  /// of encryption is measured.
   static let server = (
     public: "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7",
     secret: "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6"

@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// SPIN with one of our models, as a baseline for the search.
+/// The model checker SPIN, which searches one of our models as a baseline for our search.
 final class SpinPeer {
   static let missing =
     "SPIN is missing, or a C compiler: 'apt-get install spin gcc' (tools for their figures only)"
@@ -10,7 +10,7 @@ final class SpinPeer {
   struct Result {
     let states: Int
     let steps: Int
-    /// Unit: seconds.
+    /// The duration of the search. Unit: seconds.
     let elapsed: Double
   }
 
@@ -28,17 +28,17 @@ final class SpinPeer {
     self.compiler = compiler
   }
 
-  /// Searches all states of a Promela model with the fastest exact settings, on one thread.
+  /// Searches all states of a Promela model on one thread, with SPIN's fastest exact settings.
   func search(_ promela: String, states: Int) throws -> Result {
     let path = directory.uniquePath("spin")
     guard mkdir(path, 0o700) == 0 else { throw SystemError("mkdir", on: path, code: errno) }
     try FileSystem.replace(path + "/model.pml", with: Array(promela.utf8))
-    // SPIN writes into its working directory.
+    // Change the working directory, because SPIN writes files into it.
     let shell = "cd \(path) && "
     try run(shell + "\(spin) -a model.pml", "spin", path)
     try run(
       shell + "\(compiler) -O2 -w -DSAFETY -DNOREDUCE -DMEMLIM=3000 -o pan pan.c", "cc", path)
-    // The hash table has two slots per state, and the depth limit is the number of states.
+    // The hash table has at least two slots per state. The depth limit is the number of states.
     let bits = Int.bitWidth - (2 * states).leadingZeroBitCount
     let start = Clock.nanoseconds
     try run(shell + "./pan -m\(states + 1) -w\(bits) -c0", "pan", path)
@@ -47,7 +47,7 @@ final class SpinPeer {
     guard let found = number(before: " states, stored", in: output),
       let transitions = number(before: " transitions (", in: output)
     else { throw HarnessError("SPIN wrote something else:\n\(output)") }
-    // One transition leads to the initial state.
+    // SPIN counts a transition to the initial state.
     return Result(states: found, steps: transitions - 1, elapsed: elapsed)
   }
 

@@ -2,14 +2,14 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// `supervisord` with processes that do nothing, as a baseline for starting a topology.
+/// `supervisord` with idle processes, as a baseline for starting a topology.
 enum SupervisordPeer {
   static let missing =
     "supervisord is missing: 'apt-get install supervisor' (a tool for its figure only)"
 
-  /// Starts supervisord, and ends it.
-  /// - Returns: The time from its start until all processes have called exec; `nil` if it is not
-  ///   installed. Unit: seconds.
+  /// Starts supervisord with a number of processes, and ends it.
+  /// - Returns: The time from the start until all processes have called exec. Unit: seconds. `nil`
+  ///   if supervisord is not installed.
   static func start(_ count: Int, in directory: TemporaryDirectory) throws -> Double? {
     guard let program = Programs.find("supervisord") else { return nil }
     let folder = directory.uniquePath("supervisord")

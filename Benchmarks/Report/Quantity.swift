@@ -1,4 +1,4 @@
-/// A measured amount with its unit, worded for a person.
+/// A measured amount with its unit. The description is text for people.
 struct Quantity: Comparable, CustomStringConvertible {
   enum Unit: String, Codable { case seconds, perSecond, bytes, count }
 
@@ -30,7 +30,7 @@ struct Quantity: Comparable, CustomStringConvertible {
 }
 
 extension Double {
-  /// Formats the number with this many decimal places.
+  /// Returns the number with a fixed number of decimal places.
   func fixed(_ digits: Int) -> String {
     var scale = 1.0
     for _ in 0..<digits { scale *= 10 }
@@ -43,7 +43,7 @@ extension Double {
 }
 
 extension Int {
-  /// The number with a comma between each group of three digits.
+  /// The number with a comma between groups of three digits.
   var grouped: String {
     var text = ""
     for (index, digit) in String(self).reversed().enumerated() {
@@ -55,18 +55,18 @@ extension Int {
 }
 
 extension String {
-  /// Pads the text with spaces at the end, to at least `width` characters.
+  /// Returns the text, followed by spaces up to a width.
   func padded(to width: Int) -> String {
     self + String(repeating: " ", count: max(0, width - count))
   }
 
-  /// Pads the text with spaces at the start.
+  /// Returns the text, preceded by spaces up to a width.
   func rightAligned(in width: Int) -> String {
     String(repeating: " ", count: max(0, width - count)) + self
   }
 }
 
-/// Repeated measurements of one quantity.
+/// Repeated measurements of a quantity.
 struct Samples {
   private var values: [Double] = []
 

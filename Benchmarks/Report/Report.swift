@@ -4,14 +4,14 @@ import PipeRuntime
 import PipeSupport
 import PipeSystem
 
-/// Prints the figures as they arrive, and at the end the targets that are met.
+/// Prints each figure when it is measured, and the results of all targets at the end.
 struct Report {
   private var figures: [Figure] = []
   private var section = Section.roundtrip
   private var sectionStart = ContinuousClock.now
   private var record = BenchmarkRecord(
     machine: HostMachine.summary, time: Timestamp.now.description)
-  /// An earlier run, whose figures are printed next to the figures of this run.
+  /// The record of an earlier run. Its figures are printed next to the figures of this run.
   private let earlier: BenchmarkRecord?
 
   private static let widths = (name: 48, value: 15, ratio: 9, target: 17)
@@ -22,7 +22,7 @@ struct Report {
     if let earlier { Self.write("compared with: \(earlier.machine), \(earlier.time)") }
   }
 
-  /// Starts a section: prints its title, the load of the machine, and the column headings.
+  /// Begins a section: prints its title, the load of the host, and the column headings.
   mutating func begin(_ section: Section) {
     self.section = section
     sectionStart = .now
@@ -32,7 +32,7 @@ struct Report {
         "", "measured", "baseline", "ratio", "target", "", earlier.map { _ in ("before", "now") }))
   }
 
-  /// Ends a section: prints its duration.
+  /// Ends a section: prints the duration.
   func end() {
     let elapsed = sectionStart.duration(to: .now) / .seconds(1)
     Self.write("  \(section.rawValue) took \(elapsed.fixed(0)) s")
@@ -53,7 +53,7 @@ struct Report {
         before.map { ("\($0)", "\((figure.value.value / $0.value).fixed(2))×") }))
   }
 
-  /// Prints the results of the targets, and writes all figures to a file.
+  /// Prints the results of all targets, and writes all figures to a file.
   func finish(_ path: String?) throws {
     if let path { try record.write(to: path) }
     let figuresWithTarget = figures.filter { $0.isMet != nil }
@@ -67,7 +67,7 @@ struct Report {
     }
   }
 
-  /// Prints a line and flushes it, even into a pipe.
+  /// Prints a line, and flushes standard output, which is buffered if it is a pipe.
   private static func write(_ line: String) {
     print(line)
     fflush(nil)
@@ -88,7 +88,7 @@ struct Report {
   }
 }
 
-/// The machine on which the figures were measured.
+/// The host on which the figures are measured.
 enum HostMachine {
   static var summary: String {
     let lines = text(of: "/proc/cpuinfo").split(separator: "\n")
@@ -99,7 +99,7 @@ enum HostMachine {
     return "\(count) cores of \(name), Linux \(kernel)"
   }
 
-  /// The mean number of runnable processes in the last minute.
+  /// The average number of runnable processes in the last minute.
   static var load: String {
     String(text(of: "/proc/loadavg").split(separator: " ").first ?? "?")
   }
@@ -113,7 +113,7 @@ enum HostMachine {
   }
 }
 
-/// The figures of one run, as stored in a file.
+/// The figures of a run, in the form in which they are stored in a file.
 struct BenchmarkRecord: Codable {
   /// A measured figure.
   struct Entry: Codable {
@@ -121,13 +121,13 @@ struct BenchmarkRecord: Codable {
     var name: String
     var value: Double
     var unit: Quantity.Unit
-    /// The value of the raw peer in the same run.
+    /// The value of the baseline in the same run.
     var baseline: Double?
   }
 
-  /// The machine of the run.
+  /// A description of the host.
   var machine: String
-  /// The start of the run.
+  /// The time at which the run started.
   var time: String
   private(set) var figures: [Entry] = []
 
@@ -167,14 +167,14 @@ struct BenchmarkRecord: Codable {
   }
 }
 
-/// One line of the report.
+/// A line of the report: a measured value, with an optional baseline and target.
 struct Figure {
-  /// The target that the issue sets for a figure.
+  /// The target for a figure.
   enum Target {
     case atMost(Quantity)
     case atLeast(Quantity)
     case exactly(Quantity)
-    /// Relative to the baseline.
+    /// A maximum ratio to the baseline.
     case ratioAtMost(Double)
     case ratioAtLeast(Double)
   }
@@ -187,7 +187,7 @@ struct Figure {
   /// The value divided by the baseline.
   var ratio: Double? { baseline.map { value.value / $0.value } }
 
-  /// Whether the target is met; `nil` if there is no target.
+  /// Whether the figure meets its target; `nil` without a target.
   var isMet: Bool? {
     switch target {
     case .atMost(let limit): value <= limit

@@ -1,9 +1,9 @@
 import PipeRuntime
 import PipeSupervision
 
-/// Nodes that agents start, as in Kubernetes pods: the time until they run, until a killed node
-/// runs again, and until the next orchestrator has adopted them. The cluster's own work is not
-/// included.
+/// Measures nodes that agents start, as in Kubernetes pods: the time until the nodes are running,
+/// until a killed node runs again, and until a new orchestrator has adopted the nodes. The
+/// cluster's own work is not included.
 struct AgentsSection {
   private let setting: Setting
 
@@ -15,7 +15,7 @@ struct AgentsSection {
     let directory = try TemporaryDirectory()
     let direct = try start(names, named: "near", by: nil, in: directory)
     let agents = try Agents(of: names, in: "apart", directory: directory)
-    // The first start is discarded. After it, all agents are connected.
+    // Discard the first start. After it, all agents are connected.
     let first = try start(names, named: "apart", by: agents, in: directory)
     try withExtendedLifetime(first) {
       try OrchestratorCommand(directory: directory).run(["down", "-p", "apart"])
@@ -48,7 +48,7 @@ struct AgentsSection {
     report.note("all are on this machine; nodes record nothing, and are started again after 20 ms")
   }
 
-  /// Measures the cost of an idle agent.
+  /// Measures the processor time of an agent that does nothing.
   private func measureIdleCost(_ agents: Agents, _ report: inout Report) throws {
     var memory = Samples()
     for pid in agents.pids { memory.add(Double(ProcessMemory(of: pid).proportional)) }
@@ -81,16 +81,16 @@ struct AgentsSection {
   }
 }
 
-/// Starts the nodes of a topology like the pods of a cluster: one agent for each node, all on this
-/// machine.
+/// The agents that start a topology's nodes, one agent for each node. All agents run on this host,
+/// but act like the pods of a cluster.
 final class Agents {
-  /// The topology's deployment file.
+  /// The text of the topology's deployment file.
   let deployment: String
-  /// The directory of the orchestrator's keys.
+  /// The directory with the orchestrator's keys.
   let keys: String
   private var processes: [ChildProcess] = []
 
-  /// Starts the agents. They retry until the orchestrator is there.
+  /// Starts the agents. Each agent retries until it can connect to the orchestrator.
   init(of nodes: [String], in topology: String, directory: TemporaryDirectory) throws {
     try Programs.check()
     let port = try Self.freePort()

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// The cost of an event's JSON, in processor time of one thread.
+/// Measures the processor time of encoding and decoding an event as JSON, in one thread.
 struct CodingSection {
   private let setting: Setting
 
@@ -69,7 +69,7 @@ struct CodingSection {
     }
   }
 
-  /// Returns the processor time of one call, the least of several measurements. Unit: seconds.
+  /// Returns the smallest processor time of one call, over several measurements. Unit: seconds.
   private func minimumTime(_ body: () -> Void) -> Double {
     (0..<repeats).map { _ in
       let start = Self.processorTime
@@ -78,7 +78,7 @@ struct CodingSection {
     }.min() ?? .nan
   }
 
-  /// The processor time of this thread. Unit: seconds.
+  /// The processor time that this thread has used. Unit: seconds.
   private static var processorTime: Double {
     var now = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)

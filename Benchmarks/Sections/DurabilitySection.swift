@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The cost of a journal: the same pipe and the same round trip with each durability, in turns.
+/// Measures the cost of a journal: the same flow of events and the same round trips with each
+/// durability, in turns.
 struct DurabilitySection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -23,7 +24,7 @@ struct DurabilitySection {
     var flows = try Durability.allCases.map {
       ($0, try Flow(durability: $0, count: count, in: directory))
     }
-    // The first round is discarded.
+    // Discard the first round.
     for round in 0...repeats {
       for index in flows.indices { try flows[index].1.measure(isCounted: round > 0) }
     }
@@ -49,7 +50,7 @@ struct DurabilitySection {
   private func runRoundTrip(_ report: inout Report) throws {
     let repeats = setting.pick(9, quick: 3)
     var trips = try Durability.allCases.map { durability in
-      // Fewer round trips, because a disk is slow.
+      // Make fewer round trips if each waits for the disk, because disks are slow.
       let count = setting.pick(durability == .power ? 500 : 10_000, quick: 500)
       return (durability, try RoundTrips(durability, count: count, in: directory))
     }

@@ -1,10 +1,11 @@
 import PipeRuntime
 
-/// The stability of the nodes' memory and journals over millions of recorded events.
+/// Measures whether the memory and the journals of nodes stay stable over millions of recorded
+/// events.
 struct EnduranceSection {
   private let setting: Setting
 
-  /// The parts, of ten, after which a sample is taken.
+  /// The rounds after which memory and journals are measured. A run has ten rounds.
   private static let sampledRounds = [1, 5, 10]
 
   init(_ setting: Setting) { self.setting = setting }
@@ -43,7 +44,7 @@ struct EnduranceSection {
   }
 }
 
-/// The rate and the processor use per event, for growing numbers of nodes.
+/// Measures the rate and the processor time per event, for growing numbers of nodes.
 struct GrowthSection {
   private let setting: Setting
 

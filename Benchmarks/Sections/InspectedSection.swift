@@ -4,14 +4,14 @@ import PipeMachines
 import PipeRuntime
 import PipeSupervision
 
-/// The cost of a page in a browser for two nodes at full rate, besides a hundred idle ones: without
-/// a page, with an active page, and with an inspector that is stopped or killed. Also measures the
-/// inspector itself.
+/// Measures what an inspector's page costs two nodes at full rate, in a topology with a hundred
+/// idle nodes. The conditions are: no page, an active page, and an inspector that is stopped or
+/// killed. Also measures the inspector itself.
 struct InspectedSection {
   private enum PageCondition: String, CaseIterable {
     case none = "no page"
-    /// A repetition of the first case. Its ratio shows the noise of the machine, below which no
-    /// other ratio is meaningful.
+    /// A repetition of the first condition. Its ratio shows the noise of the host; smaller
+    /// differences have no meaning.
     case again = "no page, again"
     case live = "page"
     case stopped = "page, stopped"
@@ -79,20 +79,20 @@ struct InspectedSection {
   }
 }
 
-/// An inspector with a client that polls it like its page, ten times a second.
+/// An inspector with a client that polls like a page, ten times a second.
 final class PagePoller {
   private(set) var inspector: ChildProcess
   private let pollState = PollState()
 
-  /// The state that the polling thread shares with others.
+  /// The state that the polling thread shares with other threads.
   private final class PollState: Sendable {
     let isStopped = Locked(false)
-    /// The size of the answers. Unit: bytes.
+    /// The total size of the answers. Unit: bytes.
     let bytes = Locked(0)
     let end = DispatchSemaphore(value: 0)
   }
 
-  /// The pause of a page between two requests. Unit: microseconds.
+  /// The pause between two requests of a page. Unit: microseconds.
   private static let pause: UInt32 = 100_000
 
   init(_ topology: String, in directory: TemporaryDirectory) throws {
@@ -126,7 +126,7 @@ final class PagePoller {
     }
   }
 
-  /// Ends the inspector.
+  /// Kills the inspector.
   func kill() {
     pollState.isStopped.withLock { $0 = true }
     inspector.signal(.kill)
@@ -134,7 +134,7 @@ final class PagePoller {
     pollState.end.wait()
   }
 
-  /// Returns the port and the token in `http://127.0.0.1:PORT/#token=TOKEN`.
+  /// Returns the port and the token of an address such as `http://127.0.0.1:PORT/#token=TOKEN`.
   private static func pageAddress(in text: String) -> (UInt16, String)? {
     guard text.hasSuffix("\n"), let line = text.split(separator: "\n").first else { return nil }
     let parts = line.split(separator: "#token=")
@@ -144,7 +144,7 @@ final class PagePoller {
     return UInt16(port).map { ($0, String(parts[1])) }
   }
 
-  /// Returns the cursor at the start of an answer's body.
+  /// Returns the cursor from the beginning of an answer's body.
   private static func cursor(in answer: [UInt8]) -> String? {
     let text = String(decoding: answer.prefix(2_000), as: UTF8.self)
     let parts = text.split(separator: "{\"cursor\":\"", maxSplits: 1)

@@ -1,7 +1,8 @@
 import PipeRuntime
 
-/// A node with an instance of its machine for each key: how fast instances are created and take
-/// steps, in memory or not, what they cost in memory, and how soon the node is ready again.
+/// Measures a node with an instance for each key: the rate of new instances, the rate of steps with
+/// instances in memory and on disk, the memory of instances, and the time until a restarted node is
+/// ready.
 struct InstancesSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -26,7 +27,7 @@ struct InstancesSection {
       Figure(
         name: "resident memory, \(resident.grouped) instances in memory",
         value: .bytes(keyed.residentByteCount(of: "visitors")), target: .atMost(.megabytes(200))))
-    // The instances with the last numbers are in memory. Few of them are busy at the same time.
+    // The instances with the highest numbers are in memory. Few of them are busy at the same time.
     var uses = (
       resident: ProcessorUses(), plain: ProcessorUses(), absent: ProcessorUses(),
       spread: ProcessorUses()
@@ -42,9 +43,9 @@ struct InstancesSection {
       uses.resident.add(own.use)
       uses.plain.add(baseline.use)
     }
-    // Each of these is in memory, and gets one event.
+    // All of these instances are in memory. Each gets one event.
     uses.spread.add(try Self.send(count - resident / 2, count, in: keyed).use)
-    // Each of these has left memory when it gets its event.
+    // None of these instances is in memory when it gets its event.
     let absentCount = setting.pick(200_000, quick: 20_000)
     let absent = try Self.send(0, absentCount, in: keyed)
     uses.absent.add(absent.use)
@@ -75,11 +76,68 @@ struct InstancesSection {
       Figure(
         name: "journal of \(count.grouped) instances",
         value: .bytes(keyed.journalByteCount(of: "visitors"))))
+    try compareShards(&report)
     report.note(
-      "durability process; the keys are in no order; processor time of the node's process")
+      "durability process; the keys are in no order; processor time of the node's process; for shards, "
+        + "of the shards and their sender")
   }
 
-  /// Sends events for each number in turn, and waits until all are applied.
+  /// Compares a node with four shards with a node of one process.
+  private func compareShards(_ report: inout Report) throws {
+    let single = try Self.topology("single", "key: key", in: directory)
+    let sharded = try Self.topology("sharded", "key: key, shards: 4", in: directory)
+    var rates = (single: Samples(), sharded: Samples())
+    var times = (single: Samples(), sharded: Samples())
+    let steps = setting.pick(400_000, quick: 100_000)
+    for round in 0...3 {
+      let one = try Self.sendToShards(4_096, steps: steps, in: single)
+      let four = try Self.sendToShards(4_096, steps: steps, in: sharded)
+      guard round > 0 else { continue }
+      rates.single.add(one.rate)
+      rates.sharded.add(four.rate)
+      times.single.add(one.time)
+      times.sharded.add(four.time)
+    }
+    report.add(
+      Figure(
+        name: "steps a second with 4 shards; with 1", value: .perSecond(rates.sharded.median),
+        baseline: .perSecond(rates.single.median)))
+    report.add(
+      Figure(
+        name: "processor time of a step with 4 shards; with 1",
+        value: .seconds(times.sharded.median),
+        baseline: .seconds(times.single.median), target: .ratioAtMost(1.1)))
+  }
+
+  /// Sends events to each of some keys, and waits until all are applied.
+  /// - Returns: The steps per second, and the processor time of a step in all nodes.
+  private static func sendToShards(
+    _ keys: Int, steps stepCount: Int, in topology: TopologyRun
+  ) throws -> (rate: Double, time: Double) {
+    let client = topology.client
+    @Sendable func time(_ directory: TopologyDirectory) -> Double {
+      directory.nodes.compactMap(\.pid).reduce(0) { $0 + ProcessorUse(of: $1).total.time }
+    }
+    @Sendable func steps(_ directory: TopologyDirectory) -> UInt64 {
+      directory.nodes.filter { $0.name.hasPrefix("visitors") }
+        .reduce(0) { $0 + ($1.status?.version ?? 0) }
+    }
+    let before = try Blocking.run { try await client.directory() }
+    let times = stepCount / keys
+    let count = keys * times
+    let (version, used) = (steps(before), time(before))
+    let start = Clock.nanoseconds
+    _ = try Blocking.run {
+      try await client.send("source", KeySource.Event.send(first: 0, end: keys, times: times))
+    }
+    try topology.wait(until: "all events are applied", isFresh: true) {
+      steps($0) >= version + UInt64(count)
+    }
+    let elapsed = Double(Clock.nanoseconds - start) / 1e9
+    return (Double(count) / elapsed, (time(before) - used) / Double(count))
+  }
+
+  /// Sends an event for each number of a range, in order, and waits until all events are applied.
   private static func send(
     _ first: Int, _ end: Int, times: Int = 1, in topology: TopologyRun
   ) throws -> (rate: Double, use: ProcessorUse) {

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// The number of steps per second of a node with a large state: from a pipe, and from one client that waits for each
-/// answer.
+/// Measures the steps per second of a node with a large state. The events come from a pipe, or from
+/// a client that waits for each answer.
 struct LargeStatesSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
 
-  /// A size of the state, and the steps per second that it must allow with a journal.
+  /// A size of the state, with the required number of steps per second with a journal.
   private struct Size {
     var name: String
     var byteCount: Int
@@ -45,7 +45,7 @@ struct LargeStatesSection {
     var rates = Samples()
     var requestRates = Samples()
     var statelessRates = Samples()
-    // The first round is discarded.
+    // Discard the first round.
     for round in 0...repeats {
       let elapsed = try topology.measure("source")
       let requestRate = try request(requestCount, of: topology, includingState: true)
@@ -70,7 +70,7 @@ struct LargeStatesSection {
         value: .perSecond(requestRates.median)))
   }
 
-  /// Returns the number of requests per second.
+  /// Sends a number of requests, and returns the number of requests per second.
   private func request(
     _ count: Int, of topology: TopologyRun, includingState: Bool
   ) throws -> Double {

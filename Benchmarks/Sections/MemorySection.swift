@@ -1,7 +1,7 @@
 import PipeRuntime
 import PipeSupervision
 
-/// The memory of a node, with many nodes of one program.
+/// Measures the memory of a node while many nodes of the same program are running.
 struct MemorySection {
   private let setting: Setting
 
@@ -21,7 +21,7 @@ struct MemorySection {
     }
     for _ in 0..<Self.nodeCount {
       nodes.append(try nodeLauncher.start(machine: "Relay", durability: .volatile).process)
-      // The bare process has loaded its libraries when the next node is ready.
+      // The process of the baseline has loaded its libraries by the time the next node is ready.
       baselineProcesses.append(try ChildProcess.spawn(.sleep))
     }
     let ours = nodes.map { ProcessMemory(of: $0.pid) }
@@ -48,12 +48,12 @@ struct MemorySection {
   }
 }
 
-/// The memory of a process, as the kernel counts it. Unit: bytes.
+/// The memory of a process, as reported by the kernel. Unit: bytes.
 struct ProcessMemory {
   let resident: Int
-  /// The process's share of pages that several processes map.
+  /// The proportional set size (PSS), which counts a share of each page that several processes map.
   let proportional: Int
-  /// The size of the modified pages that belong to this process alone.
+  /// The size of modified pages that only this process maps.
   let privateDirty: Int
 
   init(of pid: Int32) {
@@ -79,7 +79,7 @@ extension ChildProcess {
 }
 
 extension ChildCommand {
-  /// A process that does nothing, as a baseline for a node.
+  /// A process that does nothing. It is the baseline for a node.
   static var sleep: ChildCommand {
     ChildCommand(
       path: "/bin/sleep", arguments: ["600"], environment: ProcessEnvironment.current,

@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// A pipe and a round trip over ipc, and, for a deployed topology, over tcp with keys; both next to
-/// raw libzmq with the same transport.
+/// Measures a pipe and a round trip over ipc, and in a deployed topology over tcp with keys. Each
+/// is compared with libzmq over the same transport.
 struct NetworkSection {
-  /// All nodes run on one machine, connected like different hosts.
+  /// The deployment file. All nodes run on this host, but connect as on different hosts.
   private static let deployment = "engine: local\n"
 
   private let setting: Setting
@@ -24,7 +24,7 @@ struct NetworkSection {
     var ipcPair = try Flow(count: count, in: directory)
     var deployedPair = try Flow(count: count, deployment: Self.deployment, in: directory)
     var raw: [RawTransport: RawFigures] = [:]
-    // The first round is discarded.
+    // Discard the first round.
     for round in 0...repeats {
       for transport in RawTransport.allCases {
         let pair = try RawPair(.flood, count: count, over: transport, in: directory)

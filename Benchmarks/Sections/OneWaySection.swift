@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The number of events per second from a source to a sink, both processes of a topology without
+/// Measures the number of events per second that a source sends to a sink, as nodes without
 /// journals.
 struct OneWaySection {
   private let setting: Setting
@@ -15,7 +15,7 @@ struct OneWaySection {
     var flowWithoutPayload = try Flow(hasPayload: false, count: count, in: directory)
     var raw = RawFigures()
     for round in 0...repeats {
-      // The first round is discarded.
+      // Discard the first round.
       let result = try RawPair(.flood, count: count, in: directory).flood(count: count)
       if round > 0 { raw.add(result, of: count) }
       try flowWithPayload.measure(isCounted: round > 0)
@@ -46,8 +46,7 @@ struct OneWaySection {
   }
 }
 
-/// The round trip of one event from node A to node B and back, both processes of a topology without
-/// journals.
+/// Measures the round trip of an event between two nodes without journals.
 struct RoundTripSection {
   private let setting: Setting
 
@@ -60,7 +59,7 @@ struct RoundTripSection {
     var ours = try RoundTrips(.volatile, count: count, in: directory)
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = RawFigures()
-    // The first round is discarded.
+    // Discard the first round.
     _ = try raw.roundTrip(count: count)
     try ours.measure(isCounted: false)
     for _ in 0..<repeats {
@@ -83,10 +82,10 @@ struct RoundTripSection {
   }
 }
 
-/// A pinger and a ponger as processes of a topology, with their measurements.
+/// A topology with a pinger and a ponger, with its measurements.
 struct RoundTrips {
   private(set) var times = Samples()
-  /// The processor use per round trip in each process.
+  /// The processor use per round trip of the pinger and of the ponger.
   private(set) var pinger = ProcessorUses()
   private(set) var ponger = ProcessorUses()
   private let topology: TopologyRun
@@ -106,7 +105,9 @@ struct RoundTrips {
       in: directory)
   }
 
-  /// - Parameter isCounted: `false` for the first measurement, when connections and caches are cold.
+  /// Measures a number of round trips.
+  /// - Parameter isCounted: `false` for the first measurement, in which connections and caches are
+  ///   cold.
   mutating func measure(isCounted: Bool = true) throws {
     let before = (pinger: topology.use(of: "pinger"), ponger: topology.use(of: "ponger"))
     let elapsed = try topology.measure("pinger")

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Comparisons with other systems, if they are installed: state machines of Erlang/OTP, and
-/// `supervisord`.
+/// Compares pipes with state machines of Erlang/OTP, and starting a topology with `supervisord`, if
+/// they are installed.
 struct PeersSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -22,7 +22,7 @@ struct PeersSection {
     try runSupervisord(&report)
   }
 
-  /// The measurements of one task.
+  /// The measurements of one Erlang task.
   private struct TaskSamples {
     var elapsed = Samples()
     var own = Samples()
@@ -44,7 +44,7 @@ struct PeersSection {
     var trips = try RoundTrips(.volatile, count: calls, in: directory)
     var (posts, sends) = (Samples(), Samples())
     var peer: [ErlangPeer.Task: TaskSamples] = [:]
-    // The first round is discarded.
+    // Discard the first round.
     for round in 0...repeats {
       for task in ErlangPeer.Task.allCases {
         let isCall = task == .localCalls || task == .calls
@@ -104,6 +104,7 @@ struct PeersSection {
         baseline: peer.map { .seconds($0.other.median) }))
   }
 
+  /// Posts events to a machine in this process.
   /// - Returns: The time per event. Unit: seconds.
   private static func post(_ count: Int) async -> Double {
     let sink = sink(count)

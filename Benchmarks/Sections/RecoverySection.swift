@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The time until a topology is complete again after half of its nodes were killed at the same
-/// time.
+/// Measures the time until a topology is complete again, after half of its nodes were killed at the
+/// same time.
 struct RecoverySection {
   private let setting: Setting
 
@@ -12,12 +12,12 @@ struct RecoverySection {
 
   func run(_ report: inout Report) throws {
     let directory = try TemporaryDirectory()
-    // Every other node, so that each pipe has an end that dies.
+    // Kill every second node, so that each pipe loses its sender or its receiver.
     let half = Self.names.enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
     var ours = Samples()
     var baseline = Samples()
     for round in 1...setting.pick(5, quick: 1) {
-      // A new topology in each round, because the backoff grows with the restarts.
+      // Start a new topology in each round, because the back-off grows with each restart.
       let topology = try TopologyRun(Self.text, named: "recovery", in: directory)
       let start = Clock.nanoseconds
       _ = try topology.killAndAwait(half)
@@ -38,7 +38,7 @@ struct RecoverySection {
         + "the defaults")
   }
 
-  /// Sends a token into the first relay, and waits until the last relay has taken it.
+  /// Sends a token to the first relay, and waits until the last relay has received the token.
   private static func pass(_ number: Int, through topology: TopologyRun) throws {
     let client = topology.client
     let token: JSONValue = ["token": ["n": .integer(Int64(number))]]
@@ -53,7 +53,7 @@ struct RecoverySection {
     }
   }
 
-  /// A chain of relays with the default settings.
+  /// A chain of relays with the default settings, as YAML.
   private static var text: String {
     let nodes = names.map { "  \($0): { machine: Relay }" }
     let pipes = zip(names, names.dropFirst()).map { "  - { from: \($0).out, to: \($1).in }" }

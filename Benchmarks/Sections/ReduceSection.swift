@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Steps of the elevator's door within this process.
+/// Measures steps of the elevator's door in this process, without a node.
 struct ReduceSection {
   private let setting: Setting
 
@@ -96,6 +96,6 @@ struct ReduceSection {
   }
 }
 
-/// Takes a value, so that the compiler cannot remove its computation.
+/// Consumes a value, so that the compiler cannot remove the computation of the value.
 @inline(never)
 func blackHole<Value>(_ value: Value) {}

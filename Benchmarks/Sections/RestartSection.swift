@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// The time until a killed node is ready again, with a small and a large journal.
+/// Measures the time until a killed node is ready again, with a small and with a large journal.
 struct RestartSection {
   private let setting: Setting
 
   /// The number of events in the outbox of the node with the large journal.
   private static let outbox = 60_000
-  /// The pause before each restart. Unit: milliseconds.
+  /// The back-off before each restart. Unit: milliseconds.
   private static let backoff = 20
 
   init(_ setting: Setting) { self.setting = setting }

@@ -2,7 +2,7 @@ import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
-/// The speed of a full state search: of models compared with SPIN, and of the shipped topologies.
+/// Measures full state searches: models that SPIN also searches, and the shipped topologies.
 struct SearchSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -42,17 +42,18 @@ struct SearchSection {
       var last: SearchRun?
       for _ in 0..<setting.pick(3, quick: 1) {
         let search = Blocking.run { await Self.search(searchedModel, threads: threads) }
-        try check(search.result.states, search.result.steps, against: searchedModel, "the search")
-        rates.add(Double(search.result.steps) / search.elapsed)
+        try check(
+          search.result.stateCount, search.result.stepCount, against: searchedModel, "the search")
+        rates.add(Double(search.result.stepCount) / search.elapsed)
         last = search
       }
       guard let last else { return }
       if let peer, baseline == nil {
-        let found = try peer.search(last.promela, states: last.result.states)
-        guard found.states == last.result.states, found.steps == last.result.steps else {
+        let found = try peer.search(last.promela, states: last.result.stateCount)
+        guard found.states == last.result.stateCount, found.steps == last.result.stepCount else {
           throw HarnessError(
             "\(searchedModel.name): SPIN has \(found.states) states and \(found.steps) steps, and the "
-              + "search \(last.result.states) and \(last.result.steps)")
+              + "search \(last.result.stateCount) and \(last.result.stepCount)")
         }
         baseline = found
       }
@@ -65,8 +66,8 @@ struct SearchSection {
       guard threads == 1 else { continue }
       report.add(
         Figure(
-          name: "the same: bytes a state, of \(last.result.states.grouped)",
-          value: .count(Double(last.result.peakByteCount) / Double(last.result.states)),
+          name: "the same: bytes a state, of \(last.result.stateCount.grouped)",
+          value: .count(Double(last.result.peakByteCount) / Double(last.result.stateCount)),
           target: .atMost(.count(40))))
     }
   }
@@ -83,7 +84,7 @@ struct SearchSection {
 
   private static func search(_ searchedModel: SearchedModel, threads: Int) async -> SearchRun {
     var options = ExplorationOptions()
-    options.threads = threads
+    options.threadCount = threads
     let start = Clock.nanoseconds
     var exploration = PipeModelChecker.Exploration(searchedModel.model, options: options)
     let result = await exploration.run()
@@ -92,10 +93,10 @@ struct SearchSection {
     return SearchRun(result: result, elapsed: elapsed, promela: exploration.model.promela())
   }
 
-  /// Searches every topology of the checkout, one after another, with the command that a person
+  /// Searches every topology of the repository, one after another, with the command that a user
   /// would run.
   private func searchShipped(_ report: inout Report) throws {
-    let files = FileSystem.entries(of: "topologies").filter { $0.hasSuffix(".yaml") }.sorted()
+    let files = FileSystem.entryNames(of: "topologies").filter { $0.hasSuffix(".yaml") }.sorted()
       .map { "topologies/" + $0 }
     guard !files.isEmpty else {
       return report.note("there is no folder 'topologies': call 'benchmarks' in the checkout")
@@ -106,7 +107,7 @@ struct SearchSection {
     var process = try command.spawn(["check", "--explore"] + files, writingTo: output)
     let exit = process.wait()
     let elapsed = Double(Clock.nanoseconds - start) / 1e9
-    // Findings and incomplete searches are valid results, too.
+    // A search with findings, or an incomplete search, is a valid result.
     guard case .exited(let code)? = exit, [0, 1, 6].contains(code) else {
       throw command.failure(["check", "--explore"], exit)
     }
@@ -117,17 +118,17 @@ struct SearchSection {
   }
 }
 
-/// A model whose states are all searched, by our search and by SPIN.
+/// A model whose states our search and SPIN both visit completely.
 struct SearchedModel {
   let name: String
   private(set) var model = ExplorationModel()
-  /// The numbers of states and steps, if they are known from another source.
+  /// The number of states and of steps; `nil` unless they are known from another source.
   var states: Int?
   var steps: Int?
 
   private init(_ name: String) { self.name = name }
 
-  /// Philosopher i takes fork i, then fork i + 1.
+  /// Makes dining philosophers. Philosopher i takes fork i, and then fork i + 1.
   static func philosophers(
     _ count: Int, states: Int? = nil, steps: Int? = nil
   ) throws -> SearchedModel {
@@ -137,7 +138,7 @@ struct SearchedModel {
     let philosophers = (0..<count).map { _ in searchedModel.model.addComponent(stateCount: 5) }
     let forks = (0..<count).map { _ in searchedModel.model.addComponent(stateCount: 3) }
     for (index, philosopher) in philosophers.enumerated() {
-      // A fork is free, held by its own philosopher, or held by the previous one.
+      // A fork is free, or held by its own philosopher, or held by the preceding philosopher.
       let (own, next) = (forks[index], forks[(index + 1) % count])
       try searchedModel.add((philosopher, 0, 1), (own, 0, 1))
       try searchedModel.add((philosopher, 1, 2), (next, 0, 2))
@@ -148,9 +149,9 @@ struct SearchedModel {
     return searchedModel
   }
 
-  /// Relays in a ring. Each takes a token from the preceding pipe, holds it, and puts it into the
-  /// next pipe.
-  /// - Parameter capacity: The capacity of each pipe. Every other pipe is full at the start.
+  /// Makes a ring of relays. Each relay takes a token from the preceding pipe, holds it, and puts
+  /// it into the next pipe.
+  /// - Parameter capacity: The capacity of each pipe. Every second pipe is full at the start.
   static func ring(_ count: Int, capacity: Int) throws -> SearchedModel {
     var searchedModel = SearchedModel("a ring of \(count) relays, pipes of \(capacity)")
     let relays = (0..<count).map { _ in searchedModel.model.addComponent(stateCount: 2) }
@@ -161,7 +162,7 @@ struct SearchedModel {
     }
     for (index, relay) in relays.enumerated() {
       _ = try searchedModel.model.addVector([
-        .table(relay, cells(from: 0, to: 1, of: 2)), .queue(pipes[index], .take(0)),
+        .table(relay, cells(from: 0, to: 1, of: 2)), .queue(pipes[index], .removeHead(0)),
       ])
       _ = try searchedModel.model.addVector([
         .table(relay, cells(from: 1, to: 0, of: 2)),
@@ -171,7 +172,7 @@ struct SearchedModel {
     return searchedModel
   }
 
-  /// Adds a step of some components, each from one local state to another.
+  /// Adds a vector that moves some components, each from one local state to another.
   private mutating func add(_ moves: (component: Int, from: Int, to: Int)...) throws {
     _ = try model.addVector(
       moves.map { move in

@@ -2,8 +2,9 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// A hundred nodes on three hosts of a Slurm job, each as a job step: the time until they run,
-/// until a killed node runs again, and until all nodes of a host that lost power run again.
+/// Measures a hundred nodes on three hosts of a Slurm job, each in a job step of its own: the time
+/// until they are running, until a killed node runs again, and until all nodes of a host run again
+/// after the host has lost power.
 struct SlurmSection {
   private static let lease: Duration = .seconds(5)
   private static let deployment = """
@@ -58,7 +59,7 @@ struct SlurmSection {
     return (run, Double(Clock.nanoseconds - start) / 1e9)
   }
 
-  /// Measures restarts after a process is killed on its own host.
+  /// Measures the restart of a node, in the Slurm job and on a single host.
   private func measureRestarts(
     _ onSlurm: TopologyRun, _ oneHost: TopologyRun, _ hosts: SlurmHosts,
     _ directory: TemporaryDirectory, _ report: inout Report
@@ -105,15 +106,15 @@ struct SlurmSection {
   }
 }
 
-/// Three hosts `fh1` to `fh3` in network namespaces of this machine, and a job on them in a private
-/// Slurm installation.
+/// The hosts `fh1` to `fh3`, which are network namespaces of this host, with a job in a Slurm
+/// installation of their own.
 final class SlurmHosts: Sendable {
   private static let script = "Tests/EndToEndTests/Slurm/cluster.sh"
   private let directory: String
   private let name: String
   private let job: String
 
-  /// The reason why there cannot be such hosts here; `nil` if there can.
+  /// The reason why the hosts are not available; `nil` if they are available.
   static var unavailableReason: String? {
     guard FileSystem.exists(script) else { return "it is run where '\(script)' is" }
     guard geteuid() == 0, FileSystem.exists("/sys/fs/cgroup/freezer") else {
@@ -133,10 +134,10 @@ final class SlurmHosts: Sendable {
 
   deinit { _ = try? Self.call(directory, name, ["down"]) }
 
-  /// Cuts a host's power.
+  /// Cuts the power of a host.
   func cutPower(_ host: Int) throws { _ = try Self.call(directory, name, ["lose", String(host)]) }
 
-  /// The command prefix that runs a program on the orchestrator's host.
+  /// The command prefix that runs a program on the orchestrator's host, `fh0`.
   var prefix: [String] { ["/usr/sbin/ip", "netns", "exec", name + "fh0"] }
   var environment: [String: String] {
     ["SLURM_CONF": directory + "/slurm.conf", "SLURM_JOB_ID": job]
@@ -150,7 +151,7 @@ final class SlurmHosts: Sendable {
     defer { close(descriptor) }
     var child = try ChildProcess.spawn(
       ChildCommand(
-        path: FileSystem.absolute(script), arguments: [directory, name] + arguments,
+        path: FileSystem.absolutePath(script), arguments: [directory, name] + arguments,
         environment: ProcessEnvironment.current, output: .descriptor(descriptor)))
     let end = child.wait()
     let text = FileSystem.text(of: answer) ?? ""

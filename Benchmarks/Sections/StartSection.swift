@@ -1,7 +1,8 @@
 import PipeRuntime
 import PipeSupervision
 
-/// The time until one node is ready, and until a hundred nodes are ready under the orchestrator.
+/// Measures the time until a single node is ready, and until a hundred nodes of an orchestrator are
+/// ready.
 struct StartSection {
   private let setting: Setting
 
@@ -60,7 +61,8 @@ struct StartSection {
         baseline: .seconds(baseline.median), target: .atMost(.seconds(0.6))))
   }
 
-  /// - Returns: The time until `orchestrator up -d --wait` returned. Unit: seconds.
+  /// Starts the chain of relays.
+  /// - Returns: The time that `orchestrator up -d --wait` took. Unit: seconds.
   private static func startChain() throws -> Double {
     let directory = try TemporaryDirectory()
     let file = try directory.write(chain, to: "chain.yaml")
@@ -76,7 +78,7 @@ struct StartSection {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  /// Measures the same number of processes under Debian's supervisord, if it is installed.
+  /// Measures the same number of processes with supervisord, if it is installed.
   private func measureSupervisord(_ report: inout Report) throws {
     let directory = try TemporaryDirectory()
     var times = Samples()
@@ -92,8 +94,8 @@ struct StartSection {
     report.note("from its own start until each has executed; it waits for nothing that they say")
   }
 
-  /// - Returns: The time until the same number of processes that do nothing have called exec. Unit:
-  ///   seconds.
+  /// Starts idle processes directly, as a baseline.
+  /// - Returns: The time until all of them have called exec. Unit: seconds.
   static func spawnSleeping(count: Int) throws -> Double {
     var processes: [ChildProcess] = []
     defer { for index in processes.indices { processes[index].end() } }
@@ -102,7 +104,7 @@ struct StartSection {
     return Double(Clock.nanoseconds - start) / 1e9
   }
 
-  /// A topology of relays, each with a pipe to the next.
+  /// A topology of relays, each with a pipe to the next one, as YAML.
   private static var chain: String {
     let nodes = (1...nodeCount).map { "  n\($0): { machine: Relay }" }
     let pipes = (1..<nodeCount).map { "  - { from: n\($0).out, to: n\($0 + 1).in }" }
@@ -117,7 +119,7 @@ struct StartSection {
   }
 }
 
-/// The time of the verbs that concern all nodes, for growing numbers of nodes.
+/// Measures the verbs that concern all nodes, for growing numbers of nodes.
 struct CommandsSection {
   private let setting: Setting
 

@@ -1,7 +1,8 @@
 import CAllocations
 import PipeRuntime
 
-/// The long-term cost of a step: its allocations, and the stability of its time and memory.
+/// Measures the cost of a step in a long run: the number of allocations, and whether time and
+/// memory stay stable.
 struct SteadySection {
   private let setting: Setting
 
@@ -24,7 +25,7 @@ struct SteadySection {
     measureLongRun(&report)
   }
 
-  /// Compares the last of ten parts of one long run with the first one.
+  /// Compares the last tenth of a long run with its first tenth.
   private func measureLongRun(_ report: inout Report) {
     let part = setting.pick(1_000_000, quick: 100_000)
     let (times, growth) = Blocking.run { await Self.parts(of: part) }
@@ -72,7 +73,7 @@ struct SteadySection {
 extension HostMachine {
   /// The resident memory of this process. Unit: bytes.
   static var residentByteCount: Int {
-    // The first field is the total size, the second one the resident pages.
+    // The first field is the total size; the second field is the number of resident pages.
     let pages = text(of: "/proc/self/statm").split(separator: " ").dropFirst().first
     return (pages.flatMap { Int($0) } ?? 0) * 4_096
   }

@@ -3,7 +3,7 @@ import Glibc
 import Kettles
 import PipeRuntime
 
-/// The number of events per second of one kettle in each style of writing a machine.
+/// Measures the number of events per second of the kettle in each style of writing a machine.
 struct StylesSection {
   private let setting: Setting
 
@@ -37,7 +37,7 @@ struct StylesSection {
     var drive: @Sendable (Int) async -> Void
   }
 
-  // The boil time is an hour, so that no kettle ever boils.
+  // The boil time is an hour, so that the water never boils.
   private static let parameters = KettleParameters(boilTime: 3_600_000)
 
   private static let styles: [Style] = [
@@ -82,14 +82,15 @@ struct StylesSection {
   }
 }
 
-/// Waits for asynchronous work on the main thread, and runs the main actor's jobs in the meantime.
+/// Blocks the main thread until asynchronous work is complete. Runs the main actor's jobs
+/// meanwhile.
 private enum MainQueue {
   static func run(_ work: @escaping @Sendable () async -> Void) {
     let isDone = Locked(false)
     Task {
       await work()
       isDone.withLock { $0 = true }
-      // Wakes the loop below.
+      // Wake the loop below.
       Task { @MainActor in }
     }
     while !isDone.withLock({ $0 }) {

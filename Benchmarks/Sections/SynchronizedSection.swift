@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Events that several processes take together, all or none.
+/// Measures synchronized events, which either all participants take or none of them.
 struct SynchronizedSection {
   private let setting: Setting
   private let directory: TemporaryDirectory
@@ -27,7 +27,7 @@ struct SynchronizedSection {
     let raw = try RawPair(.echo, count: 0, in: directory)
     var baseline = RawFigures()
     for round in 0...repeats {
-      // The first round is discarded.
+      // Discard the first round.
       let result = try raw.roundTrip(count: count)
       if round > 0 { baseline.add(result, of: count) }
       try volatile.measure(isCounted: round > 0)
@@ -75,9 +75,11 @@ struct SynchronizedSection {
         + "until the caller knows that all have moved")
   }
 
-  /// Measures the messages and records of an event with k participants. There are a request and its
-  /// reply, and for each participant PREPARE, YES and COMMIT, with one more ACK for the last event.
-  /// There are two records for each participant, and the coordinator's.
+  /// Measures the messages and records of an event with k participants.
+  ///
+  /// There are a request and its reply. For each participant, there are PREPARE, YES and COMMIT,
+  /// and one ACK after the last event. Each participant writes two records, and the coordinator
+  /// writes its own.
   private func runCosts(_ report: inout Report) throws {
     for participantCount in [2, 3] {
       let count = 500

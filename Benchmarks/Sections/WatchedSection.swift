@@ -1,14 +1,14 @@
 import PipeRuntime
 import PipeSupervision
 
-/// The cost of a monitor for a sink that takes events at full rate: without a monitor; with a
-/// default one that reads, is stopped, or was killed; and with one that asks for every state. The
-/// cases are measured in turns.
+/// Measures what a monitor costs a sink that receives events at full rate. The conditions are: no
+/// monitor; a default monitor that is reading, stopped or killed; and a monitor that requests every
+/// state. They are measured in turns.
 struct WatchedSection {
   private enum MonitorCondition: String, CaseIterable {
     case none = "no monitor"
-    /// A repetition of the first case. Its ratio shows the noise of the machine, below which no
-    /// other ratio is meaningful.
+    /// A repetition of the first condition. Its ratio shows the noise of the host; smaller
+    /// differences have no meaning.
     case again = "no monitor, again"
     case live = "monitor"
     case stopped = "monitor, stopped"
@@ -16,7 +16,7 @@ struct WatchedSection {
     case steps = "monitor --steps"
     case every = "monitor --every"
 
-    /// Whether the monitor should have no measurable cost for a node.
+    /// Whether the monitor should have no measurable cost for the node.
     var shouldBeFree: Bool {
       switch self {
       case .live, .stopped, .killed: true
@@ -59,7 +59,7 @@ struct WatchedSection {
     report.note("what it is for 'no monitor, again' is the machine's own doing")
   }
 
-  /// Measures the sink's memory after ten times as many events with a stopped monitor.
+  /// Measures the sink's memory before and after ten measurements with a stopped monitor.
   private func addMemory(_ flow: Flow, _ count: Int, _ report: inout Report) throws {
     let before = flow.topology.residentByteCount(of: "sink")
     for _ in 0..<10 { _ = try measure(flow.topology, .stopped, count) }
@@ -96,12 +96,13 @@ struct WatchedSection {
       use: topology.use(of: "sink").perOperation(of: count, since: before))
   }
 
-  /// Starts a monitor of the sink, and waits until it receives something from the node.
+  /// Starts a monitor of the sink, and waits until the monitor has received something from the
+  /// node.
   private func attach(to topology: TopologyRun, _ options: [String]) throws -> ChildProcess {
     let output = directory.uniquePath("monitor")
     let command = OrchestratorCommand(directory: directory)
     var monitor = try command.spawn(["monitor", "--plain", "sink"] + options, writingTo: output)
-    // Without a step, there is nothing to receive.
+    // Cause a step, because otherwise the monitor receives nothing.
     if options.contains("--steps") { _ = try topology.measure("source") }
     let start = ContinuousClock.now
     while HostMachine.text(of: output).isEmpty {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <nss.h>
 #include <poll.h>
 #include <pthread.h>
@@ -25,18 +26,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/// The descriptors of a child above the standard descriptors: the record, which the program inherits; the write end of
-/// the errno pipe; and the file to execute if there is no path.
-enum { RECORD = 3, REPORT = 4, PROGRAM = 5 };
+/// The child's descriptors above the standard descriptors: the record file, and the write end of the
+/// pipe that reports a failure to the parent, as an errno.
+enum { RECORD = 3, REPORT = 4 };
 
 static _Noreturn void fail(int report, int code) {
   while (write(report, &code, sizeof code) < 0 && errno == EINTR) {}
   _exit(127);
 }
 
-/// Returns a copy of `descriptor` that no later dup2 onto 0…PROGRAM can overwrite.
+/// Returns a copy of `descriptor` with a number above REPORT, so that the later dup2 calls do not
+/// overwrite the copy.
 static int lifted(int descriptor, int report) {
-  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, PROGRAM + 1);
+  int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, REPORT + 1);
   if (copy < 0) fail(report, errno);
   return copy;
 }
@@ -46,8 +48,8 @@ static void close_from(int first, int limit) {
   for (int descriptor = first; descriptor < limit; descriptor++) close(descriptor);
 }
 
-/// Appends /proc/self/stat, which contains the process id and the start time, to the record. The child writes this
-/// itself, so that no process runs without a record.
+/// Appends the child's /proc/self/stat, with its process id and start time, to the record. The
+/// child writes before exec, so that no program runs without a record.
 static void sign(int record, int report) {
   char text[1024];
   int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -58,8 +60,8 @@ static void sign(int record, int report) {
   if (write(record, text, (size_t)count) != count) fail(report, ENOSPC);
 }
 
-/// Runs between vfork and exec in the memory of the parent, while the parent's thread waits. Must not lock, allocate,
-/// return, or write to the parent's variables.
+/// Runs in the child between vfork and exec, in the memory of the parent, while the parent's thread
+/// waits. Must not lock, allocate, return, or write to the parent's variables.
 static _Noreturn void run_child(
     const struct pr_spawn *options, int report, pid_t parent, int descriptor_limit) {
   report = lifted(report, report);
@@ -70,7 +72,6 @@ static _Noreturn void run_child(
   int output = options->standard_output < 0 ? -1 : lifted(options->standard_output, report);
   int error = options->standard_error < 0 ? -1 : lifted(options->standard_error, report);
   int record = options->record < 0 ? -1 : lifted(options->record, report);
-  int program = options->program < 0 ? -1 : lifted(options->program, report);
 
   if (options->new_session ? setsid() < 0 : setpgid(0, 0) < 0) fail(report, errno);
   if (options->death_signal) {
@@ -86,9 +87,7 @@ static _Noreturn void run_child(
   if (dup3(report, REPORT, O_CLOEXEC) < 0) fail(report, errno);
   if (record >= 0 && dup2(record, RECORD) < 0) fail(REPORT, errno);
   if (record < 0) close(RECORD);
-  if (program >= 0 && dup3(program, PROGRAM, options->keeps_program ? 0 : O_CLOEXEC) < 0) fail(REPORT, errno);
-  if (program < 0) close(PROGRAM);
-  close_from(PROGRAM + 1, descriptor_limit);
+  close_from(REPORT + 1, descriptor_limit);
 
   if (options->directory && chdir(options->directory) < 0) fail(REPORT, errno);
 
@@ -98,11 +97,7 @@ static _Noreturn void run_child(
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
 
-  if (program >= 0) {
-    syscall(SYS_execveat, PROGRAM, "", options->arguments, options->environment, AT_EMPTY_PATH);
-  } else {
-    execve(options->path, options->arguments, options->environment);
-  }
+  execve(options->path, options->arguments, options->environment);
   fail(REPORT, errno);
 }
 
@@ -122,7 +117,8 @@ int pr_spawn_begin(const struct pr_spawn *options, pid_t *pid, int *report) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
-  // fork would spend most of its time copying the mappings of this process, which exec discards.
+  // Uses vfork, because fork would copy the mappings of this process, although exec discards the
+  // copy.
   pid_t child = vfork();
   if (child == 0) run_child(options, ends[1], parent, descriptor_limit);
   int code = child < 0 ? errno : 0;
@@ -160,7 +156,53 @@ int pr_spawn(const struct pr_spawn *options, pid_t *pid) {
   return code;
 }
 
-int pr_memory_file(const char *name) { return memfd_create(name, MFD_CLOEXEC); }
+/// Adds a block to a hash. The last block of a file may have any size; all others are multiples of 8 bytes.
+static uint64_t hashed(uint64_t hash, const unsigned char *bytes, size_t count) {
+  for (; count >= 8; bytes += 8, count -= 8) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+  }
+  for (; count > 0; bytes++, count--) hash = (hash ^ *bytes) * 0x100000001B3ULL;
+  return hash;
+}
+
+/// Writes all bytes. Returns 0 or an errno.
+static int write_all(int descriptor, const unsigned char *bytes, size_t count) {
+  while (count > 0) {
+    ssize_t written = write(descriptor, bytes, count);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) {
+      bytes += written;
+      count -= (size_t)written;
+    }
+  }
+  return 0;
+}
+
+int pr_copy_file(int source, int copy, uint64_t *hash) {
+  bool is_cloned = ioctl(copy, FICLONE, source) == 0;
+  size_t size = 1 << 18;
+  unsigned char *buffer = malloc(size);
+  if (!buffer) return ENOMEM;
+  int code = 0;
+  *hash = 0xCBF29CE484222325ULL;
+  off_t offset = 0;
+  while (code == 0) {
+    ssize_t count = pread(is_cloned ? copy : source, buffer, size, offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) code = errno;
+    if (count <= 0) break;
+    *hash = hashed(*hash, buffer, (size_t)count);
+    offset += count;
+    if (!is_cloned) code = write_all(copy, buffer, (size_t)count);
+  }
+  *hash = (*hash ^ (uint64_t)offset) * 0x9E3779B97F4A7C15ULL;
+  *hash ^= *hash >> 29;
+  free(buffer);
+  return code;
+}
 
 int pr_process_descriptor(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
@@ -190,7 +232,7 @@ int pr_process_exit(int descriptor, int *status) {
 }
 
 void pr_protocols_from_file(void) {
-  // If this fails, lookups only take longer.
+  // Ignores errors, because lookups also work without this setting, and only take longer.
   (void)__nss_configure_lookup("protocols", "files");
 }
 
@@ -204,8 +246,9 @@ int pr_pipe(int *read_end, int *write_end) {
   return 0;
 }
 
-/// Returns whether this process inherited an ignored signal whose default action ends the process. nohup ignores
-/// signals, and shells do for background commands.
+/// Whether this process inherited `signal` as ignored. For example, nohup ignores SIGHUP, and
+/// shells ignore SIGINT for background commands. False for SIGCHLD, SIGCONT and SIGWINCH, which do
+/// not end a process.
 static bool is_inherited_ignored(int signal) {
   struct sigaction action;
   if (signal == SIGCHLD || signal == SIGCONT || signal == SIGWINCH) return false;
@@ -251,7 +294,7 @@ int pr_kill_self_at(int64_t instant) {
   return timer_settime(timer, TIMER_ABSTIME, &due, NULL) < 0 ? errno : 0;
 }
 
-// libdispatch's interface for run loops other than its own.
+// Functions of libdispatch for programs with their own run loop.
 int _dispatch_get_main_queue_handle_4CF(void);
 void _dispatch_main_queue_callback_4CF(void *message);
 
@@ -276,7 +319,7 @@ static void restore_terminal(int signal) {
   ssize_t written = write(terminal.output, terminal.text, terminal.count);
   (void)written;
   tcsetattr(terminal.input, TCSANOW, &terminal.attributes);
-  // SA_RESETHAND has restored the default action, which now ends the process as without this handler.
+  // SA_RESETHAND has restored the default action, so that the raised signal ends the process.
   raise(signal);
 }
 
@@ -304,7 +347,8 @@ static void crashed(int signal, siginfo_t *info, void *context) {
   sigaction(signal, &before_watch[signal], NULL);
   int is_foreign = info->si_code <= 0 && info->si_pid != getpid();
   if (!is_foreign) note_crash();
-  // A faulting instruction faults again when the handler returns. A signal that was sent must be raised again.
+  // After this handler returns, a faulty instruction runs again and causes its signal again. A
+  // signal that a process has sent (`si_code` <= 0) does not repeat, so it is raised again here.
   if (info->si_code <= 0) raise(signal);
 }
 
@@ -327,7 +371,8 @@ void pr_suspend(void) {
   sigaddset(&stop, SIGTSTP);
   pthread_sigmask(SIG_UNBLOCK, &stop, &before);
   kill(0, SIGTSTP);
-  // Another thread may handle the first signal, and this thread would continue until the process stops.
+  // The kernel may deliver the signal of `kill` to another thread, while this thread continues for
+  // a moment. The signal of `pthread_kill` stops the process before the function returns.
   pthread_kill(pthread_self(), SIGTSTP);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

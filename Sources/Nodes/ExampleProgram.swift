@@ -19,7 +19,7 @@ import Screens
     MoviesList.self, MoviesPages.self, QuizesList.self, QuizScreen.self, QuizResults.self,
     AddressForm.self, AddressBook.self, ReducedWashingMachine.self,
     Philosopher.self, Fork.self, VendingUser.self, VendingMachine.self,
-    Order.self, Shipment.self,
+    Order.self, Shipment.self, CardPayment.self, Payment.self, Goods.self,
   ]
   package static let monitors: [any Monitor.Type] = [StateLog.self]
   package static let composites: [any CompositeState.Type] = [LiftState.self, ModelsState.self]

@@ -1,43 +1,46 @@
 import PipeTransport
 import PipeWire
 
-/// The keys by which a client reaches an orchestrator, and nodes that are bound for other hosts.
+/// The keys with which a client connects to an orchestrator, and to nodes that accept connections
+/// from other hosts.
 package struct ClientKeys: Sendable {
   private enum Source {
-    /// The path of the file with the client's own pair. It is read when such a node is first reached.
+    /// The path of the file with the client's own key pair. The client reads the file when it first
+    /// connects to a node that accepts connections from other hosts.
     case file(String)
-    /// The keys of a monitor that a topology has started.
+    /// The keys of a monitor that was started by a topology.
     case monitor(NodeArguments.Keys)
     case remote(RemoteTopology)
   }
 
   private let source: Source
 
-  /// Creates the keys of a client on the orchestrator's host. There is no key file if all nodes are
-  /// on that host.
-  package init(in directories: RuntimeDirectories) { source = .file(directories.clientKey) }
+  /// Creates the keys of a client on the orchestrator's host. The key file does not exist if all
+  /// nodes are on this host.
+  package init(in directories: RuntimeDirectories) { source = .file(directories.clientKeyFile) }
 
-  /// Creates the keys of a monitor that a topology has started.
+  /// Creates the keys of a monitor that was started by a topology.
   package init(_ keys: NodeArguments.Keys) { source = .monitor(keys) }
 
   /// Creates the keys of a client on another host.
   init(_ topology: RemoteTopology) { source = .remote(topology) }
 
-  /// The topology on another host that the keys are for.
+  /// The topology on another host that the keys are for; `nil` if the client is on the
+  /// orchestrator's host.
   var remote: RemoteTopology? {
     if case .remote(let topology) = source { topology } else { nil }
   }
 
-  /// Returns this client's pair.
-  func pair() throws -> CurveKeyPair {
+  /// Returns this client's key pair.
+  func keyPair() throws -> CurveKeyPair {
     switch source {
     case .file(let path): try KeyFile.read(path)
     case .monitor(let keys): try KeyFile.read(keys.path)
-    case .remote(let topology): topology.pair
+    case .remote(let topology): topology.clientKeyPair
     }
   }
 
-  /// Returns the endpoint of a control socket, with the keys for it.
+  /// Returns the endpoint of a control socket, with the keys to connect to it.
   func peerEndpoint(of control: String) throws -> PeerEndpoint {
     switch source {
     case .file: return PeerEndpoint(control)
@@ -52,16 +55,18 @@ package struct ClientKeys: Sendable {
   }
 }
 
-/// The endpoints and keys of the nodes that are bound for other hosts, as the orchestrator last
-/// reported them.
+/// The endpoints and keys of the nodes that accept connections from other hosts, as the
+/// orchestrator last reported them.
 ///
-/// Each process of a node has another endpoint and another key. A lookup uses a name that stays the same.
+/// Each new process of a node has a new endpoint and a new key. So an inbox or a feed is identified
+/// by a name that stays the same.
 struct DeployedEndpoints {
-  /// An inbox or a feed whose place has changed.
+  /// An inbox or a feed whose endpoint or key has changed. `formerName` is its former endpoint;
+  /// `nil` if there was none.
   struct Change: Hashable {
     /// See ``NodeInformation/inboxName`` and ``NodeInformation/feedName``.
     let name: String
-    let former: String?
+    let formerName: String?
   }
 
   private struct KeyedEndpoint: Hashable {
@@ -71,7 +76,8 @@ struct DeployedEndpoints {
 
   private var keyedEndpoints: [String: KeyedEndpoint] = [:]
 
-  /// Applies a directory. Returns the changes. A node without an endpoint keeps its former place.
+  /// Stores the endpoints and keys that a directory contains, and returns the changes. If the
+  /// directory contains no endpoint of a node, the stored endpoint stays.
   mutating func take(_ nodes: [NodeInformation]) -> [Change] {
     var changes: [Change] = []
     for node in nodes where node.process != nil {
@@ -79,19 +85,19 @@ struct DeployedEndpoints {
       for (name, endpoint) in [(node.inboxName, node.inbox), (node.feedName, node.feed)] {
         let peerEndpoint = KeyedEndpoint(endpoint: endpoint, key: key)
         guard keyedEndpoints[name] != peerEndpoint else { continue }
-        changes.append(Change(name: name, former: keyedEndpoints[name]?.endpoint))
+        changes.append(Change(name: name, formerName: keyedEndpoints[name]?.endpoint))
         keyedEndpoints[name] = peerEndpoint
       }
     }
     return changes
   }
 
-  /// Returns the place of an inbox or a feed; `nil` if it is not known yet.
+  /// Returns the endpoint and the key of an inbox or a feed; `nil` if they are not known yet.
   func peerEndpoint(of name: String, own: CurveKeyPair) -> PeerEndpoint? {
     keyedEndpoints[name].map { PeerEndpoint($0.endpoint, key: $0.key, own: own) }
   }
 
-  /// Whether this is the name of an inbox or a feed bound for other hosts, and not an endpoint on
-  /// this host.
+  /// Whether the text is the name of an inbox or a feed of a node that accepts connections from
+  /// other hosts. Otherwise, the text is an endpoint on this host.
   static func isName(_ name: String) -> Bool { !name.contains("://") }
 }

@@ -9,24 +9,24 @@ final class ClientPeer {
   private(set) var connections: ConnectionMonitor
   /// The requests in flight, by their numbers.
   private(set) var requests: [UInt64: ClientRequest] = [:]
-  /// The requests that wait because too many others are in flight.
-  private var waiting = Queue<ClientRequest>()
-  /// The number of waiting requests that were given up.
-  private var givenUp = 0
+  /// The requests that are not sent yet because too many others are in flight.
+  private var waitingRequests = Queue<ClientRequest>()
+  /// The number of requests in `waitingRequests` that the client has given up and will never send.
+  private var givenUpCount = 0
   private var window: RequestWindow
-  /// Whether the last reported event of the connection is its completion. For a moment, the socket
-  /// accepts messages for a lost connection, and loses them.
+  /// Whether the connection is complete, according to the last event of the connection. For a
+  /// moment after a connection is lost, the socket still accepts messages, and loses them.
   var isConnected = false
-  /// When the node last answered.
+  /// The time of the node's last answer.
   private(set) var lastAnswer: ContinuousClock.Instant?
-  /// Whether the client is asking the orchestrator whether the node runs.
+  /// Whether the client has asked the orchestrator about the node, and waits for the answer.
   var isLookupPending = false
-  /// The oldest request that was last reported to a coordinator, and how far the report may lag.
+  /// The number of the oldest unanswered request, as last reported to a coordinator.
   private var lastReported: UInt64
-  private static let lag: UInt64 = 64
-  private let first: UInt64
+  private static let maximumReportLag: UInt64 = 64
+  private let firstRequestNumber: UInt64
 
-  /// The node of the first request, which errors name.
+  /// The name of the node of the first request. Error messages name this node.
   var node = ""
   /// The registrations of the sockets with the loop.
   var registrations: [PollLoop.Registration] = []
@@ -36,13 +36,13 @@ final class ClientPeer {
     self.name = name
     self.socket = socket
     self.connections = connections
-    first = RequestKey.firstID(at: WallClock.nanoseconds)
-    lastReported = first
-    window = RequestWindow(first: first)
+    firstRequestNumber = RequestKey.firstID(at: WallClock.nanoseconds)
+    lastReported = firstRequestNumber
+    window = RequestWindow(first: firstRequestNumber)
   }
 
-  /// Replaces the sockets with sockets for another process of the node.
-  func take(socket: Socket, connections: ConnectionMonitor) {
+  /// Replaces the sockets with sockets that connect to the node's new process.
+  func replace(socket: Socket, connections: ConnectionMonitor) {
     close()
     self.socket = socket
     self.connections = connections
@@ -56,18 +56,28 @@ final class ClientPeer {
 
   // MARK: Requests
 
-  var hasRequests: Bool { !requests.isEmpty || !waiting.isEmpty }
+  var hasRequests: Bool { !requests.isEmpty || !waitingRequests.isEmpty }
 
-  /// Queues a request behind all others.
-  func append(_ request: ClientRequest) { waiting.append(request) }
+  /// Whether the client must ask the orchestrator about the node, because the node cannot answer a
+  /// request now.
+  var needsLookup: Bool { requests.values.contains { needsLookup(for: $0) } }
 
-  /// Assigns a number to the next request. Returns `nil` if no request waits, or too many are in flight.
-  func begin() -> ClientRequest? {
-    while waiting.first?.isGivenUp == true {
-      _ = waiting.popFirst()
-      givenUp -= 1
+  func needsLookup(for request: ClientRequest) -> Bool {
+    request.isPostponed || !isConnected && (request.isRepeated || !request.isSent)
+  }
+
+  /// Appends a request to the queue of waiting requests.
+  func append(_ request: ClientRequest) { waitingRequests.append(request) }
+
+  /// Assigns a number to the next request in the queue, which is then in flight. Returns `nil` if
+  /// the queue is empty, or if too many requests are in flight.
+  func beginNextRequest() -> ClientRequest? {
+    while waitingRequests.first?.isGivenUp == true {
+      _ = waitingRequests.popFirst()
+      givenUpCount -= 1
     }
-    guard !waiting.isEmpty, let id = window.open(), let request = waiting.popFirst() else {
+    guard !waitingRequests.isEmpty, let id = window.open(), let request = waitingRequests.popFirst()
+    else {
       return nil
     }
     request.begin(as: id)
@@ -75,7 +85,7 @@ final class ClientPeer {
     return request
   }
 
-  /// Removes a request in flight. Returns `false` if it is not in flight.
+  /// Ends a request that is in flight. Returns `false` if the request is not in flight.
   func end(_ request: ClientRequest) -> Bool {
     guard requests[request.id] === request else { return false }
     requests[request.id] = nil
@@ -83,46 +93,51 @@ final class ClientPeer {
     return true
   }
 
-  /// Gives up a waiting request, so that it is never sent.
+  /// Gives up a request in the queue, so that the request is never sent.
   func giveUp(_ request: ClientRequest) {
     request.isGivenUp = true
-    givenUp += 1
-    guard givenUp > waiting.count / 2 else { return }
-    givenUp = 0
-    for other in waiting.removeAll() where !other.isGivenUp { waiting.append(other) }
+    givenUpCount += 1
+    guard givenUpCount > waitingRequests.count / 2 else { return }
+    givenUpCount = 0
+    for other in waitingRequests.removeAll() where !other.isGivenUp {
+      waitingRequests.append(other)
+    }
   }
 
-  /// Queues a request again, ahead of all others, after the node has forgotten all requests up to a
-  /// number. The request must never have been applied. Returns `false` if no number is left.
+  /// Moves a request in flight back to the front of the queue, because the node has forgotten all
+  /// requests with numbers up to `last`. Precondition: the node has never applied the request.
+  /// Returns `false` if no number is left.
   func restart(_ request: ClientRequest, after last: UInt64) -> Bool {
     guard window.skip(through: last), end(request) else { return false }
     request.begin(as: 0)
-    waiting.prepend(contentsOf: [request])
+    waitingRequests.prepend(contentsOf: [request])
     return true
   }
 
   /// Removes all requests and returns them.
   func removeAll() -> [ClientRequest] {
     defer { requests = [:] }
-    return Array(requests.values) + waiting.removeAll().filter { !$0.isGivenUp }
+    return Array(requests.values) + waitingRequests.removeAll().filter { !$0.isGivenUp }
   }
 
-  /// Records an answer of the node.
-  func answered(byteCount: Int) {
+  /// Records that the node has answered a request.
+  func recordAnswer(byteCount: Int) {
     lastAnswer = .now
     window.received(byteCount: byteCount)
   }
 
-  /// The number of the oldest request without an answer.
-  var oldest: UInt64 { window.oldest }
+  /// The number of the oldest unanswered request.
+  var oldestNumber: UInt64 { window.oldestNumber }
 
-  /// Returns the number of the oldest request without an answer, if a report to the coordinator is due.
+  /// Returns the number of the oldest unanswered request if it must be reported to the coordinator
+  /// now.
   func oldestToReport() -> UInt64? {
-    guard oldest >= lastReported + Self.lag else { return nil }
-    lastReported = oldest
-    return oldest
+    guard oldestNumber >= lastReported + Self.maximumReportLag else { return nil }
+    lastReported = oldestNumber
+    return oldestNumber
   }
 
-  /// Forgets the reports after the connection is lost: the next process has received none.
-  func resetReports() { lastReported = first }
+  /// Forgets the last report to the coordinator. Call this when the connection is lost, since the
+  /// coordinator's next process has not received the reports.
+  func resetReports() { lastReported = firstRequestNumber }
 }

@@ -7,9 +7,10 @@ final class ClientRequest {
   enum Content: Sendable {
     case event([UInt8], wantsState: Bool)
     case deadLetter(UInt64, drops: Bool)
-    /// A request to a coordinator. The count limits how long the request may wait. Unit: milliseconds.
+    /// A request to a coordinator. `count`: how long the request may wait. Unit: milliseconds.
     case synchronize([UInt8], SynchronizeFlag, count: UInt32)
-    /// A question about the response to an event, or to all events if it names none.
+    /// A question about how the node would respond to an event. If the event is empty, the question
+    /// is about all events.
     case explain([UInt8], key: String?)
   }
 
@@ -20,7 +21,7 @@ final class ClientRequest {
     case explained(JSONValue)
   }
 
-  /// The number of the request at the node while it is in flight; 0 before that.
+  /// The number of the request at the node while the request is in flight; otherwise 0.
   private(set) var id: UInt64 = 0
   let content: Content
   let node: NodeInformation
@@ -28,20 +29,22 @@ final class ClientRequest {
   let completion: ClientSockets.Reply
   var timer: TimerQueue.ID?
   var repeatTimer: TimerQueue.ID?
-  /// How long the request waits for its answer before it is sent again.
-  var pause: Duration = .milliseconds(250)
-  /// How often the socket has accepted the request.
+  /// How long to wait for the answer before the request is sent again.
+  var repeatInterval: Duration = .milliseconds(250)
+  /// How many times the socket has accepted the request.
   private(set) var copies = 0
-  /// The number of copies that the node has rejected without processing them, and its last reason.
+  /// The number of copies that the node has rejected without processing them. `reason` is the
+  /// reason of the last rejection.
   private(set) var unavailable = 0
   private(set) var reason = ""
-  /// Whether the request is sent as soon as the connection is complete.
+  /// Whether the request must be sent as soon as the connection is complete.
   var isSubmitted = false
-  /// Whether the caller was notified that the request was not sent.
+  /// Whether the caller was notified that the request is never sent.
   var isGivenUp = false
-  /// Whether the request waits until the node can run.
+  /// Whether the request waits until the node is running again.
   var isPostponed = false
-  /// Whether the request is sent again: its answer is late, or the connection was lost.
+  /// Whether the request may have to be sent again, because its answer is late or the connection
+  /// was lost.
   var isRepeated = false
 
   init(
@@ -57,11 +60,12 @@ final class ClientRequest {
   /// Whether the socket has accepted the request at least once.
   var isSent: Bool { copies > 0 }
 
-  /// Whether no process has applied the request, or will: the node has rejected each copy without
-  /// processing it.
+  /// Whether the request was not applied and will not be applied, because the node has rejected
+  /// each copy without processing it.
   var isUnapplied: Bool { copies == unavailable }
 
-  /// Puts the request in flight under a number, or takes it out of flight if the number is 0.
+  /// Puts the request in flight with this number; the number 0 means that the request is no longer
+  /// in flight.
   func begin(as id: UInt64) {
     self.id = id
     (copies, unavailable) = (0, 0)
@@ -75,15 +79,18 @@ final class ClientRequest {
     self.reason = reason
   }
 
-  /// Whether the request is sent again if its answer does not come. It is applied only once nevertheless.
+  /// Whether the request is sent again if no answer arrives. The node then still applies the
+  /// request only once.
   var isRepeatable: Bool {
     guard node.durability != .volatile else { return false }
     return switch content {
     case .event: true
     case .deadLetter(_, let drops): drops
-    // The results of a broadcast are not recorded.
+    // `false` for a broadcast: the node does not record its results, so a repeated broadcast would
+    // deliver the event again.
     case .synchronize(_, let flag, _): flag != .broadcast
-    // The loss of a node is part of the answer.
+    // The question is not repeated: if the node fails before it answers, this failure explains why
+    // the node accepts no event.
     case .explain: false
     }
   }
@@ -91,7 +98,7 @@ final class ClientRequest {
   /// Whether the request only asks, and changes nothing.
   var isQuestion: Bool { if case .explain = content { true } else { false } }
 
-  /// Returns the request's frame. A request keeps its number however often it is sent.
+  /// Returns the request's frame. A request that is sent again keeps its number.
   func frame(client: UInt64, oldest: UInt64) -> (FrameHeader, [UInt8]) {
     switch content {
     case .event(let bytes, let wantsState):
@@ -112,68 +119,71 @@ final class ClientRequest {
   }
 }
 
-/// The numbers of a client's requests to one node: the next number, the numbers in flight, and
-/// their limit.
+/// The numbers of a client's requests to one node: the next number, and the numbers in flight. The
+/// count of numbers in flight is limited.
 package struct RequestWindow: Sendable {
-  /// The maximum total size of the answers to the requests in flight, except for the first few.
-  /// Unit: bytes.
+  /// The maximum total size of the answers to the requests in flight. A few requests are sent
+  /// regardless of this limit. Unit: bytes.
   private static let byteLimit = 16 << 20
   private static let minimumInFlight = 4
 
-  private let limit: Int
-  private var next: UInt64
+  private let maximumInFlight: Int
+  private var nextNumber: UInt64
   private var inFlight: Set<UInt64> = []
-  /// No number before this one is in flight.
-  private var first: UInt64
-  /// The estimated size of an answer, by the latest ones. Unit: bytes.
+  /// All numbers in flight are equal to or higher than this number.
+  private var firstNumber: UInt64
+  /// The estimated size of an answer, based on recent answers. Unit: bytes.
   private var answerByteCount = 0
 
   /// - Parameters:
   ///   - first: The number of the first request; see ``RequestKey/firstID(at:)``.
   ///   - limit: The maximum number of requests in flight, and the maximum distance between the
-  ///     numbers of the oldest and the newest one.
+  ///     lowest and the highest number in flight.
   package init(first: UInt64, limit: Int = 1_024) {
-    next = first
-    self.first = first
-    self.limit = limit
+    nextNumber = first
+    self.firstNumber = first
+    self.maximumInFlight = limit
   }
 
-  /// Returns the number of a new request; `nil` if too many requests are in flight, or no number is left.
+  /// Returns the number for a new request; `nil` if too many requests are in flight, or no number
+  /// is left.
   package mutating func open() -> UInt64? {
     let fitting = Self.byteLimit / max(1, answerByteCount)
-    guard inFlight.count < max(Self.minimumInFlight, min(limit, fitting)),
-      next - oldest < UInt64(limit), next < RequestKey.idLimit
+    guard inFlight.count < max(Self.minimumInFlight, min(maximumInFlight, fitting)),
+      nextNumber - oldestNumber < UInt64(maximumInFlight), nextNumber < RequestKey.idLimit
     else { return nil }
-    defer { next += 1 }
-    inFlight.insert(next)
-    return next
+    defer { nextNumber += 1 }
+    inFlight.insert(nextNumber)
+    return nextNumber
   }
 
-  /// Ends a request: the client stops waiting for its answer, and never sends it again.
+  /// Ends a request: the client no longer waits for the request's answer, and never sends the
+  /// request again.
   package mutating func close(_ id: UInt64) {
     inFlight.remove(id)
     if inFlight.isEmpty {
-      first = next
-    } else if next - first > 2 * UInt64(limit) {
-      first = inFlight.min() ?? next
+      firstNumber = nextNumber
+    } else if nextNumber - firstNumber > 2 * UInt64(maximumInFlight) {
+      firstNumber = inFlight.min() ?? nextNumber
     } else {
-      while !inFlight.contains(first) { first += 1 }
+      while !inFlight.contains(firstNumber) { firstNumber += 1 }
     }
   }
 
-  /// The oldest number in flight, or the next number if there is none in flight.
-  package var oldest: UInt64 { first }
+  /// The oldest number in flight; if no request is in flight, the next number.
+  package var oldestNumber: UInt64 { firstNumber }
 
-  /// Skips the numbers through `last`, whose requests a node has forgotten. Returns `false` if no
-  /// number is left.
+  /// Skips the numbers up to and including `last`, because a node has forgotten the requests with
+  /// these numbers. Returns `false` if no number is left.
   package mutating func skip(through last: UInt64) -> Bool {
     guard last < RequestKey.idLimit - 1 else { return false }
-    next = max(next, last + 1)
-    if inFlight.isEmpty { first = next }
+    nextNumber = max(nextNumber, last + 1)
+    if inFlight.isEmpty { firstNumber = nextNumber }
     return true
   }
 
-  /// Records the size of an answer. The largest of the latest ones counts.
+  /// Updates the estimated size of an answer. A large answer raises the estimate immediately;
+  /// smaller answers lower the estimate gradually.
   package mutating func received(byteCount: Int) {
     answerByteCount = max(byteCount, answerByteCount - answerByteCount / 8)
   }

@@ -3,7 +3,7 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// The sockets of one client, on its loop's thread.
+/// The sockets of one client, used on the thread of the client's loop.
 final class ClientSockets {
   typealias Reply = @Sendable (Result<ClientRequest.Answer, TopologyClientError>) -> Void
 
@@ -11,8 +11,9 @@ final class ClientSockets {
   private let context = Context()
   /// The link to the orchestrator.
   let control: OrchestratorLink
-  /// The link to the next orchestrator, if the first one was killed and its nodes continue. Without
-  /// it, requests to a node on another host would not reach the node after its restart.
+  /// The link to the orchestrator that has replaced a killed orchestrator, while the nodes
+  /// continue. Without this link, the client would not receive the new endpoint of a restarted node
+  /// on another host.
   private var successor: OrchestratorLink?
   private let topology: String
   private let endpoint: String
@@ -21,23 +22,24 @@ final class ClientSockets {
   /// A random number that distinguishes this client's requests from the requests of other clients.
   private let client = UInt64.random(in: 1...UInt64(Int64.max))
   /// The feeds that the client reads, by the ids of their watches.
-  private var watches: [UInt64: FollowedFeeds] = [:]
-  private var lastWatch: UInt64 = 0
+  private var feedsByWatch: [UInt64: FollowedFeeds] = [:]
+  private var lastWatchID: UInt64 = 0
   private let keys: ClientKeys?
-  /// The client's key pair, once it was read.
-  private var pair: CurveKeyPair?
+  /// The client's key pair; `nil` until it is read.
+  private var keyPair: CurveKeyPair?
   private var endpoints = DeployedEndpoints()
   private var isLookingUpEndpoints = false
 
-  /// The interval of lookups of nodes that are bound for other hosts, while the client reads from
-  /// them or waits for them.
+  /// The interval of endpoint lookups. The client looks up endpoints while it reads feeds of nodes
+  /// that accept connections from other hosts, or has requests to such nodes.
   private static let endpointLookupInterval: Duration = .milliseconds(200)
-  /// The pause before the client looks for a node that has rejected a request.
+  /// The pause before the client asks the orchestrator about a node that has rejected a request.
   private static let nodeCheckDelay: Duration = .milliseconds(10)
-  /// The interval of checks whether a lost node comes back.
+  /// The interval at which the client checks whether a lost node is running again.
   private static let lostNodeCheckInterval: Duration = .milliseconds(200)
 
-  /// - Parameter patience: How long to wait for the first answer of an orchestrator on another host.
+  /// - Parameter patience: The maximum wait for the first answer of an orchestrator on another
+  ///   host.
   init(
     topology: String, control endpoint: String, keys: ClientKeys?, patience: Duration,
     loop: PollLoop
@@ -54,7 +56,8 @@ final class ClientSockets {
 
   // MARK: Requests
 
-  /// Sends a request to a node's inbox. While the connection is incomplete, the socket queues nothing.
+  /// Sends a request to a node's inbox. While the connection is incomplete, the request waits in
+  /// the client, not in the socket.
   func request(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping Reply
@@ -70,8 +73,8 @@ final class ClientSockets {
     }
   }
 
-  /// Sends a request if the connection is complete. Otherwise returns `false` and does not call the
-  /// completion.
+  /// Sends a request if the connection is complete. Otherwise, returns `false` and does not call
+  /// the completion.
   func requestIfConnected(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout: Duration,
     _ completion: @escaping @Sendable (Result<ClientRequest.Answer?, TopologyClientError>) -> Void
@@ -83,7 +86,8 @@ final class ClientSockets {
     return true
   }
 
-  /// Queues the request, and sends it when the number of requests in flight allows.
+  /// Queues the request. The request is sent as soon as the number of requests in flight is below
+  /// the limit.
   private func enqueue(_ request: ClientRequest, at peer: ClientPeer) {
     peer.append(request)
     sendWaiting(to: peer)
@@ -91,7 +95,7 @@ final class ClientSockets {
   }
 
   private func sendWaiting(to peer: ClientPeer) {
-    while let request = peer.begin() {
+    while let request = peer.beginNextRequest() {
       startTimer(of: request)
       submit(request, to: peer)
     }
@@ -102,9 +106,9 @@ final class ClientSockets {
     request.timer = loop.schedule(after: request.timeout, for: self) { $0.expire(request) }
   }
 
-  /// Hands the request to the socket. Returns whether the socket accepted it.
+  /// Passes the request to the socket. Returns whether the socket accepted the request.
   private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
-    let (header, body) = request.frame(client: client, oldest: peer.oldest)
+    let (header, body) = request.frame(client: client, oldest: peer.oldestNumber)
     guard peer.isConnected, case .queued = peer.socket.send(header, body: body) else {
       return false
     }
@@ -119,23 +123,25 @@ final class ClientSockets {
     return true
   }
 
-  /// Sends an unanswered request again: the socket may have given it to a connection that was
-  /// closing, and does not report that. A request that waits at its node is not applied twice.
+  /// Sends a request again if the answer does not arrive in time. The socket may have passed the
+  /// request to a connection that was closing, which the socket does not report. A node that
+  /// already has the request does not apply the copy.
   private func scheduleRepeat(of request: ClientRequest, to peer: ClientPeer) {
     guard request.repeatTimer == nil else { return }
-    request.repeatTimer = loop.schedule(after: request.pause, for: self) {
+    request.repeatTimer = loop.schedule(after: request.repeatInterval, for: self) {
       request.repeatTimer = nil
       request.isRepeated = true
-      request.pause = min(request.pause * 2, .seconds(5))
+      request.repeatInterval = min(request.repeatInterval * 2, .seconds(5))
       if !request.isPostponed { $0.submit(request, to: peer) }
     }
   }
 
-  /// Sends the request as soon as the connection is complete.
+  /// Sends the request now or, if the connection is incomplete, when the connection is complete.
   private func submit(_ request: ClientRequest, to peer: ClientPeer) {
     guard peer.requests[request.id] === request, !request.isSubmitted, !send(request, to: peer)
     else { return }
     request.isSubmitted = true
+    checkIfLost(at: peer)
     loop.schedule(after: .milliseconds(2), for: self) {
       request.isSubmitted = false
       $0.submit(request, to: peer)
@@ -160,8 +166,8 @@ final class ClientSockets {
               : "no answer from its inbox within \(request.timeout.shortText)")))
   }
 
-  /// Fails a request that was not sent. While the node answers other requests, the request
-  /// continues to wait.
+  /// Fails a request that was never sent. If the node has recently answered another request, the
+  /// request continues to wait instead.
   private func expireWaiting(_ request: ClientRequest, at peer: ClientPeer) {
     if let last = peer.lastAnswer, .now - last < request.timeout {
       return startTimer(of: request)
@@ -190,21 +196,26 @@ final class ClientSockets {
     sendWaiting(to: peer)
   }
 
-  // MARK: Nodes that do not take a request now
+  // MARK: Nodes that cannot process a request now
 
-  /// Keeps a request until the node can run. The request is then sent again with the same number.
+  /// Keeps a request until the node is running, and then sends the request again with the same
+  /// number.
   private func postpone(_ request: ClientRequest, at peer: ClientPeer, because reason: String) {
     request.recordPostponement(because: reason)
     request.isPostponed = true
     checkNode(for: peer, after: Self.nodeCheckDelay)
   }
 
-  /// Asks the orchestrator, after a pause, whether a node runs or is about to: requests to the node
-  /// are postponed, or may have to be sent again.
+  /// Asks the orchestrator, after a pause, whether a node is running or will soon run. Call this if
+  /// requests to the node are postponed, not sent yet, or may have to be sent again.
   private func checkNode(for peer: ClientPeer, after pause: Duration) {
     guard !peer.isLookupPending else { return }
     peer.isLookupPending = true
     loop.schedule(after: pause, for: self) { sockets in
+      guard peer.needsLookup else {
+        peer.isLookupPending = false
+        return
+      }
       sockets.control.command(
         .directory(fresh: false), timeout: .seconds(5), timeoutError: .closed
       ) { [handle = sockets.loop.handle, owner = LoopOwned((Weak(sockets), peer))] result in
@@ -219,13 +230,12 @@ final class ClientSockets {
     peer.isLookupPending = false
     let directory: TopologyDirectory? =
       if case .success(.directory(let directory)) = result { directory } else { nil }
-    for request in peer.requests.values
-    where request.isPostponed || request.isRepeated && !peer.isConnected {
+    for request in peer.requests.values where peer.needsLookup(for: request) {
       let isPostponed = request.isPostponed
       request.isPostponed = false
-      // Without an orchestrator, only the node itself can answer.
+      // If the orchestrator does not answer, only the node's own answer can end the request.
       guard let directory else {
-        if !peer.isConnected, control.hasReportedEnd {
+        if request.isSent, !peer.isConnected, control.hasReportedEnd {
           finish(request, of: peer, .failure(.unknownOutcome(request.node.name, after: nil)))
         } else if isPostponed {
           submit(request, to: peer)
@@ -241,7 +251,8 @@ final class ClientSockets {
           continue
         }
       } else if directory.phase == "running", node?.isTerminated ?? true {
-        // While all nodes stop, or a changed file is applied, the node may start again.
+        // In another phase, the request waits, because the node may start again: the topology is
+        // stopping, or a changed file is being applied.
         finish(request, of: peer, .failure(.unknownOutcome(name, after: nil)))
         continue
       }
@@ -250,9 +261,10 @@ final class ClientSockets {
     checkIfLost(at: peer)
   }
 
-  /// Keeps asking while the node is gone and has requests that may have to be sent again.
+  /// Asks the orchestrator again, if the node is not connected and the client has requests that it
+  /// has not sent yet, or may have to send again.
   private func checkIfLost(at peer: ClientPeer) {
-    guard !peer.isConnected, peer.requests.values.contains(where: \.isRepeated) else { return }
+    guard !peer.isLookupPending, peer.needsLookup else { return }
     checkNode(for: peer, after: Self.lostNodeCheckInterval)
   }
 
@@ -286,27 +298,28 @@ final class ClientSockets {
         connections.read { event in
           peer.isConnected = event == .connected
           guard event == .disconnected else { return }
-          // Reads the replies that the node sent before the connection was lost.
+          // The node may have sent replies before the connection was lost.
           sockets.readReplies(peer, node: node)
-          sockets.lost(peer)
+          sockets.handleLoss(of: peer)
         }
       },
     ]
   }
 
-  /// Connects to another process of the node.
-  private func move(_ peer: ClientPeer) throws {
+  /// Connects a peer to the node's new process.
+  private func reconnect(_ peer: ClientPeer) throws {
     let (socket, connections) = try connect(to: peerEndpoint(of: peer.name))
     readReplies(peer, node: peer.node)
     for registration in peer.registrations { loop.remove(registration) }
-    peer.take(socket: socket, connections: connections)
+    peer.replace(socket: socket, connections: connections)
     read(peer, node: peer.node)
-    lost(peer)
+    handleLoss(of: peer)
   }
 
-  // MARK: Nodes that are bound for other hosts
+  // MARK: Nodes that accept connections from other hosts
 
-  /// Returns the place of an inbox or a feed; `nil` if the orchestrator has not reported it yet.
+  /// Returns the endpoint and key of an inbox or a feed; `nil` if the orchestrator has not reported
+  /// them yet.
   private func peerEndpoint(of name: String) throws -> PeerEndpoint? {
     guard DeployedEndpoints.isName(name) else { return PeerEndpoint(name) }
     guard let keys else {
@@ -314,25 +327,29 @@ final class ClientSockets {
         "the node requires a key, and this client has no key; attach by the topology's name"
       )
     }
-    let own = try pair ?? keys.pair()
-    pair = own
+    let own = try keyPair ?? keys.keyPair()
+    keyPair = own
     return endpoints.peerEndpoint(of: name, own: own)
   }
 
-  /// Connects to the current places of nodes that are bound for other hosts.
+  /// Connects to the new endpoints of nodes that accept connections from other hosts.
   private func updateConnections(_ directory: TopologyDirectory) {
     for change in endpoints.take(directory.nodes) {
-      // If the connection fails, the next lookup tries again. Until then, the node counts as down.
-      if let peer = peers[change.name] { try? move(peer) }
+      // If the connection fails, the next lookup tries to connect again. Until then, the node
+      // counts as not running.
+      if let peer = peers[change.name] { try? reconnect(peer) }
       guard let peerEndpoint = try? peerEndpoint(of: change.name) else { continue }
-      for feeds in watches.values { feeds.move(change.name, from: change.former, to: peerEndpoint) }
+      for feeds in feedsByWatch.values {
+        feeds.reconnect(change.name, from: change.formerName, to: peerEndpoint)
+      }
     }
   }
 
-  /// Looks up places if a request may wait for a node that has moved.
+  /// Looks up endpoints if the client reads from a node whose endpoint may have changed, or has a
+  /// request to such a node.
   private func lookUpEndpointsIfNeeded() { if needsEndpoints { lookUpEndpoints() } }
 
-  /// Looks up places repeatedly while they are required.
+  /// Looks up endpoints repeatedly, until they are no longer needed.
   private func lookUpEndpoints() {
     guard !isLookingUpEndpoints, let link = try? linkForEndpointLookup() else { return }
     isLookingUpEndpoints = true
@@ -347,7 +364,7 @@ final class ClientSockets {
     }
   }
 
-  /// Returns the link for lookups of places; `nil` if no orchestrator can be reached.
+  /// Returns the link for endpoint lookups; `nil` if no orchestrator can be reached.
   private func linkForEndpointLookup() throws -> OrchestratorLink? {
     guard control.hasEnded else { return control }
     guard control.isLocal else { return nil }
@@ -366,15 +383,16 @@ final class ClientSockets {
   }
 
   private var needsEndpoints: Bool {
-    watches.values.contains(where: \.mayMove)
+    feedsByWatch.values.contains(where: \.mayMove)
       || peers.values.contains { DeployedEndpoints.isName($0.name) && $0.hasRequests }
   }
 
-  /// Handles the loss of the connection to a node. If the node keeps a journal, an unanswered event
-  /// is sent again with the same number, so that it is applied once. Otherwise its outcome is
-  /// unknown. A request to retry a dead letter is not sent again: the dead letter may be what ended
-  /// the node, and still exists if it was not applied.
-  private func lost(_ peer: ClientPeer) {
+  /// Handles the loss of the connection to a node. If the node keeps a journal, the client sends an
+  /// unanswered event again with the same number, so that the node applies the event only once.
+  /// Otherwise, the outcome of the event is unknown. A request to resend a dead letter is not
+  /// repeated, since the dead letter may have crashed the node. If the request was not applied, the
+  /// dead letter still exists.
+  private func handleLoss(of peer: ClientPeer) {
     peer.resetReports()
     for request in peer.requests.values where request.isSent {
       if request.isPostponed { continue }
@@ -394,7 +412,7 @@ final class ClientSockets {
       guard let header = try? FrameHeader(bytes), header.kind == .reply,
         let request = peer.requests[header.sequence]
       else { return }
-      peer.answered(byteCount: bytes.count)
+      peer.recordAnswer(byteCount: bytes.count)
       let result = RequestReply.outcome(header, bytes, node: node)
       if request.isRepeatable, case .failure(.nodeDown(_, let reason)) = result {
         postpone(request, at: peer, because: reason)
@@ -403,7 +421,8 @@ final class ClientSockets {
       } else if request.isRepeated, case .deadLetter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {
-        // The first copy has dropped the dead letter.
+        // The first copy of the request has already removed the dead letter, so the request was
+        // successful.
         finish(request, of: peer, .success(.outcome(.done)))
       } else {
         finish(request, of: peer, result)
@@ -411,8 +430,9 @@ final class ClientSockets {
     }) {}
   }
 
-  /// Handles a node that no longer knows which requests of this client it has applied. A request of
-  /// which only this copy was sent was not applied, and begins again with a higher number.
+  /// Handles the answer `forgotten`: the node no longer knows which requests of this client it has
+  /// applied. If the client has sent only one copy of the request, the request was not applied. The
+  /// request then gets a higher number and is sent again.
   private func handleForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64)
   {
     if request.copies == request.unavailable + 1, peer.restart(request, after: last) {
@@ -436,8 +456,8 @@ final class ClientSockets {
     return try register(.watch(watch), of: feeds)
   }
 
-  /// Reads the frames of feeds without decoding them.
-  func read(
+  /// Passes the frames of feeds to `receive`, undecoded. Returns the id of the watch.
+  func readFrames(
     _ feeds: [String], _ topics: [FeedTopic],
     _ receive: @escaping @Sendable (UnsafeRawBufferPointer) -> Void
   ) throws -> UInt64 {
@@ -456,20 +476,22 @@ final class ClientSockets {
       feeds.close()
       throw error
     }
-    lastWatch += 1
-    let id = lastWatch
-    watches[id] = feeds
+    lastWatchID += 1
+    let id = lastWatchID
+    feedsByWatch[id] = feeds
     control.requestEndReport()
     if feeds.mayMove { lookUpEndpoints() }
     return id
   }
 
-  func unwatch(_ id: UInt64) { watches.removeValue(forKey: id)?.close() }
+  func unwatch(_ id: UInt64) { feedsByWatch.removeValue(forKey: id)?.close() }
 
-  /// Stops or resumes reading one of a watch's feeds.
-  func read(_ feed: String, by id: UInt64, _ isWanted: Bool) {
-    guard let feeds = watches[id], let peerEndpoint = try? peerEndpoint(of: feed) else { return }
-    // A feed that cannot be connected to is gone.
+  /// Starts or stops reading one feed of a watch.
+  func setReading(_ feed: String, by id: UInt64, _ isWanted: Bool) {
+    guard let feeds = feedsByWatch[id], let peerEndpoint = try? peerEndpoint(of: feed) else {
+      return
+    }
+    // If the connection fails, the node's process and its feed have ended.
     if isWanted {
       try? feeds.connect(to: peerEndpoint)
     } else {
@@ -480,22 +502,22 @@ final class ClientSockets {
   // MARK: The end
 
   func close() {
-    control.fail(.closed)
+    control.failPendingCommands(.closed)
     let requests = peers.values.flatMap { $0.removeAll() }
     for request in requests { request.completion(.failure(.closed)) }
-    for feeds in watches.values { feeds.close() }
-    watches = [:]
+    for feeds in feedsByWatch.values { feeds.close() }
+    feedsByWatch = [:]
     for peer in peers.values { peer.close() }
     peers = [:]
     control.close()
-    successor?.fail(.closed)
+    successor?.failPendingCommands(.closed)
     successor?.close()
     loop.stop()
   }
 }
 
 extension RequestReply {
-  /// Reads a reply's frame.
+  /// Decodes the frame of a reply.
   static func outcome(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, node: String
   ) -> Result<ClientRequest.Answer, TopologyClientError> {

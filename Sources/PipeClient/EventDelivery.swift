@@ -4,20 +4,20 @@ import PipeWire
 
 /// An event that was sent to a node or a composite, with its outcome.
 package struct EventDelivery: Sendable {
-  /// The outcome of an event, by the kind of recipient.
+  /// The outcome of an event, depending on the kind of recipient.
   package enum Outcome: Sendable {
     case node(RequestOutcome)
     case composite(SynchronizedReply)
   }
 
   package var event: JSONValue
-  /// The node or the composite that has answered.
+  /// The node or the composite that answered.
   package var recipient: String
   package var outcome: Outcome
-  /// The names of the state's fields, by node, for states that are structs.
+  /// The names of the fields of states that are structs, by node.
   package var stateFields: [String: [String]]
 
-  /// Whether the event was taken.
+  /// Whether the event was accepted.
   package var isAccepted: Bool {
     switch outcome {
     case .node(.accepted), .node(.done), .composite(.committed): true
@@ -44,7 +44,8 @@ package struct EventDelivery: Sendable {
   }
 }
 
-/// The longest text of an event or a state in a sentence: the text after it must stay easy to find.
+/// The maximum length of an event or a state in a sentence, so that a reader still sees the rest of
+/// the sentence.
 private let textLimit = 200
 
 extension JSONValue {
@@ -74,26 +75,26 @@ extension RequestOutcome {
 extension SynchronizedReply {
   /// Returns the outcome of an event as a sentence.
   /// - Parameters:
-  ///   - event: The event; `nil` if the outcome was requested by the number of the transaction.
-  ///   - fields: The names of the state's fields, by node, for states that are structs.
+  ///   - event: The event; `nil` if only the transaction's number is known.
+  ///   - fields: The names of the fields of states that are structs, by node.
   package func wording(
     of event: JSONValue?, by composite: String, _ fields: [String: [String]]
   ) -> String {
-    let what = event?.shortTypedText ?? "the event"
+    let text = event?.shortTypedText ?? "the event"
     switch self {
     case .committed(let transaction, let versions):
       let moved = versions.sorted { $0.key < $1.key }.map { "\($0.key) version \($0.value)" }
-      return "\(composite): \(what) committed as \(transaction): \(moved.joined(separator: ", "))"
+      return "\(composite): \(text) committed as \(transaction): \(moved.joined(separator: ", "))"
     case .refused(let withholdings):
-      return "composite '\(composite)' refused \(what): \(withholdings.wording(fields))"
+      return "composite '\(composite)' refused \(text): \(withholdings.wording(fields))"
     case .busy(let names):
-      let who = names.map { "'\($0)'" }.joined(separator: ", ")
+      let list = names.map { "'\($0)'" }.joined(separator: ", ")
       return
-        "composite '\(composite)' is busy: \(who) \(names.count == 1 ? "accepts" : "accept") no "
+        "composite '\(composite)' is busy: \(list) \(names.count == 1 ? "accepts" : "accept") no "
         + "event now; nothing was applied; try again"
     case .unavailable(let name):
       return name == composite
-        ? "composite '\(composite)' did not accept \(what): the composite is not running, or "
+        ? "composite '\(composite)' did not accept \(text): the composite is not running, or "
           + "aborted the event; nothing was applied"
         : "composite '\(composite)': participant '\(name)' is not running; nothing was applied"
     case .unknown(let transaction):
@@ -105,22 +106,22 @@ extension SynchronizedReply {
 }
 
 extension BlockingParticipant {
-  /// Returns the state and the reason.
-  /// - Parameter fields: The names of the state's fields, by node, for states that are structs.
+  /// Returns the participant's state, and the reason why it blocks the event, as text.
+  /// - Parameter fields: The names of the fields of states that are structs, by node.
   package func wording(_ fields: [String: [String]]) -> String {
     "\(state.shortText(fields[participant])): \(reason.wording.printable)"
   }
 }
 
 extension [BlockingParticipant] {
-  /// Returns which nodes block an event, and why.
+  /// Returns a text that lists the nodes that block an event, with the reasons.
   fileprivate func wording(_ fields: [String: [String]]) -> String {
     map { "'\($0.participant)' is in \($0.wording(fields))" }.joined(separator: "; ")
   }
 }
 
 extension JSONValue {
-  /// A state or an event as a person types it: a label, or JSON.
+  /// A state or an event in the form in which a user types it: a label, or JSON.
   package var typedText: String { string ?? text }
 
   /// The typed text, cut to a maximum length.

@@ -1,61 +1,67 @@
 import PipeMachines
 import PipeWire
 
-/// Marks the states of composites with the transactions in doubt of their nodes.
+/// Adds to the states of composites the transactions in which their components are in doubt.
 ///
-/// A doubt that ends with a commit stays until the composite shows the resulting state: the two
-/// come through different feeds, in any order. If only the latest states are reported, the
-/// resulting state may never be seen, so the doubt ends at once.
+/// If the transaction commits, the composite's states contain the transaction until the composite
+/// publishes the resulting state. The composite and its components publish through different feeds,
+/// so the resulting state can arrive before or after the component's report. If the client receives
+/// only the latest states, it may never receive the resulting state. Then the transaction is
+/// removed as soon as the component is no longer in doubt.
 package struct InDoubtRecords: Sendable {
-  private let shown: Set<String>
+  private let watchedNames: Set<String>
   private let receivesEveryState: Bool
   private var composites: [String: Composite] = [:]
-  /// The last doubt of each node, and the node's version at that time.
-  private var doubts: [String: (doubt: InDoubtTransaction, version: UInt64)] = [:]
+  /// For each node that is in doubt, the transaction, and the node's version when it first reported
+  /// the transaction.
+  private var inDoubtByNode: [String: (doubt: InDoubtTransaction, version: UInt64)] = [:]
 
   fileprivate struct Composite {
     /// The nodes of the composite.
     let nodes: [String]
-    var last: StateChange?
+    var lastChange: StateChange?
     var shownDoubts: [String: InDoubtTransaction] = [:]
-    /// Nodes that have moved, while the composite has not shown the move yet.
-    var moved: Set<String> = []
-    /// Nodes whose move the composite has shown, according to the cause of its state.
+    /// The components that have committed the transaction, while the composite has not published
+    /// the resulting state yet.
+    var committedComponents: Set<String> = []
+    /// The components whose transaction in doubt has already changed the composite's state: the
+    /// composite has published the resulting state, whose cause is the transaction's event.
     var nodesUpToDate: Set<String> = []
 
     var stateWithDoubts: StateChange? {
-      guard var change = last else { return nil }
+      guard var change = lastChange else { return nil }
       change.doubts = nodes.compactMap { shownDoubts[$0] }
       return change
     }
   }
 
   /// - Parameters:
-  ///   - shown: The nodes and composites that are watched.
-  ///   - classes: The conflict classes of composites whose doubts are reported.
-  ///   - receivesEveryState: Whether every state is reported.
+  ///   - shown: The nodes and composites that the client watches.
+  ///   - classes: The conflict classes of the composites whose transactions in doubt are reported.
+  ///   - receivesEveryState: Whether the client receives every state, and not only the latest.
   package init(shown: Set<String>, classes: [ConflictClassPlan], receivesEveryState: Bool = true) {
-    self.shown = shown
+    watchedNames = shown
     self.receivesEveryState = receivesEveryState
     for plan in classes.flatMap(\.composites) where shown.contains(plan.name) {
       composites[plan.name] = Composite(nodes: plan.nodes)
     }
   }
 
-  /// The nodes whose doubts must be known.
+  /// The nodes whose states the client must receive, because their transactions in doubt are
+  /// reported.
   package var nodes: Set<String> { Set(composites.values.flatMap(\.nodes)) }
 
-  /// Processes a change from a feed.
-  /// - Returns: The changes to show.
+  /// Processes a change that a feed has reported.
+  /// - Returns: The changes to report to the user.
   package mutating func take(_ change: StateChange) -> [StateChange] {
     guard composites[change.node] == nil else {
       composites[change.node]?.take(change)
       return composites[change.node]?.stateWithDoubts.map { [$0] } ?? []
     }
-    let own = shown.contains(change.node) ? [change] : []
-    let before = doubts[change.node]
+    let own = watchedNames.contains(change.node) ? [change] : []
+    let before = inDoubtByNode[change.node]
     guard before?.doubt != change.doubts.first else { return own }
-    doubts[change.node] = change.doubts.first.map { ($0, change.version) }
+    inDoubtByNode[change.node] = change.doubts.first.map { ($0, change.version) }
     let hasMoved =
       receivesEveryState
       && before.map { change.cause == $0.doubt.composite && change.version > $0.version } ?? false
@@ -67,37 +73,39 @@ package struct InDoubtRecords: Sendable {
 }
 
 extension InDoubtRecords.Composite {
-  /// Processes a state that the composite shows.
+  /// Processes a state that the composite has published.
   fileprivate mutating func take(_ change: StateChange) {
-    last = change
+    lastChange = change
     guard !change.isRepeated else { return }
-    for node in moved { shownDoubts[node] = nil }
-    moved = []
+    for node in committedComponents { shownDoubts[node] = nil }
+    committedComponents = []
     for (node, doubt) in shownDoubts where doubt.event == change.cause {
       nodesUpToDate.insert(node)
     }
   }
 
-  /// Processes the new doubt of a node, or the end of its doubt.
-  /// - Returns: The last state again, if its marks have changed.
+  /// Processes the start or the end of a component's transaction in doubt.
+  /// - Returns: The composite's last state again, if the transactions in doubt have changed.
   fileprivate mutating func recordDoubt(
     _ node: String, _ doubt: InDoubtTransaction?, hasMoved: Bool
   ) -> StateChange? {
     guard nodes.contains(node) else { return nil }
-    // A restarted node reports the same doubt again. The composite may have shown the move before.
+    // If a node is restarted while its transaction is in doubt, it reports the same transaction
+    // again. The composite may already have published the resulting state, so the node then stays
+    // in `nodesUpToDate`.
     let former = shownDoubts[node]
     let isSameDoubt =
       doubt != nil && former?.transaction == doubt?.transaction
       && former?.composite == doubt?.composite
     let isShown = isSameDoubt ? nodesUpToDate.contains(node) : nodesUpToDate.remove(node) != nil
     if doubt == nil, hasMoved, !isShown {
-      moved.insert(node)
+      committedComponents.insert(node)
       return nil
     }
-    moved.remove(node)
+    committedComponents.remove(node)
     shownDoubts[node] = doubt
-    last?.missed = 0
-    last?.isRepeated = true
+    lastChange?.missed = 0
+    lastChange?.isRepeated = true
     return stateWithDoubts
   }
 }

@@ -3,31 +3,45 @@ import PipeSupport
 import PipeWire
 
 extension TopologyClient {
-  /// Returns the instance that a name such as `orders[4711]` refers to, with its node; `nil` for
-  /// any other name.
-  /// - Throws: ``TopologyClientError`` if there is no such node, or the node has no instances.
+  /// Returns the instance with this name, such as `orders[4711]`, and its node. Returns `nil` if
+  /// the name has another form.
+  /// - Throws: ``TopologyClientError`` if there is no node with this name, or the node has no
+  ///   instances.
   package func instance(
     _ name: String, in directory: TopologyDirectory
   ) throws -> (name: InstanceName, node: NodeInformation)? {
     guard directory[node: name] == nil, let instance = InstanceName(name) else { return nil }
-    let node = try node(instance.node, in: directory)
+    let key: InstanceKey
+    do { key = try InstanceKey(instance.key) } catch {
+      throw TopologyClientError.invalidEvent(instance.node, "\(error)")
+    }
+    guard let node = directory.host(of: key, in: instance.node) else {
+      throw TopologyClientError.unknownNode(instance.node, known: directory.names)
+    }
     guard node.instanceField != nil else {
       throw TopologyClientError.invalidEvent(
         node.name, "the node has no instances; give it a 'key' in the topology file")
     }
-    return (instance, node)
+    // A shard reports its instances under the name of the node.
+    return (InstanceName(node: node.shard?.node ?? node.name, key: instance.key), node)
   }
 
-  /// Follows the states of instances: first the current state of each, then its changes.
+  /// Follows the states of instances: first reports the current state of each instance, then each
+  /// change.
   func follow(
     _ instances: [(name: InstanceName, node: NodeInformation)], into buffer: StateStreamBuffer
   ) async throws -> @Sendable () -> Void {
+    if let composite = instances.first(where: { $0.node.kind == .composite }) {
+      throw TopologyClientError.invalidEvent(
+        composite.node.name,
+        "a composite has no states of instances; name an instance of one of its nodes")
+    }
     let changes = InstanceChanges(instances.map(\.name))
     let feeds = Set(instances.map(\.node.feedName))
     let topics = instances.map { FeedTopic.instances(of: $0.name.description) }
     return try await follow(ending: { buffer.end() }) { sockets in
-      try sockets.read(Array(feeds), topics) { [weak self] frame in
-        switch changes.take(frame) {
+      try sockets.readFrames(Array(feeds), topics) { [weak self] frame in
+        switch changes.handle(frame) {
         case .change(let change): buffer.append(change)
         case .ask(let names, let incarnation):
           guard let client = self else { return }
@@ -40,13 +54,13 @@ extension TopologyClient {
     }
   }
 
-  /// Adds the current state of an instance to the changes, unless a newer one is there already.
+  /// Adds the current state of an instance to the changes, unless a newer state is already there.
   private func addState(
     of name: InstanceName, _ incarnation: UInt64, to changes: InstanceChanges,
     _ buffer: StateStreamBuffer
   ) {
     Task {
-      guard let state = try? await state(of: name, incarnation), let change = changes.take(state)
+      guard let state = try? await state(of: name, incarnation), let change = changes.accept(state)
       else { return }
       buffer.append(change)
     }
@@ -56,8 +70,9 @@ extension TopologyClient {
   private func state(
     of instance: InstanceName, _ incarnation: UInt64
   ) async throws -> StateChange? {
+    let host = try self.instance(instance.description, in: await sharedDirectory())?.node
     let answer = try await exchange(
-      instance.node, .explain([], key: instance.key), timeout: answerTimeout)
+      host?.name ?? instance.node, .explain([], key: instance.key), timeout: answerTimeout)
     guard case .explained(let json) = answer else { throw TopologyClientError.unexpectedAnswer }
     let explanation = try json.decode(NodeExplanation.self)
     guard explanation.isNew != true else { return nil }
@@ -67,39 +82,40 @@ extension TopologyClient {
   }
 }
 
-/// The changes of some instances, in the order of their versions, each once.
+/// The state changes of some instances. Each change is reported once, in the order of the versions.
 final class InstanceChanges: Sendable {
-  /// The consequence of a frame.
+  /// The action that a frame requires of the client.
   enum Action {
     case change(StateChange)
-    /// The node, in this incarnation, has accepted the subscription: ask for the current states of
-    /// these instances.
+    /// The node has accepted the subscription, so the client must ask the node for the current
+    /// states of these instances. `incarnation` is the node's incarnation.
     case ask([InstanceName], incarnation: UInt64)
     case nothing
   }
 
-  private let names: [String: InstanceName]
-  /// The versions of the last changes, by the names of the instances.
+  private let instancesByName: [String: InstanceName]
+  /// The versions of the last reported changes, by the instances' names.
   private let versions = Locked<[String: UInt64]>([:])
 
   init(_ names: [InstanceName]) {
-    self.names = Dictionary(names.map { ($0.description, $0) }) { first, _ in first }
+    instancesByName = Dictionary(names.map { ($0.description, $0) }) { first, _ in first }
   }
 
-  func take(_ frame: UnsafeRawBufferPointer) -> Action {
+  func handle(_ frame: UnsafeRawBufferPointer) -> Action {
     guard let header = try? FrameHeader(frame), header.kind == .instance else { return .nothing }
     guard let change = try? StateChange(frame: frame) else {
       return .ask(
-        names.filter { FeedTopic.number(of: $0.key) == header.count }.map(\.value),
+        instancesByName.filter { FeedTopic.topicNumber(of: $0.key) == header.count }.map(\.value),
         incarnation: header.number)
     }
-    return take(change).map { .change($0) } ?? .nothing
+    return accept(change).map { .change($0) } ?? .nothing
   }
 
-  /// Returns the change with the number of states that were missed; `nil` if it is not new.
-  func take(_ change: StateChange) -> StateChange? {
-    // Two names may have the same topic number.
-    guard names[change.node] != nil else { return nil }
+  /// Returns the change, with the number of missed states. Returns `nil` if this change or a later
+  /// change was already reported.
+  func accept(_ change: StateChange) -> StateChange? {
+    // Names of different instances may have the same topic number, so the name itself is checked.
+    guard instancesByName[change.node] != nil else { return nil }
     return versions.withLock { versions in
       var change = change
       if let last = versions[change.node] {

@@ -3,28 +3,31 @@ import PipeSupport
 
 /// A read-only observer of a running topology, in a process of its own.
 ///
-/// A program registers monitors beside its machines. A topology starts a monitor by `monitors:`,
-/// and `PROGRAM monitor NAME -p TOPOLOGY` attaches one manually. The nodes notice neither.
+/// A program registers its monitors beside its machines. A monitor that is listed under the key
+/// `monitors:` of a topology file starts together with the topology. The command `PROGRAM monitor
+/// NAME -p TOPOLOGY` attaches a monitor manually. The nodes do not notice that they are observed.
 public protocol Monitor: SendableMetatype {
   /// The name that topology files and the command line use. Default: the type's own name.
   static var name: String { get }
 
-  /// The states that the monitor receives: every state, which slows the nodes down, or the latest
-  /// state at most ten times a second, which costs the nodes next to nothing. Default: `every`.
+  /// The states that the monitor receives. With `every`, the nodes become slower. With `latest`,
+  /// the monitor receives the latest state at most ten times a second, with no measurable cost.
+  /// Default: `every`.
   static var watches: WatchedStates { get }
 
-  /// Watches until the stream ends. Returning ends the process with success, throwing with failure.
+  /// Reads states until the stream ends. If this function returns, the process exits with success;
+  /// if it throws, the process exits with failure.
   static func observe(_ states: StateStream) async throws
 }
 
 extension Monitor {
   /// The type's own name, without its module.
-  public static var name: String { TypeName.own(Self.self) }
+  public static var name: String { TypeName.unqualified(Self.self) }
 
-  /// Every state.
+  /// The monitor receives every state.
   public static var watches: WatchedStates { .every }
 
-  /// Attaches to a topology and watches it.
+  /// Attaches to a topology and runs the monitor.
   package static func observe(
     topology: String, control: String, keys: ClientKeys?, watch: [String]?, parameters: JSONValue
   ) async throws {
@@ -33,7 +36,7 @@ extension Monitor {
       parameters: parameters)
   }
 
-  /// Watches a topology through a client, and closes the client at the end.
+  /// Runs the monitor with a client, and closes the client at the end.
   package static func observe(
     _ client: TopologyClient, watch: [String]?, parameters: JSONValue = [:]
   ) async throws {
@@ -47,7 +50,7 @@ extension Monitor {
   }
 }
 
-/// A monitor that a topology file can give parameters.
+/// A monitor with parameters, which a topology file can set.
 ///
 /// ```swift
 /// enum Alarm: ParameterizedMonitor {
@@ -60,12 +63,12 @@ public protocol ParameterizedMonitor: Monitor {
   /// The parameters that a topology file can set.
   associatedtype Parameters: MachineParameters
 
-  /// Watches until the stream ends, as ``Monitor/observe(_:)`` does.
+  /// Reads states until the stream ends, as ``Monitor/observe(_:)`` does.
   static func observe(_ states: StateStream, _ parameters: Parameters) async throws
 }
 
 extension ParameterizedMonitor {
-  /// Watches with the default parameters.
+  /// Runs the monitor with the default parameters.
   public static func observe(_ states: StateStream) async throws {
     try await observe(states, Parameters())
   }
@@ -77,7 +80,7 @@ extension ParameterizedMonitor {
   }
 }
 
-/// A monitor that takes no parameters was given some.
+/// The error that parameters were given to a monitor that has no parameters.
 private struct UnexpectedParametersError: Error, CustomStringConvertible {
   let monitor: String
 

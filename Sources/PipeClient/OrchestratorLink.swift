@@ -7,7 +7,7 @@ import PipeWire
 final class OrchestratorLink {
   typealias Answer = @Sendable (Result<ControlAnswer, TopologyClientError>) -> Void
 
-  private struct Pending {
+  private struct PendingCommand {
     let command: ControlCommand
     let timer: TimerQueue.ID
     let completion: Answer
@@ -15,36 +15,40 @@ final class OrchestratorLink {
 
   private let topology: String
   private let endpoint: String
-  /// The topology, if it runs on another host.
+  /// The topology on another host; `nil` if the orchestrator is on this host.
   private let remote: RemoteTopology?
   private let loop: PollLoop
   private let socket: Socket
   private let connections: ConnectionMonitor
   private var connection: ControlConnection
-  /// The timer that limits the wait for a connection.
-  private var patience: TimerQueue.ID?
-  private var commands: [UInt64: Pending] = [:]
+  /// The timer that ends the wait for a connection.
+  private var connectTimer: TimerQueue.ID?
+  private var commands: [UInt64: PendingCommand] = [:]
   private var lastID: UInt64 = 0
   /// The reason why the orchestrator can no longer be reached.
-  private var end: TopologyClientError?
-  /// Whether the orchestrator has reported that the topology has ended and is not to be started again.
+  private var endError: TopologyClientError?
+  /// Whether the orchestrator has reported that the topology has ended and will not be started
+  /// again.
   private(set) var hasReportedEnd = false
   private var hasRequestedEndReport = false
 
-  /// Called with each directory, before its requester receives it.
+  /// Called with each received directory, before the directory is passed to the requester.
   var onDirectory: ((TopologyDirectory) -> Void)?
-  /// Called once when the orchestrator is gone, with whether it has reported the end.
+  /// Called once when the orchestrator can no longer be reached. `hasReportedEnd`: whether the
+  /// orchestrator has reported the end of the topology.
   var onGone: ((_ hasReportedEnd: Bool) -> Void)?
 
-  /// How long to wait for a broken connection to another host. Longer than both ends need to notice
-  /// the break.
+  /// How long to wait until a broken connection to another host is restored: longer than the two
+  /// hosts need to notice that the connection is broken.
   private static let reconnectTimeout: Duration = .seconds(10)
-  /// Whether an orchestrator on this host was seen that has not answered yet.
+  /// Whether the last check found an orchestrator on this host.
   private var wasOrchestratorSeen = false
-  /// The interval of checks whether an orchestrator on this host still exists, until it answers.
+  /// The interval of checks whether an orchestrator still exists on this host. The checks end when
+  /// the orchestrator answers.
   private static let checkInterval: Duration = .milliseconds(250)
 
-  /// - Parameter patience: How long to wait for the first answer of an orchestrator on another host.
+  /// - Parameter patience: The maximum wait for the first answer of an orchestrator on another
+  ///   host.
   init(
     topology: String, at endpoint: String, keys: ClientKeys?, patience: Duration,
     _ context: Context, loop: PollLoop
@@ -68,11 +72,11 @@ final class OrchestratorLink {
     }
   }
 
-  /// Whether the orchestrator is on this host, where another one can replace it.
+  /// Whether the orchestrator is on this host, where another orchestrator can replace it.
   var isLocal: Bool { remote == nil }
 
   /// Whether the orchestrator can no longer be reached.
-  var hasEnded: Bool { end != nil }
+  var hasEnded: Bool { endError != nil }
 
   func close() {
     socket.setLinger(milliseconds: 200)
@@ -82,19 +86,20 @@ final class OrchestratorLink {
 
   // MARK: Commands
 
-  /// - Parameter timeoutError: The error if there is no answer in time.
+  /// Sends a command, and calls `completion` once, with the answer or an error.
+  /// - Parameter timeoutError: The error if no answer arrives in time.
   func command(
     _ command: ControlCommand, timeout: Duration, timeoutError: TopologyClientError,
     _ completion: @escaping Answer
   ) {
-    if let end { return completion(.failure(end)) }
+    if let endError { return completion(.failure(endError)) }
     lastID += 1
     let id = lastID
     let timer = loop.schedule(after: timeout, for: self) {
       $0.commands.removeValue(forKey: id)
       completion(.failure($0.noAnswerError(after: timeout) ?? timeoutError))
     }
-    commands[id] = Pending(command: command, timer: timer, completion: completion)
+    commands[id] = PendingCommand(command: command, timer: timer, completion: completion)
     send(command, as: id)
   }
 
@@ -123,13 +128,14 @@ final class OrchestratorLink {
     }) {}
   }
 
-  /// Returns why a command was not answered, if an orchestrator on another host was never connected.
+  /// If the orchestrator is on another host and was never connected, returns the reason why it did
+  /// not answer a command; otherwise, returns `nil`.
   private func noAnswerError(after time: Duration) -> TopologyClientError? {
     connection.hasConnected ? nil : remote?.noAnswerError(after: time, connection)
   }
 
   /// Fails all pending commands.
-  func fail(_ error: TopologyClientError) {
+  func failPendingCommands(_ error: TopologyClientError) {
     let pending = commands.values
     commands = [:]
     for entry in pending {
@@ -142,21 +148,22 @@ final class OrchestratorLink {
 
   private func readConnections() {
     connections.readAttempts { attempt in
-      // Reads the answers that the orchestrator sent before the connection was lost.
+      // The orchestrator may have sent answers before the connection was lost.
       if attempt == .event(.disconnected) { readAnswers() }
       perform(connection.take(attempt, at: .now))
-      if attempt == .event(.connected), let patience {
-        loop.cancel(patience)
-        self.patience = nil
+      if attempt == .event(.connected), let connectTimer {
+        loop.cancel(connectTimer)
+        self.connectTimer = nil
       }
     }
   }
 
-  /// Checks whether the orchestrator still exists: if it is killed before the connection is
-  /// complete, no connection breaks. The link waits for an orchestrator that has not started yet.
+  /// Checks whether the orchestrator still exists. If the orchestrator is killed before the
+  /// connection is complete, no connection breaks, and the link would wait forever. If no
+  /// orchestrator has been started yet, the link continues to wait.
   private func checkOrchestrator() {
     loop.schedule(after: Self.checkInterval, for: self) { link in
-      guard !link.connection.hasConnected, link.end == nil else { return }
+      guard !link.connection.hasConnected, link.endError == nil else { return }
       let isOrchestratorGone = RunningTopology.isOrchestratorGone(from: link.endpoint)
       if isOrchestratorGone, link.wasOrchestratorSeen {
         return link.perform(link.connection.giveUp())
@@ -193,8 +200,8 @@ final class OrchestratorLink {
     after time: Duration,
     because error: @escaping (_ connection: ControlConnection) -> TopologyClientError
   ) {
-    patience = loop.schedule(after: time, for: self) {
-      $0.patience = nil
+    connectTimer = loop.schedule(after: time, for: self) {
+      $0.connectTimer = nil
       let connection = $0.connection
       if $0.connection.giveUp() != .nothing { $0.end(because: error(connection)) }
     }
@@ -202,9 +209,9 @@ final class OrchestratorLink {
 
   // MARK: The end
 
-  /// Asks the orchestrator to report the end of the topology. From another host, only this report
-  /// distinguishes the end from a network failure. On one host, it distinguishes the end from an
-  /// orchestrator that was killed, or is about to be started again.
+  /// Asks the orchestrator to report the end of the topology. For an orchestrator on another host,
+  /// only this report distinguishes the end from a network failure. For an orchestrator on this
+  /// host, the report shows that it was not killed and will not be started again.
   func requestEndReport() {
     guard !hasRequestedEndReport else { return }
     hasRequestedEndReport = true
@@ -228,29 +235,33 @@ final class OrchestratorLink {
   }
 
   private func end(because error: TopologyClientError) {
-    guard end == nil else { return }
-    end = error
-    // The completions of pending commands may ask for the reason.
+    guard endError == nil else { return }
+    endError = error
+    // Calls `onGone` before the pending commands fail, since their completion functions may read
+    // the data that `onGone` stores.
     onGone?(hasReportedEnd)
-    fail(error)
+    failPendingCommands(error)
   }
 }
 
-/// The state of a client's connection to the orchestrator, and the actions that its changes require.
+/// The state of a client's connection to the orchestrator. Decides what the link must do when the
+/// connection changes.
 ///
-/// On one host, the connection breaks when the orchestrator ends. A connection to another host may recover.
+/// A broken connection on one host means that the orchestrator has ended. A broken connection to
+/// another host may be restored.
 package struct ControlConnection {
   /// An action for the link.
   package enum Action: Hashable {
     case nothing
-    /// The connection has broken, and may recover.
+    /// Wait, because the broken connection may be restored.
     case waitForRecovery
-    /// The connection has recovered. Commands sent before may be lost.
+    /// Send the pending commands again: the connection is restored, and commands that were sent
+    /// earlier may be lost.
     case resendCommands
     case end(Ending)
   }
 
-  /// The reason why the connection cannot recover.
+  /// The reason why the connection cannot be restored.
   package enum Ending: Hashable { case gone, otherKey, keyRejected }
 
   private enum State: Hashable {
@@ -260,12 +271,15 @@ package struct ControlConnection {
     case ended
   }
 
-  /// The attempts in a row that the other end has aborted during the handshake.
+  /// The recent attempts to connect. `openedAt` is the time of the last attempt that reached the
+  /// peer, and `refused` the number of consecutive attempts that the peer has aborted during the
+  /// handshake.
   private struct Attempts: Hashable {
     var openedAt: ContinuousClock.Instant?
     var refused = 0
 
-    /// Records a failed attempt. Returns whether the failures show a refusal.
+    /// Records a failed attempt. Returns whether there are enough failed attempts to conclude that
+    /// the orchestrator refuses the connection.
     mutating func isRefused(at now: ContinuousClock.Instant) -> Bool {
       guard let openedAt, now - openedAt < refusalWindow else {
         refused = 0
@@ -279,11 +293,12 @@ package struct ControlConnection {
   private let isRemote: Bool
   private var state = State.connecting(Attempts())
 
-  /// A peer that aborts a handshake sooner than this has another key. libzmq waits 2 s for a silent peer.
+  /// If a peer aborts the handshake sooner than this, the peer does not have the expected key. If a
+  /// peer does not answer at all, libzmq aborts the handshake only after 2 s.
   private static let refusalWindow: Duration = .seconds(1)
-  /// The number of aborted handshakes in a row that show a refusal. Some may be due to the network
-  /// or to libzmq, which keeps a peer waiting that it must not admit now, but aborts the handshake
-  /// if this is decided at once. All these attempts are over in a second.
+  /// The number of consecutive aborted handshakes after which the client assumes that the
+  /// orchestrator refuses its key. Fewer aborted handshakes may have other causes: the network, or
+  /// libzmq itself. All these attempts together take less than a second.
   private static let refusalThreshold = 8
 
   package init(isRemote: Bool) { self.isRemote = isRemote }
@@ -291,7 +306,7 @@ package struct ControlConnection {
   /// Whether the connection was complete at some time.
   package var hasConnected: Bool { if case .connecting = state { false } else { true } }
 
-  /// Whether the connection was never complete, but a process has begun to answer.
+  /// Whether a process has begun to answer, but the connection was never complete.
   package var hasBegun: Bool {
     if case .connecting(let attempts) = state { attempts.openedAt != nil } else { false }
   }
@@ -324,7 +339,7 @@ package struct ControlConnection {
       if attempts.isRefused(at: now) { return end(.otherKey) }
       state = .connecting(attempts)
     case (.broken(var attempts), .failed):
-      // The topology has ended, and another process has its address.
+      // The topology has ended, and another process now uses the address.
       if attempts.isRefused(at: now) { return end(.gone) }
       state = .broken(attempts)
     case (.connecting, .event(.disconnected)), (.broken, .event(.disconnected)),

@@ -2,14 +2,14 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// A node of a running topology as a model in this process. Its state comes from the node's feed,
-/// and events are sent to the node in the order given.
+/// A node of a running topology, used as a model in this process. The state comes from the node's
+/// feed. Events are sent to the node in the order of the calls.
 ///
 /// ```swift
 /// let lamp = try await RemoteModel<LampState, LampEvent>("lamp", of: client)
 /// ```
 ///
-/// Code that is written against a protocol of its own accepts a model that conforms to that protocol:
+/// If your code depends on a protocol, make the remote model conform to that protocol:
 ///
 /// ```swift
 /// extension RemoteModel: LampModelProtocol where State == LampState, Event == LampEvent {
@@ -17,9 +17,9 @@ import PipeWire
 /// }
 /// ```
 ///
-/// While the node does not run, ``state`` is the last one that it reported, events are not
-/// accepted, and ``problem`` gives the reason. The model continues with the node's next process.
-/// When the topology goes down, or the client is closed, its states end.
+/// While the node is not running, ``state`` is the last state that the node reported, ``problem``
+/// contains the reason, and events are not accepted. The model continues when the node is running
+/// again. When the topology stops, or the client is closed, the model's states end.
 public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEvent>:
   StateMachineProtocol
 {
@@ -30,17 +30,18 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   private nonisolated let problems: ConcurrentValueSubject<TopologyClientError?>
   private nonisolated let isDurable: Bool
 
-  /// Follows a node that runs, or soon will.
+  /// Connects to a node that is running or will soon run.
   /// - Parameters:
-  ///   - node: The node's name: of a machine, a model, a constant, or a composite. A composite
-  ///     takes no events here. Or the name of an instance that exists, such as `orders[4711]`.
-  ///   - timeout: The longest wait for the outcome of an event; `nil`, the default, is the client's timeout.
-  /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` if the node does not run;
-  ///   `otherType` if its states or events are not of these types.
+  ///   - node: The name of a machine, a model, a constant, a composite, or an existing instance
+  ///     such as `orders[4711]`. A composite accepts no events through a remote model.
+  ///   - timeout: The maximum wait for the outcome of an event. The default, `nil`, means the
+  ///     client's timeout.
+  /// - Throws: ``TopologyClientError``: `unknownNode`; `nodeDown` if the node is not running;
+  ///   `otherType` if its states or events do not have these types.
   public init(_ node: String, of client: TopologyClient, timeout: Duration? = nil) async throws {
     let information = try await Self.find(node, of: client)
     let stream = try await client.states(of: [node])
-    let change = try await Self.first(of: stream, node, of: client)
+    let change = try await Self.currentState(of: stream, node, of: client)
     let problems = ConcurrentValueSubject<TopologyClientError?>(nil)
     self.node = node
     self.problems = problems
@@ -56,12 +57,13 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   /// The last state that the node has reported.
   public nonisolated var state: State { feed.state }
 
-  /// The last state that the node has reported, then each later state, including states that a
-  /// model passes.
+  /// The last state that the node has reported, then each later state. This includes the
+  /// intermediate states of a model.
   public nonisolated var stateDidChange: StatePublisher<State> { feed.states.projected(\.state) }
 
-  /// Why the last event did not reach the node, or why its last state is not a `State`; `nil` once
-  /// an event has reached the node, or a state has the type.
+  /// The reason why the last event did not reach the node, or why the node's last state does not
+  /// have the type `State`. `nil` again after an event has reached the node, or after a state of
+  /// this type has arrived.
   public nonisolated var problem: TopologyClientError? { problems.state }
 
   /// The current ``problem``, then each change.
@@ -71,14 +73,14 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   // MARK: Events
 
-  /// Sends an event behind those given before it, and does not wait for the outcome.
+  /// Sends an event after all earlier events, and does not wait for the outcome.
   public nonisolated func post(_ event: Event) {
     sender.post(event) { [problems] in Self.recordResult($0, in: problems) }
   }
 
-  /// Sends an event behind those given before it, and returns its outcome.
+  /// Sends an event after all earlier events, and returns its outcome.
   ///
-  /// ``state`` follows, and may lag behind the answer.
+  /// The property ``state`` may change only after the answer has arrived.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` if the node did not answer.
   @discardableResult
   public nonisolated func send(_ event: Event) async throws -> SendOutcome<State> {
@@ -87,10 +89,10 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
   /// Sends an event, and returns when the node enters a state that satisfies the predicate.
   ///
-  /// Every state of the event's own step counts, including states that are only passed, and every
-  /// later state. Earlier states do not count, however late their changes arrive. If the event is
-  /// refused, or the topology goes down, the call returns at once. If the task is cancelled, it
-  /// returns as if the topology had gone down.
+  /// The predicate is checked for every state of the event's own step, including intermediate
+  /// states, and for every later state. States of earlier steps are ignored, even if they arrive
+  /// after the call. If the event is refused, or the topology stops, the call returns at once. If
+  /// the task is cancelled, the call returns as if the topology had stopped.
   /// - Throws: ``TopologyClientError``.
   @discardableResult
   public nonisolated func send(
@@ -104,7 +106,8 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     return .finished
   }
 
-  /// Sends an event, and returns when the node enters the case of `state`, whatever its associated values.
+  /// Sends an event, and returns when the node enters the same case as `state`. Associated values
+  /// are ignored.
   @discardableResult
   public nonisolated func send(
     _ event: Event, resumeWhen state: State
@@ -113,7 +116,8 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     return try await send(event) { pattern.matches($0) }
   }
 
-  /// Sends an event, and returns when the node enters the case of this constructor.
+  /// Sends an event, and returns when the node enters the case with this constructor, such as
+  /// `LiftState.moving`.
   @discardableResult
   public nonisolated func send<each Value>(
     _ event: Event, resumeWhen state: (repeat each Value) -> State
@@ -130,14 +134,14 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
     try await send(event) { states.contains($0) }
   }
 
-  /// Sends an event. Returns its outcome, and the states from the event's own step on.
+  /// Sends an event. Returns the outcome, and the states from the event's step on.
   nonisolated func following(
     _ event: Event
   ) async throws -> (outcome: SendOutcome<State>, steps: RemoteSteps<State>) {
     let steps = RemoteSteps(feed.states.makeAsyncIterator(), isDurable: isDurable)
     let answer = try await answer(to: event)
     if case .accepted(let version, _) = answer {
-      steps.count(from: version, after: feed.current.incarnation)
+      steps.awaitStep(from: version, after: feed.current.incarnation)
     }
     return (try await outcome(of: answer), steps)
   }
@@ -155,7 +159,8 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
   ) async throws -> SendOutcome<State> {
     switch answer {
     case .accepted(let version, .null):
-      // The node no longer had the state when it repeated its answer. The feed has it, or a later state.
+      // The answer was repeated, and no longer contains the state. The feed has this state or a
+      // later one.
       guard let state = await feed.state(from: version) else { return .finished }
       return .accepted(state)
     case .accepted(_, let state): return .accepted(try RemoteTypes.decode(state, of: node))
@@ -178,7 +183,7 @@ public actor RemoteModel<State: MachineState & StateProtocol, Event: MachineEven
 
 // Helpers of the initializer.
 extension RemoteModel {
-  /// Returns the node, which runs or soon will, and has these types.
+  /// Finds the node, and checks that it is running or will soon run, and has the expected types.
   private static func find(
     _ name: String, of client: TopologyClient
   ) async throws -> NodeInformation {
@@ -186,7 +191,8 @@ extension RemoteModel {
     let node = try client.instance(name, in: directory)?.node ?? client.node(name, in: directory)
     switch node.kind {
     case .monitor: throw TopologyClientError.otherType(name, "a monitor has no states")
-    // The states of these are checked when they arrive.
+    // The states of composites and constants are checked when they arrive, since such nodes have no
+    // description of a machine.
     case .composite, .constant: return node
     case .machine: break
     }
@@ -201,7 +207,7 @@ extension RemoteModel {
   }
 
   /// Returns the current state of the node.
-  private static func first(
+  private static func currentState(
     of stream: StateStream, _ name: String, of client: TopologyClient
   ) async throws -> StateChange {
     let found = try await withTimeout(client.answerTimeout) { () -> StateChange? in
@@ -222,10 +228,10 @@ extension RemoteModel {
 }
 
 extension ViewState where Output == Never {
-  /// Shows the state of a remote node.
+  /// Creates a model that shows the state of a remote node.
   ///
-  /// An event that does not reach the node counts as refused, with the reason as text. If the
-  /// topology is gone, the event counts as sent to a run that has ended.
+  /// If an event does not reach the node, the event counts as refused, and the refusal contains the
+  /// reason. If the topology has ended, the outcome of the event is `finished`.
   public convenience init(
     _ model: RemoteModel<State, Event>
   ) where State: MachineState & StateProtocol, Event: MachineEvent {
@@ -257,8 +263,8 @@ extension ViewState where Output == Never {
   }
 }
 
-/// Sends events to a node, one after the other in the order given. Events that wait are sent even
-/// if the sender is released.
+/// Sends events to a node one by one, in the order of the calls. Events that are waiting are still
+/// sent after the sender is released.
 final class RemoteSender<Event: MachineEvent>: Sendable {
   typealias Answer = @Sendable (Result<RequestOutcome, any Error>) -> Void
 
@@ -276,41 +282,43 @@ final class RemoteSender<Event: MachineEvent>: Sendable {
 
   deinit { posts.finish() }
 
-  /// - Parameter answer: Called once.
+  /// Sends an event after all earlier events.
+  /// - Parameter answer: Called once with the result.
   func post(_ event: Event, answer: @escaping Answer) { posts.yield((event, answer)) }
 }
 
 /// The state and event types that a remote model must have.
 struct RemoteTypes {
-  private let state: String
-  private let states: [CaseDescription]
-  private let event: String
-  private let events: [CaseDescription]
+  private let stateType: String
+  private let stateCases: [CaseDescription]
+  private let eventType: String
+  private let eventCases: [CaseDescription]
 
   init<State: MachineState, Event: MachineEvent>(states: State.Type, events: Event.Type) {
-    state = TypeName.of(State.self)
-    self.states = EnumCases<State>.descriptions
-    event = TypeName.of(Event.self)
-    self.events = EnumCases<Event>.descriptions
+    stateType = TypeName.of(State.self)
+    self.stateCases = EnumCases<State>.descriptions
+    eventType = TypeName.of(Event.self)
+    self.eventCases = EnumCases<Event>.descriptions
   }
 
-  /// Returns why a machine does not have these types; `nil` if it has. States that are structs are
-  /// checked when they arrive.
+  /// Returns the reason why a machine's types differ from these types; `nil` if they are equal. If
+  /// states are structs, their fields are not compared here; the states are checked when they
+  /// arrive.
   func problem(with machine: MachineDescription) -> String? {
-    if states.isEmpty != machine.states.isEmpty {
-      return "the node's states are not of type '\(state)': "
-        + (states.isEmpty ? "they are cases of an enum" : "they are structs")
+    if stateCases.isEmpty != machine.states.isEmpty {
+      return "the node's states are not of type '\(stateType)': "
+        + (stateCases.isEmpty ? "they are cases of an enum" : "they are structs")
     }
     for own in machine.states {
-      if let difference = Self.difference(of: own, from: states, of: state) {
+      if let difference = Self.difference(of: own, from: stateCases, of: stateType) {
         return "machine '\(machine.machine)' has the state \(own.wording), \(difference)"
       }
     }
-    for own in events {
+    for own in eventCases {
       if let difference = Self.difference(
         of: own, from: machine.events, of: "machine '\(machine.machine)'")
       {
-        return "'\(event)' has the event \(own.wording), \(difference)"
+        return "'\(eventType)' has the event \(own.wording), \(difference)"
       }
     }
     return nil

@@ -1,7 +1,8 @@
 import PipeSupport
 import PipeWire
 
-/// The states of nodes as they change. It ends when the topology goes down or the client closes.
+/// The states of nodes, as they change. The stream ends when the topology ends or the client is
+/// closed.
 public struct StateStream: AsyncSequence, Sendable {
   private let buffer: StateStreamBuffer
   private let lifetime: Lifetime
@@ -18,47 +19,49 @@ public struct StateStream: AsyncSequence, Sendable {
     lifetime = Lifetime(onEnd)
   }
 
-  /// Reads the stream. All iterators of one stream share its changes.
+  /// An iterator over the stream. All iterators of a stream share the stream's changes: each change
+  /// is delivered to only one iterator.
   public struct Iterator: AsyncIteratorProtocol {
     let stream: StateStream
 
-    /// The next change, or `nil` at the end or on cancellation.
+    /// Returns the next change; `nil` at the end or on cancellation.
     public mutating func next() async -> StateChange? { await stream.buffer.next() }
 
-    /// The next change, or `nil` at the end or on cancellation.
+    /// Returns the next change; `nil` at the end or on cancellation.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> StateChange? {
       await stream.buffer.next()
     }
   }
 
-  /// Starts reading.
+  /// Creates an iterator, which shares the changes with the stream's other iterators.
   public func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
 }
 
-/// A bounded buffer for changes between the loop's thread and a consumer. It reports how many
-/// changes it has dropped.
+/// A bounded buffer of changes. The loop's thread writes changes, and a consumer reads them. The
+/// buffer counts the changes that it drops.
 final class StateStreamBuffer: Sendable {
   private struct State {
     var changes = Queue<StateChange>()
-    var waiting: [(id: UInt64, continuation: CheckedContinuation<StateChange?, Never>)] = []
-    var dropped: [String: UInt64] = [:]
+    var waitingConsumers: [(id: UInt64, continuation: CheckedContinuation<StateChange?, Never>)] =
+      []
+    var droppedCounts: [String: UInt64] = [:]
     var lastID: UInt64 = 0
     var hasEnded = false
   }
 
   private let state = Locked(State())
-  /// The maximum number of waiting changes. Unit: changes.
+  /// The maximum number of changes that wait for the consumer.
   private static let capacity = 8_192
 
   func append(_ change: StateChange) {
     let resume = state.withLock { state -> (() -> Void)? in
       if state.hasEnded { return nil }
-      if !state.waiting.isEmpty {
-        let continuation = state.waiting.removeFirst().continuation
+      if !state.waitingConsumers.isEmpty {
+        let continuation = state.waitingConsumers.removeFirst().continuation
         return { continuation.resume(returning: change) }
       }
       if state.changes.count >= Self.capacity, let oldest = state.changes.popFirst() {
-        state.dropped[oldest.node, default: 0] += oldest.missed + (oldest.isRepeated ? 0 : 1)
+        state.droppedCounts[oldest.node, default: 0] += oldest.missed + (oldest.isRepeated ? 0 : 1)
       }
       state.changes.append(change)
       return nil
@@ -69,8 +72,8 @@ final class StateStreamBuffer: Sendable {
   func end() {
     let waiting = state.withLock { state in
       state.hasEnded = true
-      defer { state.waiting = [] }
-      return state.waiting
+      defer { state.waitingConsumers = [] }
+      return state.waitingConsumers
     }
     for entry in waiting { entry.continuation.resume(returning: nil) }
   }
@@ -84,34 +87,36 @@ final class StateStreamBuffer: Sendable {
       await withCheckedContinuation { continuation in
         let ready = state.withLock { state -> StateChange?? in
           if var change = state.changes.popFirst() {
-            if let dropped = state.dropped.removeValue(forKey: change.node) {
+            if let dropped = state.droppedCounts.removeValue(forKey: change.node) {
               change.missed += dropped
             }
             return .some(change)
           }
           if state.hasEnded || Task.isCancelled { return .some(nil) }
-          state.waiting.append((id, continuation))
+          state.waitingConsumers.append((id, continuation))
           return nil
         }
         if let ready { continuation.resume(returning: ready) }
       }
     } onCancel: {
       let continuation = state.withLock { state in
-        state.waiting.firstIndex { $0.id == id }.map { state.waiting.remove(at: $0).continuation }
+        state.waitingConsumers.firstIndex { $0.id == id }.map {
+          state.waitingConsumers.remove(at: $0).continuation
+        }
       }
       continuation?.resume(returning: nil)
     }
   }
 }
 
-/// The selection of a node's states that an observer receives.
+/// Selects which states of a node an observer receives.
 public enum WatchedStates: Hashable, Sendable {
-  /// Every state, in order. A node writes each of its states for this. A node that takes a million
-  /// events a second becomes several times slower.
+  /// Every state, in order. Publishing every state makes a node that processes a million events a
+  /// second several times slower.
   case every
-  /// The latest state of each node, at most ten times a second, with its counters. If only the
-  /// counters have changed, the state comes again with the same version. This has no measurable
-  /// cost for a node.
+  /// The latest state of each node, at most ten times a second, with the node's counters. If only
+  /// the counters have changed, the same version is reported again. Publishing these states has no
+  /// measurable cost for a node.
   case latest
 
   /// The topic to subscribe to.

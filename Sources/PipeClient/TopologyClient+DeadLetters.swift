@@ -2,9 +2,9 @@ import PipeJournal
 import PipeWire
 
 extension TopologyClient {
-  /// Returns the dead letters of a node, oldest first: all of them if it keeps a journal, otherwise
-  /// the last few.
-  /// - Throws: ``TopologyClientError``: `nodeDown` if the node keeps no journal and does not run.
+  /// Returns the dead letters of a node, oldest first. If the node keeps no journal, returns only
+  /// the few dead letters that the node keeps in memory.
+  /// - Throws: ``TopologyClientError``: `nodeDown` if the node keeps no journal and is not running.
   public func deadLetters(of node: String) async throws -> [DeadLetter] {
     let information = try self.node(node, in: await directory())
     if let path = information.journal {
@@ -25,7 +25,7 @@ extension TopologyClient {
     return status.recentDeadLetters
   }
 
-  /// The recorded data of the nodes.
+  /// The dead letters, instances, journals and logs that the nodes have recorded.
   package var records: TopologyRecords {
     if remote == nil, let directories = try? RuntimeDirectories(topology: topology) {
       .files(directories)
@@ -34,9 +34,9 @@ extension TopologyClient {
     }
   }
 
-  /// Sends the event of a dead letter to its node again. If the machine takes the event, the dead
+  /// Sends the event of a dead letter to its node again. If the machine accepts the event, the dead
   /// letter is removed. If the machine refuses the event again, the dead letter stays. If the dead
-  /// letter represents an effect, the effect runs again, and the outcome is `done`.
+  /// letter contains an effect, the effect runs again, and the outcome is `done`.
   /// - Throws: ``TopologyClientError``: `invalidEvent` if there is no such dead letter.
   @discardableResult
   public func resend(

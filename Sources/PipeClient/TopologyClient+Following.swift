@@ -2,15 +2,16 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// A message of a feed about steps or sent events, beside the states.
+/// A message of a feed that reports a step or a sent event, and not a state.
 package enum FeedMessage: Sendable {
   case step(NodeStep)
   case event(TappedEvent)
 }
 
 extension TopologyClient {
-  /// Follows the steps of some nodes, or of all. Delivers at most 2,000 steps a second of each
-  /// node, and the number of the others. The stream ends when the topology goes down or the client closes.
+  /// Follows the steps of some nodes, or of all nodes. For each node, the stream delivers at most
+  /// 2,000 steps a second, with the number of omitted steps. The stream ends when the topology ends
+  /// or the client is closed.
   package func steps(of nodes: [String]? = nil) async throws -> AsyncStream<FeedMessage> {
     let directory = try await directory(fresh: false)
     let chosen =
@@ -19,14 +20,15 @@ extension TopologyClient {
     return try await messages(
       of: Set(chosen.map(\.feedName)), chosen.map { .steps(of: $0.name) }
     ) { frame in
-      // Two names may have the same topic number.
+      // Different node names may have the same topic number, so a frame may describe another node.
       (try? NodeStep(frame: frame)).flatMap { step -> FeedMessage? in
         chosen.contains { $0.name == step.node } ? .step(step) : nil
       }
     }
   }
 
-  /// Follows the events that go into a pipe, in the same way.
+  /// Follows the events that a node sends through the pipe `name`. The stream has the same limit as
+  /// the stream of ``steps(of:)``, and ends in the same cases.
   package func tap(_ name: String) async throws -> AsyncStream<FeedMessage> {
     let directory = try await directory(fresh: false)
     guard let pipe = directory.pipes.first(where: { $0.name == name }) else {
@@ -40,8 +42,8 @@ extension TopologyClient {
     }
   }
 
-  /// The maximum number of messages that wait for their reader. A reader that misses some detects
-  /// that by their numbers. Unit: messages.
+  /// The maximum number of messages that wait to be read. Messages are numbered, so a slow reader
+  /// notices when messages were dropped.
   private static let messageBufferLimit = 8_192
 
   private func messages(
@@ -51,7 +53,7 @@ extension TopologyClient {
     let (stream, continuation) = AsyncStream.makeStream(
       of: FeedMessage.self, bufferingPolicy: .bufferingNewest(Self.messageBufferLimit))
     let stop = try await follow(ending: { continuation.finish() }) { sockets in
-      try sockets.read(Array(feeds), topics) { frame in
+      try sockets.readFrames(Array(feeds), topics) { frame in
         if let message = read(frame) { continuation.yield(message) }
       }
     }
@@ -60,15 +62,15 @@ extension TopologyClient {
   }
 }
 
-/// A received frame of a feed. A reader need not decode the parts that it does not use.
+/// A received frame of a feed. A reader decodes only the parts that it uses.
 package struct FeedFrame: Sendable {
-  /// The number of the node's name; see ``FeedTopic``.
+  /// The topic number of the node's name; see ``FeedTopic``.
   package var topic: UInt32
   package var version: UInt64
   package var incarnation: UInt64
-  /// Whether the frame reports a refused or postponed event instead of a step.
+  /// Whether the frame reports a refused or postponed event, and not a step.
   package var isRefusal: Bool
-  /// The body.
+  /// The body of the frame, as JSON.
   package var json: [UInt8]
 }
 
@@ -76,17 +78,19 @@ package struct FeedFrame: Sendable {
 package struct StepSubscription: Sendable {
   /// Ends the subscription.
   package let stop: @Sendable () -> Void
-  /// Stops or resumes the steps of a node, by its feed's name. A stopped subscription has no
-  /// measurable cost for the node.
+  /// Pauses or resumes the subscription to one node, given the name of the node's feed. While the
+  /// subscription is paused, it has no measurable cost for the node.
   package let setActive: @Sendable (_ feed: String, _ isActive: Bool) -> Void
 }
 
 extension TopologyClient {
-  /// Follows the steps of nodes, and the events that they refuse, as received frames.
+  /// Follows the steps of nodes and the events that they refuse. Delivers the received frames.
   /// - Parameters:
-  ///   - nodes: The nodes to follow. Nodes that are not there are left out.
-  ///   - end: Called when no more frames come: the topology has gone down, or the client is closed.
-  ///   - receive: Called for each frame on the client's own thread, which it must not block.
+  ///   - nodes: The nodes to follow. Nodes that do not exist are omitted.
+  ///   - end: Called when no more frames arrive, because the topology has ended or the client is
+  ///     closed.
+  ///   - receive: Called for each frame on the client's own thread. The closure must not block this
+  ///     thread.
   package func followSteps(
     of nodes: [NodeInformation], ending end: @escaping @Sendable () -> Void,
     _ receive: @escaping @Sendable (FeedFrame) -> Void
@@ -94,7 +98,7 @@ extension TopologyClient {
     let feeds = Array(Set(nodes.map(\.feedName)))
     let reader = Locked<UInt64?>(nil)
     let stop = try await follow(ending: end) { sockets in
-      let id = try sockets.read(feeds, [.steps(of: nil), .refusals(of: nil)]) { frame in
+      let id = try sockets.readFrames(feeds, [.steps(of: nil), .refusals(of: nil)]) { frame in
         guard let header = try? FrameHeader(frame), header.kind == .step || header.kind == .refusal
         else { return }
         receive(
@@ -108,7 +112,9 @@ extension TopologyClient {
     guard let id = reader.withLock({ $0 }) else { throw TopologyClientError.closed }
     return StepSubscription(
       stop: stop,
-      setActive: { [weak self] feed, isActive in self?.post { $0.read(feed, by: id, isActive) } })
+      setActive: { [weak self] feed, isActive in
+        self?.post { $0.setReading(feed, by: id, isActive) }
+      })
   }
 }
 
@@ -120,14 +126,14 @@ final class FollowedFeeds {
   }
 
   private let source: Source
-  private let names: Set<String>
-  /// Whether a feed may move to another endpoint later.
+  private let feedNames: Set<String>
+  /// Whether the endpoint of a feed may change later, because the feed is on another host.
   let mayMove: Bool
 
   /// - Parameter names: Endpoints on this host, or names of feeds on other hosts.
   init(_ source: Source, of names: [String]) {
     self.source = source
-    self.names = Set(names)
+    feedNames = Set(names)
     mayMove = names.contains(where: DeployedEndpoints.isName)
   }
 
@@ -145,11 +151,11 @@ final class FollowedFeeds {
     }
   }
 
-  /// Reads a feed at its new place, after the node has got another process.
-  func move(_ name: String, from former: String?, to peerEndpoint: PeerEndpoint) {
-    guard names.contains(name) else { return }
+  /// Connects to a feed at its new endpoint, after the node's process was replaced.
+  func reconnect(_ name: String, from former: String?, to peerEndpoint: PeerEndpoint) {
+    guard feedNames.contains(name) else { return }
     if let former { disconnect(former) }
-    // A feed that cannot be connected to is gone again.
+    // If the connection fails, the node's new process has already ended.
     try? connect(to: peerEndpoint)
   }
 

@@ -4,9 +4,9 @@ import PipeWire
 
 extension TopologyClient {
   /// The interval of checks on a node that is being restarted.
-  private static let pause: Duration = .milliseconds(10)
+  private static let checkInterval: Duration = .milliseconds(10)
 
-  /// Sends a request to a node, once it runs.
+  /// Sends a request to a node. If the node is being started, waits until it runs.
   func request(
     _ name: String, _ content: ClientRequest.Content, timeout: Duration
   ) async throws -> RequestOutcome {
@@ -18,7 +18,7 @@ extension TopologyClient {
     }
   }
 
-  /// Returns the outcome of a composite's dead letter.
+  /// Converts a coordinator's reply about the dead letter of a composite to a request's outcome.
   private static func outcome(
     _ reply: SynchronizedReply, of composite: String
   ) throws(TopologyClientError) -> RequestOutcome {
@@ -34,15 +34,15 @@ extension TopologyClient {
     }
   }
 
-  /// Sends a request to a node or a composite, once it runs.
+  /// Sends a request to a node or a composite. If the node is being started, waits until it runs.
   func exchange(
     _ name: String, _ content: ClientRequest.Content, timeout: Duration
   ) async throws -> ClientRequest.Answer {
     let deadline = ContinuousClock.now + timeout
     var refusal: TopologyClientError?
-    // The client contacts a known node directly. It asks the orchestrator only if the node is not
-    // connected, or was of a kind that does not take the request.
-    if let known = shared.state.withLock({ $0.known[name] }),
+    // Sends the request directly to a known node, without asking the orchestrator first, if the
+    // node is connected and of a kind that can process the request.
+    if let known = shared.state.withLock({ $0.knownNodes[name] }),
       (try? check(known, takes: content)) != nil
     {
       do {
@@ -67,7 +67,8 @@ extension TopologyClient {
           return try await request(node, content, timeout: remaining, outOf: timeout)
         } catch let error as TopologyClientError {
           guard case .nodeDown = error else { throw error }
-          // The request was not applied: the node has been stopped since, or is not started yet.
+          // The request was not applied. The node has stopped since the directory was read, or has
+          // not started yet.
           refusal = error
         }
       } else if remaining <= .zero, node.isRunning, let refusal {
@@ -76,11 +77,13 @@ extension TopologyClient {
         let waitNote = remaining > .zero ? "" : "; waited \(timeout.shortText)"
         throw TopologyClientError.nodeDown(name, (node.reason ?? node.phase) + waitNote)
       }
-      try await Task.sleep(for: min(Self.pause, max(.zero, deadline - .now)))
+      try await Task.sleep(for: min(Self.checkInterval, max(.zero, deadline - .now)))
     }
   }
 
-  /// - Parameter timeout: The whole time that the caller allowed. Of this time, `remaining` remains.
+  /// - Parameters:
+  ///   - remaining: The part of `timeout` that is left.
+  ///   - timeout: The time that the caller allowed.
   private func request(
     _ node: NodeInformation, _ content: ClientRequest.Content, timeout remaining: Duration,
     outOf timeout: Duration
@@ -89,7 +92,7 @@ extension TopologyClient {
       let answer: ClientRequest.Answer = try await call { sockets, resume in
         sockets.request(node, content, timeout: remaining, resume)
       }
-      shared.state.withLock { $0.known[node.name] = node }
+      shared.state.withLock { $0.knownNodes[node.name] = node }
       return answer
     } catch TopologyClientError.unknownOutcome(let name, after: .some) {
       throw TopologyClientError.unknownOutcome(name, after: timeout)
@@ -100,8 +103,8 @@ extension TopologyClient {
     if case (.composite, .event) = (node.kind, content) { throw CompositeRecipientError() }
     let problem: String? =
       switch (node.kind, content) {
-      case (.constant, _): "a constant node accepts no events"
-      case (.monitor, _): "a monitor accepts no events"
+      case (.constant, _): TopologyClientError.constantProblem
+      case (.monitor, _): TopologyClientError.monitorProblem
       case (.machine, .synchronize): "the node is not a composite"
       case (.machine, .event), (.machine, .deadLetter), (.composite, .deadLetter),
         (.composite, .synchronize), (.machine, .explain), (.composite, .explain),
@@ -113,7 +116,7 @@ extension TopologyClient {
 }
 
 extension ClientRequest.Content {
-  /// Whether the content is an event, or a dead letter, for a node's machine.
+  /// Whether the request is for a node's machine: an event, or a dead letter.
   fileprivate var isForMachine: Bool {
     switch self {
     case .event, .deadLetter: true
@@ -123,7 +126,7 @@ extension ClientRequest.Content {
 }
 
 extension TopologyClientError {
-  /// Returns the error for a node that runs and did not take the request in time.
+  /// Returns the error for a node that is running, but has not accepted the request in time.
   fileprivate func asTimeout(of node: String, after time: Duration) -> TopologyClientError {
     guard case .nodeDown(_, let reason) = self else { return self }
     return .timedOut(
@@ -133,32 +136,36 @@ extension TopologyClientError {
   }
 }
 
-/// An event was sent to a composite. The composite passes on events that one of its nodes takes on its own.
+/// The error that an event was sent to a composite as if the composite were a single node. The
+/// caller then sends the event to the component that accepts it.
 struct CompositeRecipientError: Error {}
 
 extension NodeInformation {
-  /// Whether the node does not run, but likely will soon without a request.
-  func isAboutToRun(in directory: TopologyDirectory) -> Bool {
+  /// Whether the node is not running, but will probably run soon without a command.
+  package func isAboutToRun(in directory: TopologyDirectory) -> Bool {
     switch phase {
     case "adopting", "starting", "configuring", "ready", "backing off": true
     case "stopping": directory.phase != "stopping"
-    case "idle": directory.phase == "starting"
+    case "idle": directory.phase == "starting" || directory.phase == "changing"
+    // While a changed file is applied, the nodes that it changes are stopped for a moment.
+    case "stopped": directory.phase == "changing"
     case "waiting":
-      // The node waits for its carrier node.
+      // An embedded coordinator waits until its carrier node runs.
       within.flatMap { directory[node: $0] }
         .map { $0.isRunning || $0.isAboutToRun(in: directory) } ?? false
     default: false
     }
   }
 
-  /// Whether the node does not start again without a request.
+  /// Whether the node is not running, and starts again only on command.
   var isTerminated: Bool { ["stopped", "completed", "failed"].contains(phase) }
 }
 
-// Events for a recipient given by name: a node or a composite.
+// Events whose recipient is given by name: a node or a composite.
 extension TopologyClient {
   /// Returns the events that can be sent to a node or a composite, with their fields. For a
-  /// composite: the events that it synchronizes, and then the events that one of its nodes takes on its own.
+  /// composite, these are first the events that it synchronizes, then the events that a single
+  /// component accepts on its own.
   /// - Throws: ``TopologyClientError``: `failed` if a node has not described itself yet.
   package func alphabet(of name: String) async throws -> [CaseDescription] {
     guard try await node(name, in: directory(fresh: false)).kind == .composite else {
@@ -173,12 +180,13 @@ extension TopologyClient {
     return events
   }
 
-  /// Sends an event to a node or a composite. If one node of a composite takes the event on its
-  /// own, the event goes to that node.
+  /// Sends an event to a node or a composite. If a single component of the composite accepts the
+  /// event on its own, the event goes to that component.
   package func deliver(
     _ event: JSONValue, to name: String, timeout: Duration? = nil
   ) async throws -> EventDelivery {
     let directory = try await directory(fresh: false)
+    let (name, event) = try await addressed(name, event)
     let target = try node(name, in: directory)
     let owner = target.kind == .composite ? try await owner(of: event, in: name) : nil
     let outcome: EventDelivery.Outcome =
@@ -190,16 +198,34 @@ extension TopologyClient {
       stateFields: directory.stateFields)
   }
 
-  /// Returns the node of a composite that takes an event on its own; `nil` if the composite
-  /// synchronizes the event, or the event cannot be sent to the composite.
+  /// Splits the name of an instance of a composite with a `key`, such as `fulfil[4711]`. Returns
+  /// the composite's name, and the event with this key. Returns any other name and its event
+  /// unchanged.
+  package func addressed(
+    _ name: String, _ event: JSONValue
+  ) async throws -> (name: String, event: JSONValue) {
+    guard let instance = InstanceName(name) else { return (name, event) }
+    let directory = try await directory(fresh: false)
+    guard let composite = directory[node: instance.node], composite.kind == .composite else {
+      return (name, event)
+    }
+    guard let field = composite.instanceField else {
+      throw TopologyClientError.invalidEvent(
+        composite.name, "the composite has no 'key' in the topology file")
+    }
+    return (composite.name, instance.event(event, keyedBy: field))
+  }
+
+  /// Returns the component of a composite that accepts an event on its own; `nil` if the composite
+  /// synchronizes the event, or no component can accept it.
   package func owner(of event: JSONValue, in composite: String) async throws -> String? {
     guard let name = event.caseName else { return nil }
     return try await plan(of: composite)?.own[name]
   }
 
-  /// Returns the node of a composite that takes an event on its own.
-  /// - Throws: ``TopologyClientError`` `invalidEvent` if the event is synchronized, or belongs to
-  ///   no node or to several nodes.
+  /// Returns the component of a composite that accepts an event on its own.
+  /// - Throws: ``TopologyClientError``: `invalidEvent` if the event is synchronized, or if no
+  ///   component or several components accept it.
   package func acceptingNode(of event: String, in composite: String) async throws -> String {
     guard let plan = try await plan(of: composite) else { throw Self.unknownComposite(composite) }
     if let node = plan.own[event] { return node }
@@ -210,7 +236,7 @@ extension TopologyClient {
         : "the composite synchronizes '\(event)'; request this event with 'synchronize'")
   }
 
-  /// Returns the plan of a composite; `nil` until the nodes have reported its parts.
+  /// Returns the plan of a composite; `nil` until its nodes have described themselves.
   private func plan(of composite: String) async throws -> CompositePlan? {
     try await conflictClasses().lazy.compactMap { $0[composite] }.first
   }
@@ -220,13 +246,16 @@ extension TopologyClient {
   }
 }
 
-// Events that several nodes take together.
+// Events that several nodes accept together.
 extension TopologyClient {
-  /// Requests an event that a composite's components take together, all or none.
+  /// Requests a synchronized event from a composite. Either all participants accept the event, or
+  /// none does.
   /// - Parameters:
-  ///   - mode: Whether the event is tried once, or until it is enabled.
-  ///   - timeout: The longest wait for the answer, beyond the time that `mode` allows; `nil` is 5 s.
-  /// - Returns: The outcome. If it is `unknown`, request it later with ``ask(_:about:timeout:)``.
+  ///   - mode: Whether the composite tries the event once, or waits until the event is enabled.
+  ///   - timeout: The maximum wait for the answer, in addition to the time that `mode` allows;
+  ///     `nil` means 5 s.
+  /// - Returns: The outcome. If the outcome is `unknown`, ask for it later with
+  ///   ``ask(_:about:timeout:)``.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` if the composite did not answer.
   public func synchronize(
     _ composite: String, _ event: some MachineEvent, mode: SynchronizedMode = .try,
@@ -237,8 +266,8 @@ extension TopologyClient {
       timeout: timeout)
   }
 
-  /// Requests an event from a composite, given as JSON: a bare label as a string, or `{"label":
-  /// {"field": value}}`.
+  /// Requests a synchronized event that is given as JSON: `"open"` for an event without values, or
+  /// `{"go": {"floor": 3}}`.
   public func synchronize(
     _ composite: String, json event: JSONValue, mode: SynchronizedMode = .try,
     timeout: Duration? = nil
@@ -248,25 +277,28 @@ extension TopologyClient {
       case .try: (.try, .zero)
       case .await(let limit): (.await, limit)
       }
-    // Zero means no limit. A limit that is clamped to the maximum is as good as none.
+    let (composite, event) = try await addressed(composite, event)
+    // A count of zero would mean no limit, so the count is at least 1. A limit that is too long for
+    // the count becomes the maximum, which is as good as no limit.
     let count = limit.map { flag == .await ? UInt32(clamping: max(1, $0.wholeMilliseconds)) : 0 }
     let reply = try await exchangeTransaction(
-      composite, try Self.body(composite, event), flag, count: count ?? 0,
-      timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimited))
+      composite, try Self.requestBody(composite, event), flag, count: count ?? 0,
+      timeout: (timeout ?? answerTimeout) + (limit ?? Self.unlimitedTimeout))
     guard case .atomic(let answer) = reply else {
       throw TopologyClientError.unexpectedAnswer
     }
     return answer
   }
 
-  /// Asks each participant of a composite's event to take the event on its own. Some may take it
-  /// while others refuse it.
+  /// Asks each participant of a synchronized event to accept the event independently of the others.
+  /// Some participants may accept the event while others refuse it.
   /// - Returns: The result of each participant.
   public func broadcast(
     _ composite: String, json event: JSONValue, timeout: Duration? = nil
   ) async throws -> [String: BroadcastResult] {
+    let (composite, event) = try await addressed(composite, event)
     let reply = try await exchangeTransaction(
-      composite, try Self.body(composite, event), .broadcast, count: 0,
+      composite, try Self.requestBody(composite, event), .broadcast, count: 0,
       timeout: timeout ?? answerTimeout)
     guard case .broadcast(let results) = reply else {
       throw TopologyClientError.unexpectedAnswer
@@ -274,7 +306,7 @@ extension TopologyClient {
     return results
   }
 
-  /// Asks a composite for the outcome of a transaction that was unknown before.
+  /// Asks a composite for the outcome of a transaction that was unknown earlier.
   public func ask(
     _ composite: String, about transaction: TransactionID, timeout: Duration? = nil
   ) async throws -> SynchronizedReply {
@@ -287,14 +319,14 @@ extension TopologyClient {
     }
   }
 
-  private static let unlimited: Duration = .seconds(100 * 365 * 86_400)
+  private static let unlimitedTimeout: Duration = .seconds(100 * 365 * 86_400)
 
-  private static func body(_ composite: String, _ event: JSONValue) throws -> [UInt8] {
+  private static func requestBody(_ composite: String, _ event: JSONValue) throws -> [UInt8] {
     let bytes = event.bytes
-    guard bytes.count + composite.utf8.count < WireLimits.eventByteCount else {
+    guard bytes.count + composite.utf8.count < WireLimits.maximumEventByteCount else {
       throw TopologyClientError.invalidEvent(
         composite,
-        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount)")
+        "the event has \(bytes.count) bytes; the limit is \(WireLimits.maximumEventByteCount)")
     }
     return TransactionBody(composite: composite, event: bytes).bytes
   }

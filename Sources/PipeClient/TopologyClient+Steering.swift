@@ -7,15 +7,15 @@ extension TopologyClient {
   /// - Throws: ``TopologyClientError``: `failed` if the node has not described itself yet.
   public func describe(_ node: String) async throws -> MachineDescription {
     let node = InstanceName(node)?.node ?? node
-    try await check([node])
-    return try await command(.describe(node: node)).take {
+    try await checkNodesExist([node])
+    return try await command(.describe(node: node)).extract {
       if case .description(let description) = $0 { description } else { nil }
     }
   }
 
   /// Returns the composites by conflict class. Each class has one coordinator.
   package func conflictClasses() async throws -> [ConflictClassPlan] {
-    try await command(.composites).take {
+    try await command(.composites).extract {
       if case .composites(let classes) = $0 { classes } else { nil }
     }
   }
@@ -25,34 +25,34 @@ extension TopologyClient {
     try await answer(to: .start(nodes: nodes), nodes, within: timeout, "run").expectDone()
   }
 
-  /// Stops nodes in order, and waits until their processes have ended.
+  /// Stops nodes gracefully, and waits until their processes have ended.
   public func stop(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
     try await answer(to: .stop(nodes: nodes), nodes, within: timeout, "end").expectDone()
   }
 
-  /// Stops nodes in order, starts them again, and waits until the new processes run.
+  /// Stops nodes gracefully, starts them again, and waits until the new processes run.
   public func restart(_ nodes: [String], within timeout: Duration = .seconds(30)) async throws {
     try await answer(to: .restart(nodes: nodes), nodes, within: timeout, "run again").expectDone()
   }
 
-  /// Starts nodes, and on request all their dependencies.
-  /// - Parameter timeout: The longest wait until the nodes run; `nil` does not wait.
-  /// - Returns: The nodes that should run.
+  /// Starts nodes and, if requested, all their dependencies.
+  /// - Parameter timeout: The maximum wait until the nodes run. If `nil`, the call does not wait.
+  /// - Returns: The nodes that this call has requested to run.
   package func bringUp(
     _ nodes: [String], withDependencies: Bool, within timeout: Duration?
   ) async throws -> [String] {
     let command = ControlCommand.bringUp(
       nodes: nodes, withDependencies: withDependencies, waits: timeout != nil)
     guard let timeout else {
-      try await check(nodes)
+      try await checkNodesExist(nodes)
       return try await self.command(command).extractNodes()
     }
     return try await answer(to: command, nodes, within: timeout, "run").extractNodes()
   }
 
-  /// Stops nodes and all their dependents, the dependents first, and waits until their processes
-  /// have ended.
-  /// - Returns: The nodes that should end.
+  /// Stops nodes and all their dependents, and waits until their processes have ended. Dependents
+  /// stop before the nodes on which they depend.
+  /// - Returns: The nodes that this call stops.
   package func bringDown(
     _ nodes: [String], within timeout: Duration
   ) async throws -> [String] {
@@ -61,20 +61,20 @@ extension TopologyClient {
 
   /// Sends a signal to a node's process, as `kill` does. The node's restart policy applies.
   public func kill(_ node: String, signal: Int32 = 9) async throws {
-    try await check([node])
+    try await checkNodesExist([node])
     try await command(.kill(node: node, signal: signal)).expectDone()
   }
 
-  /// Requests the end of the topology, and does not wait for it.
-  /// - Parameter force: Whether to kill the nodes, instead of stopping them in order.
+  /// Asks the topology to end, and does not wait for the end.
+  /// - Parameter force: Whether to kill the nodes instead of stopping them gracefully.
   public func down(force: Bool = false) async throws {
     try await command(force ? .forceDown : .down).expectDone()
   }
 
-  /// Requests the end of the topology, and waits until its processes have ended.
-  /// - Returns: The outcome; `nil` if the orchestrator ends without reporting it.
-  /// - Throws: ``TopologyClientError/notAnswering(_:after:)`` if the orchestrator does not accept
-  ///   the command within `patience`, and `timedOut` if the topology does not end within `timeout`.
+  /// Asks the topology to end, and waits until its processes have ended.
+  /// - Returns: The outcome; `nil` if the orchestrator ended without reporting the outcome.
+  /// - Throws: ``TopologyClientError``: `notAnswering` if the orchestrator does not accept the
+  ///   command within `patience`; `timedOut` if the topology does not end within `timeout`.
   package func end(
     force: Bool, patience: Duration, within timeout: Duration
   ) async throws -> TopologyOutcome? {
@@ -92,7 +92,8 @@ extension TopologyClient {
         if isFirst { resume(result) }
       }
       let noAnswerError = TopologyClientError.notAnswering(topology, after: patience)
-      // The outcome is requested before the end begins, since the end may come at once.
+      // Requests the outcome before it sends the command, since the topology may end immediately
+      // after the command.
       sockets.control.command(.outcome, timeout: timeout, timeoutError: timeoutError) { result in
         let isAccepted = progress.withLock { $0.isAccepted }
         complete(isAccepted ? result : result.mapError { $0 == timeoutError ? noAnswerError : $0 })
@@ -111,7 +112,7 @@ extension TopologyClient {
     return outcome
   }
 
-  /// Asks the orchestrator to read and check a file, and to report what the file changes.
+  /// Asks the orchestrator to read and check a file, and returns what the file would change.
   /// - Throws: `TopologyErrors` if the file has errors.
   package func plan(
     _ request: ChangeRequest, within timeout: Duration
@@ -119,25 +120,34 @@ extension TopologyClient {
     let timeoutError = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for '\(request.file)' to be checked; nothing was changed"
     )
-    return try await command(.plan(request), timeout: timeout, timeoutError: timeoutError).take {
+    return try await command(.plan(request), timeout: timeout, timeoutError: timeoutError).extract {
       if case .planned(let planned) = $0 { planned } else { nil }
     }
   }
 
-  /// Applies a file that was planned, and waits until its new processes run.
-  package func apply(_ planned: PlannedChange, within timeout: Duration) async throws {
+  /// Applies a planned change, and waits until the new processes run.
+  /// - Returns: The nodes whose programs are not replaced yet, because the change has paused.
+  @discardableResult
+  package func apply(
+    _ planned: PlannedChange, within timeout: Duration
+  ) async throws -> [String] {
     let timeoutError = TopologyClientError.timedOut(
       "after \(timeout.shortText), waiting for the change to be applied; the orchestrator "
         + "continues to apply the change")
-    try await command(.apply(plan: planned.number), timeout: timeout, timeoutError: timeoutError)
-      .expectDone()
+    let answer = try await command(
+      .apply(plan: planned.number), timeout: timeout, timeoutError: timeoutError)
+    if case .affected(let nodes) = answer { return nodes }
+    try answer.expectDone()
+    return []
   }
 
-  /// - Parameter goal: The awaited condition, for the timeout error.
+  /// Sends a command about nodes, and waits for the answer.
+  /// - Parameter goal: A verb for the condition that the call waits for. The timeout error contains
+  ///   this verb.
   private func answer(
     to command: ControlCommand, _ nodes: [String], within timeout: Duration, _ goal: String
   ) async throws -> ControlAnswer {
-    try await check(nodes)
+    try await checkNodesExist(nodes)
     let names = nodes.map { "'\($0)'" }.joined(separator: ", ")
     let text =
       "after \(timeout.shortText), waiting for \(names) to \(goal); the orchestrator keeps trying"
@@ -149,26 +159,29 @@ extension TopologyClient {
     }
   }
 
-  /// Returns why nodes are not in the expected phase, if known: `: 'motor' waits for 'door'`.
+  /// Returns the known reasons why nodes have not reached the expected phase, such as `: 'motor':
+  /// waits for 'door'`.
   private func reasons(of nodes: [String]) async -> String {
     guard let directory = try? await directory(fresh: false) else { return "" }
-    let known = nodes.compactMap { name in
-      directory[node: name]?.reason.map { "'\(name)': \($0)" }
+    let known = nodes.flatMap(directory.processes).compactMap { node in
+      node.reason.map { "'\(node.name)': \($0)" }
     }
     return known.isEmpty ? "" : ": " + known.joined(separator: "; ")
   }
 
-  private func check(_ nodes: [String]) async throws {
+  private func checkNodesExist(_ nodes: [String]) async throws {
     let directory = try await directory(fresh: false)
-    for name in nodes { _ = try node(name, in: directory) }
+    for name in nodes where directory.shards(of: name).isEmpty {
+      _ = try node(name, in: directory)
+    }
   }
 }
 
 extension ControlAnswer {
-  /// Returns the value of an answer.
-  /// - Parameter value: Extracts the value; `nil` if the answer is of another kind.
-  /// - Throws: The orchestrator's error, if it answered with one.
-  func take<Value>(_ value: (ControlAnswer) -> Value?) throws -> Value {
+  /// Returns the value in an answer.
+  /// - Parameter value: Extracts the value; returns `nil` if the answer is of another kind.
+  /// - Throws: The orchestrator's error, if the answer is an error.
+  func extract<Value>(_ value: (ControlAnswer) -> Value?) throws -> Value {
     switch self {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
@@ -180,9 +193,9 @@ extension ControlAnswer {
     return value
   }
 
-  fileprivate func expectDone() throws { try take { $0 == .done ? () : nil } }
+  fileprivate func expectDone() throws { try extract { $0 == .done ? () : nil } }
 
   fileprivate func extractNodes() throws -> [String] {
-    try take { if case .affected(let nodes) = $0 { nodes } else { nil } }
+    try extract { if case .affected(let nodes) = $0 { nodes } else { nil } }
   }
 }

@@ -1,10 +1,13 @@
 import PipeMachines
 import PipeWire
 
-// Enabled events, and the nodes that block the others. A question does not change a node.
+// Questions about enabled events, and about the nodes that block other events. The questions have
+// no effect on the nodes.
 extension TopologyClient {
-  /// Returns which events a node, or a composite, takes now, and which nodes block the others.
-  /// - Parameter timeout: How long each node has to answer. A node that does not answer blocks its events.
+  /// Returns which events a node or a composite accepts now, and which nodes block the other
+  /// events.
+  /// - Parameter timeout: The maximum wait for each node's answer. A node that does not answer in
+  ///   time counts as blocking its events.
   /// - Throws: ``TopologyClientError``.
   public func enabledEvents(
     of name: String, timeout: Duration = .seconds(2)
@@ -12,10 +15,11 @@ extension TopologyClient {
     try await explain(name, nil, timeout: timeout)
   }
 
-  /// Returns whether a node, or a composite, takes an event now, and if not, which nodes block it and why.
-  /// - Returns: The event alone; more than once if several composites, or several nodes of the
-  ///   composite, take it.
-  /// - Throws: ``TopologyClientError``; `invalidEvent` if no node takes the event in any state.
+  /// Returns whether a node or a composite accepts an event now. If not, also returns which nodes
+  /// block the event, and why.
+  /// - Returns: Only this event, possibly several times: once for each composite that synchronizes
+  ///   the event, and once for each component that accepts the event on its own.
+  /// - Throws: ``TopologyClientError``; `invalidEvent` if no node accepts the event in any state.
   public func why(
     _ name: String, _ event: some MachineEvent, timeout: Duration = .seconds(2)
   ) async throws -> EnabledEvents {
@@ -23,8 +27,8 @@ extension TopologyClient {
       name, JSONValue(parsing: EventCodec().encode(event)), timeout: timeout)
   }
 
-  /// Returns the same for an event given as JSON: `{"label": {"field": value}}`, or a bare label,
-  /// which represents every value of its case.
+  /// Returns whether a node or a composite accepts an event that is given as JSON: `{"label":
+  /// {"field": value}}`, or only the label, which represents all values of its case.
   public func why(
     _ name: String, json event: JSONValue, timeout: Duration = .seconds(2)
   ) async throws -> EnabledEvents {
@@ -35,84 +39,82 @@ extension TopologyClient {
     _ name: String, _ event: JSONValue?, timeout: Duration
   ) async throws -> EnabledEvents {
     let directory = try await directory()
-    if let (instance, node) = try instance(name, in: directory) {
-      return try await explain(instance, of: node, event, in: directory, timeout)
+    let instance = try instance(name, in: directory)
+    let target = try instance?.node ?? node(name, in: directory)
+    let event = event.map { given in
+      // A label without values represents all values of its case.
+      guard let (instance, node) = instance, given.string == nil else { return given }
+      return instance.event(given, keyedBy: node.instanceField ?? "")
     }
-    let target = try node(name, in: directory)
     let hasComposites = directory.nodes.contains { $0.kind == .composite }
     let classes = hasComposites ? try await conflictClasses() : []
     var questions: [EnablednessQuestion] = []
     switch target.kind {
     case .monitor:
-      throw TopologyClientError.invalidEvent(name, "a monitor accepts no events")
+      throw TopologyClientError.invalidEvent(name, TopologyClientError.monitorProblem)
     case .constant:
       if event != nil {
-        throw TopologyClientError.invalidEvent(name, "a constant node accepts no events")
+        throw TopologyClientError.invalidEvent(name, TopologyClientError.constantProblem)
       }
     case .machine:
-      questions = Self.questions(about: name, try await describe(name), classes)
+      questions = Self.questions(about: target.name, try await describe(target.name), classes)
       if let event {
-        questions = try await Self.choose(event, of: name, describe(name), questions)
+        questions = try await Self.choose(
+          event, of: target.name, describe(target.name), questions)
       }
     case .composite:
-      guard let group = classes.first(where: { $0[name] != nil }), let plan = group[name] else {
-        throw Self.unknownComposite(name)
+      guard let group = classes.first(where: { $0[target.name] != nil }),
+        let plan = group[target.name]
+      else {
+        throw Self.unknownComposite(target.name)
       }
       var machines: [String: MachineDescription] = [:]
       for node in plan.nodes { machines[node] = try await describe(node) }
       questions = Self.questions(about: plan, in: group, machines)
       if let event { questions = try Self.choose(event, of: plan, questions) }
     }
-    let asked = Set(questions.flatMap(\.participants))
+    let key = instance?.name.key
+    if let key { questions = questions.map { $0.ofInstances(withKey: key) } }
+    var asked = Set(questions.flatMap(\.participants))
+    // The node is asked even if it accepts no events, because its answer also describes its timer.
+    if target.kind == .machine { asked.insert(target.name) }
     let coordinators = Set(questions.compactMap(\.coordinator))
-    // Each participant receives the event unchanged: a bare label, or a value that it decodes itself.
+    // Each participant receives the given JSON unchanged: either a label, or a value that the
+    // participant decodes.
     let body = event?.bytes ?? []
     async let nodeAnswers: [String: NodeAnswer<NodeExplanation>] = answers(
-      of: asked, body, in: directory, timeout)
+      of: asked, body, key: key, in: directory, timeout)
     async let coordinatorAnswers: [String: NodeAnswer<CoordinatorExplanation>] = answers(
       of: coordinators, [], in: directory, timeout)
     let (nodes, links) = await (nodeAnswers, coordinatorAnswers)
-    var state = target.status?.state
-    var version = target.status?.version
-    if case .success(let own) = nodes[name] { (state, version) = (own.state, own.version) }
-    return EnabledEvents(
-      name: name, kind: target.kind, state: state, version: state == nil ? nil : version,
-      events: questions.map { $0.answer(nodes: nodes, coordinators: links) },
-      stateFields: directory.stateFields)
-  }
-
-  /// Explains the events of an instance, which takes part in no composite.
-  private func explain(
-    _ instance: InstanceName, of node: NodeInformation, _ event: JSONValue?,
-    in directory: TopologyDirectory, _ timeout: Duration
-  ) async throws -> EnabledEvents {
-    let machine = try await describe(node.name)
-    let event = event.map { given in
-      // A bare label means every value of its case.
-      given.string != nil
-        ? given : instance.event(given, keyedBy: node.instanceField ?? "")
+    var (state, version) = (target.status?.state, target.status?.version)
+    // The status of a node does not contain the state of an instance.
+    if key != nil { (state, version) = (nil, nil) }
+    var timer: RunningTimer?
+    if case .success(let own) = nodes[target.name] {
+      (state, version, timer) = (own.state, own.version, own.timer)
     }
-    var questions = Self.questions(about: node.name, machine, [])
-    if let event { questions = try Self.choose(event, of: node.name, machine, questions) }
-    let answer: NodeAnswer<NodeExplanation> = await answer(
-      of: node.name, event?.bytes ?? [], key: instance.key, in: directory, timeout)
-    var known: NodeExplanation?
-    if case .success(let explanation) = answer { known = explanation }
     return EnabledEvents(
-      name: instance.description, kind: .machine, state: known?.state, version: known?.version,
-      events: questions.map { $0.answer(nodes: [node.name: answer], coordinators: [:]) },
+      name: instance?.name.description ?? name, kind: target.kind, state: state,
+      version: state == nil ? nil : version,
+      events: questions.map { $0.answer(nodes: nodes, coordinators: links) }, timer: timer,
       stateFields: directory.stateFields)
   }
 
   // MARK: Asking
 
-  /// Asks all nodes at once.
+  /// Asks all nodes at the same time.
+  /// - Parameter key: The key of the instances to ask about; `nil` for nodes without instances.
   private func answers<Explanation: Decodable & Sendable>(
-    of names: Set<String>, _ event: [UInt8], in directory: TopologyDirectory, _ timeout: Duration
+    of names: Set<String>, _ event: [UInt8], key: String? = nil, in directory: TopologyDirectory,
+    _ timeout: Duration
   ) async -> [String: NodeAnswer<Explanation>] {
     await withTaskGroup(of: (String, NodeAnswer<Explanation>).self) { group in
       for name in names {
-        group.addTask { (name, await self.answer(of: name, event, in: directory, timeout)) }
+        group.addTask {
+          let node = InstanceName.node(of: name)
+          return (name, await self.answer(of: node, event, key: key, in: directory, timeout))
+        }
       }
       var answers: [String: NodeAnswer<Explanation>] = [:]
       for await (name, answer) in group { answers[name] = answer }
@@ -149,9 +151,10 @@ extension TopologyClient {
   }
 }
 
-// The nodes to ask about each event.
+// Functions that determine which nodes to ask about each event.
 extension TopologyClient {
-  /// Returns the questions about a node: each event of its alphabet.
+  /// Returns the questions about a node: for each event of its alphabet one question, or several
+  /// questions if several composites synchronize the event.
   static func questions(
     about node: String, _ machine: MachineDescription, _ classes: [ConflictClassPlan]
   ) -> [EnablednessQuestion] {
@@ -167,8 +170,8 @@ extension TopologyClient {
     }
   }
 
-  /// Returns the questions about a composite: the events that it synchronizes, and the events that
-  /// its nodes take on their own.
+  /// Returns the questions about a composite: the events that it synchronizes, then the events that
+  /// its components accept on their own.
   static func questions(
     about plan: CompositePlan, in group: ConflictClassPlan,
     _ machines: [String: MachineDescription]
@@ -185,16 +188,16 @@ extension TopologyClient {
     return together + alone
   }
 
-  // MARK: One event
+  // MARK: Questions about one event
 
-  /// Returns the questions about an event of a node.
+  /// Returns the questions about one event of a node.
   static func choose(
     _ event: JSONValue, of node: String, _ machine: MachineDescription,
     _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
     let chosen = questions.filter { $0.event.name == event.caseName }
     guard chosen.isEmpty else { return try check(event, of: node, chosen) }
-    // The event is not in the alphabet, or the machine has no such event.
+    // The event is not in the alphabet: the machine has no such event, or accepts it in no state.
     let label = event.caseName.map { JSONValue.string($0) } ?? event
     let owner = "machine '\(machine.machine)'"
     let bare = machine.events.map { CaseDescription(name: $0.name) }
@@ -203,7 +206,7 @@ extension TopologyClient {
       node, problem ?? "\(owner) accepts event '\(event.caseName ?? "")' in no state")
   }
 
-  /// Returns the questions about an event of a composite.
+  /// Returns the questions about one event of a composite.
   static func choose(
     _ event: JSONValue, of plan: CompositePlan, _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
@@ -215,11 +218,11 @@ extension TopologyClient {
     return try check(event, of: plan.name, chosen)
   }
 
-  /// Throws if the event's values do not match its case.
+  /// Returns the questions unchanged. Throws an error if the event's values do not match its case.
   private static func check(
     _ event: JSONValue, of name: String, _ questions: [EnablednessQuestion]
   ) throws(TopologyClientError) -> [EnablednessQuestion] {
-    // A bare label represents every value.
+    // A label without values represents all values of its case.
     if event.string != nil { return questions }
     for question in questions {
       if let problem = [question.event].problem(with: event, noun: "event", owner: "it") {
@@ -231,7 +234,8 @@ extension TopologyClient {
 }
 
 extension ConflictClassPlan {
-  /// Returns the vectors by which a node takes an event, without duplicates.
+  /// Returns the synchronization vectors of an event in which a node participates. Each vector is
+  /// returned once.
   fileprivate func vectors(of event: String, with node: String) -> [SyncVector] {
     Set(composites.flatMap(\.vectors))
       .filter { $0.event == event && $0.participants.contains(node) }
@@ -247,27 +251,38 @@ extension ConflictClassPlan {
   }
 }
 
-/// An event, and the nodes to ask whether it is enabled.
+/// A question whether an event is enabled, with the nodes to ask.
 package struct EnablednessQuestion: Hashable, Sendable {
   package var event: CaseDescription
-  /// The composite through which the participants take the event; `nil` if one node takes it alone.
+  /// The composite that synchronizes the event; `nil` if a single node accepts the event on its
+  /// own.
   package var composite: String?
-  /// The coordinator of that composite.
+  /// The coordinator of the composite that synchronizes the event; `nil` if a single node accepts
+  /// the event on its own.
   package var coordinator: String?
   package var participants: [String]
 
-  /// Creates a question about an event that a node takes on its own.
+  /// Creates a question about an event that one node accepts on its own.
   package init(_ event: CaseDescription, of node: String) {
     self.event = event
     participants = [node]
   }
 
-  /// Creates a question about an event that several nodes take together.
+  /// Creates a question about an event that several nodes accept together.
   package init(_ event: CaseDescription, _ vector: SyncVector, coordinator: String) {
     self.event = event
     composite = vector.composite
     self.coordinator = coordinator
     participants = vector.participants
+  }
+
+  /// Returns the question about the instances with a key. An event that one node accepts on its own
+  /// is shown with the node's name.
+  func ofInstances(withKey key: String) -> Self {
+    guard composite != nil else { return self }
+    var question = self
+    question.participants = participants.map { InstanceName(node: $0, key: key).description }
+    return question
   }
 }
 
@@ -275,7 +290,8 @@ package struct EnablednessQuestion: Hashable, Sendable {
 package typealias NodeAnswer<Explanation> = Result<Explanation, EventBlocker>
 
 extension EnablednessQuestion {
-  /// Returns the answer, composed from the answers of the nodes and the coordinators.
+  /// Returns the answer to the question, combined from the answers of the nodes and the
+  /// coordinators.
   package func answer(
     nodes: [String: NodeAnswer<NodeExplanation>],
     coordinators: [String: NodeAnswer<CoordinatorExplanation>]
@@ -308,7 +324,8 @@ extension EnablednessQuestion {
   ) -> EventEnabledness.Answer {
     let evaluation = explanation.events[event.name] ?? .refused(.noTransition)
     let blocker =
-      Self.hold(explanation.hold) ?? refusal(evaluation) ?? Self.full(explanation.hold)
+      Self.holdBlocker(explanation.hold) ?? refusal(evaluation) ?? Self.fullPipeBlocker(
+        explanation.hold)
       ?? links.flatMap { Self.blocker(to: participant, $0) }
     let verdict = blocker == nil ? Self.verdict(evaluation) : .blocked
     return EventEnabledness.Answer(
@@ -316,18 +333,20 @@ extension EnablednessQuestion {
       verdict: verdict, blocker: blocker)
   }
 
-  /// Returns the verdict for an evaluation that is not a refusal.
+  /// Returns the verdict if nothing blocks the event.
   private static func verdict(_ evaluation: Evaluation) -> EventEnabledness.Verdict {
     switch evaluation {
     case .accepted: .enabled
+    case .ignored: .ignored
     case .dependsOnValues: .dependsOnValue
     case .asynchronous, .selfContained, .refused: .undetermined
     }
   }
 
-  /// Returns the reason for a hold after which the node may be in another state: its current state
-  /// then does not matter.
-  private static func hold(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
+  /// Returns the reason why the node takes no step now; `nil` if nothing or only a full pipe holds
+  /// the node. With such a reason, the evaluation in the current state does not count, because the
+  /// node may change its state before its next step.
+  private static func holdBlocker(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
     switch hold {
     case .transaction(let prepared): .inTransaction(prepared.transaction)
     case .doubt(let doubt): .inDoubt(doubt)
@@ -336,7 +355,7 @@ extension EnablednessQuestion {
     }
   }
 
-  private static func full(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
+  private static func fullPipeBlocker(_ hold: NodeExplanation.Hold?) -> EventBlocker? {
     if case .pipes(let names) = hold { .pipesFull(names) } else { nil }
   }
 
@@ -344,17 +363,18 @@ extension EnablednessQuestion {
     switch evaluation {
     case .refused(.asynchronous), .asynchronous: composite == nil ? nil : .refused(.asynchronous)
     case .refused(let refusal): .refused(refusal)
-    case .accepted, .dependsOnValues, .selfContained: nil
+    case .accepted, .ignored, .dependsOnValues, .selfContained: nil
     }
   }
 
-  /// Returns why the coordinator could not ask the participant now; `nil` if it could.
+  /// Returns the reason why the coordinator cannot ask the participant now; `nil` if the
+  /// coordinator can ask.
   private static func blocker(
     to participant: String, _ links: CoordinatorExplanation
   ) -> EventBlocker? {
     if let busy = links.transactions.first(where: { $0.participants.contains(participant) }) {
       return .inTransaction(busy.transaction)
     }
-    return links.connected.contains(participant) ? nil : .notConnected
+    return links.connected.contains(InstanceName.node(of: participant)) ? nil : .notConnected
   }
 }

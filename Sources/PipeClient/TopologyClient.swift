@@ -3,41 +3,43 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// A client of a running topology: reads its states, sends it events, controls its nodes.
+/// A client of a running topology, which reads states, sends events, and controls nodes.
 ///
-/// Any number of clients may attach and detach at any time; the nodes do not notice.
+/// Any number of clients can attach and detach at any time, without an effect on the nodes.
 public final class TopologyClient: Sendable {
   /// The topology's name.
   public let topology: String
-  /// The topology, if it runs on another host.
+  /// The topology on another host; `nil` if the topology runs on this host.
   package let remote: RemoteTopology?
   private let thread: LoopThread
   let shared: Shared
-  /// The longest wait for an answer, if a call gives no other timeout.
+  /// The maximum wait for an answer. A call can specify another timeout.
   let answerTimeout: Duration
 
   /// State that the loop's thread and callers share.
   final class Shared: Sendable {
     struct State {
-      // Used on the loop's thread only. The mutex hands it over.
+      // Used only on the loop's thread. The lock serves to pass the reference to that thread.
       var sockets: LoopOwned<ClientSockets>?
       /// The closures that end the streams, by the ids of their watches.
-      var streams: [UInt64: @Sendable () -> Void] = [:]
-      /// Nodes that have answered a request. Their endpoints stay the same for as long as the
-      /// topology runs.
-      var known: [String: NodeInformation] = [:]
-      /// The callers that wait for the next directory, and whether a request for one is in flight.
+      var streamEndHandlers: [UInt64: @Sendable () -> Void] = [:]
+      /// The nodes that have answered a request, by name. The endpoint of a node does not change
+      /// while the topology runs.
+      var knownNodes: [String: NodeInformation] = [:]
+      /// The callers that wait for the next directory of the topology.
       var awaitingDirectory: [CheckedContinuation<TopologyDirectory, any Error>] = []
       var isRequestingDirectory = false
       var isClosed = false
-      /// Whether the orchestrator can no longer be reached, and has not reported the end of the topology.
+      /// Whether the orchestrator can no longer be reached and has not reported that the topology
+      /// has ended.
       var isLost = false
     }
     let state = Locked(State())
   }
 
   /// Attaches to the orchestrator at a control endpoint.
-  /// - Parameter keys: The keys for nodes that are bound for other hosts; `nil` for none.
+  /// - Parameter keys: The keys for nodes that accept connections from other hosts; `nil` if there
+  ///   are no such nodes.
   package init(
     topology: String, control: String, keys: ClientKeys? = nil,
     answerTimeout: Duration = .seconds(5)
@@ -68,10 +70,11 @@ public final class TopologyClient: Sendable {
 
   deinit { close() }
 
-  /// An executor that runs tasks on the client's own thread, between the client's own work.
+  /// An executor that runs tasks on the client's own thread, between the client's work.
   ///
-  /// A task that prefers it switches threads less often for a request, and gets the answer sooner.
-  /// Such a task must not block: the client can then neither send nor receive.
+  /// If a task prefers this executor, a request requires fewer thread switches, and the answer
+  /// arrives sooner. Such a task must not block: while it blocks, the client neither sends nor
+  /// receives.
   public var executor: any TaskExecutor { LoopExecutor(thread.handle) }
 
   /// Detaches. Pending calls fail with ``TopologyClientError/closed``, and streams end.
@@ -92,19 +95,20 @@ public final class TopologyClient: Sendable {
 
   // MARK: The directory
 
-  /// Returns the current topology, with a new report of each running node.
+  /// Returns the current directory of the topology, after each running node has reported its status
+  /// again.
   public func directory() async throws -> TopologyDirectory {
     try await directory(fresh: true)
   }
 
   package func directory(fresh: Bool) async throws -> TopologyDirectory {
-    try await command(.directory(fresh: fresh)).take {
+    try await command(.directory(fresh: fresh)).extract {
       if case .directory(let directory) = $0 { directory } else { nil }
     }
   }
 
-  /// Returns a directory that is not older than the call. All callers that wait during one request
-  /// share the next directory.
+  /// Returns a directory that is not older than the call. If several calls wait at the same time,
+  /// they share the next directory.
   func sharedDirectory() async throws -> TopologyDirectory {
     try await withCheckedThrowingContinuation { continuation in
       let isFirst = shared.state.withLock { state in
@@ -132,19 +136,39 @@ public final class TopologyClient: Sendable {
 
   package func node(_ name: String, in directory: TopologyDirectory) throws -> NodeInformation {
     guard let node = directory[node: name] else {
-      throw TopologyClientError.unknownNode(name, known: directory.nodes.map(\.name))
+      let shards = directory.shards(of: name).map(\.name)
+      if let first = shards.first {
+        throw TopologyClientError.hasShards(name, first: first, count: shards.count)
+      }
+      throw TopologyClientError.unknownNode(name, known: directory.names)
     }
     return node
   }
 
-  /// Sends a command that the orchestrator answers at once.
+  /// Returns the shard of a node that owns the key of an event.
+  /// - Throws: ``TopologyClientError``: `invalidEvent` if the event has no valid key.
+  private func shard(
+    of name: String, taking event: [UInt8], in directory: TopologyDirectory
+  ) throws -> NodeInformation {
+    // The node may no longer have shards.
+    if let node = directory[node: name] { return node }
+    var keys = InstanceKeyReader(field: directory.shards(of: name).first?.instanceField ?? "")
+    do throws(InstanceKeyError) {
+      if let shard = directory.host(of: try keys.key(ofEvent: event), in: name) { return shard }
+    } catch {
+      throw TopologyClientError.invalidEvent(name, "\(error)")
+    }
+    throw TopologyClientError.unknownNode(name, known: directory.names)
+  }
+
+  /// Sends a command that the orchestrator answers immediately.
   package func command(_ command: ControlCommand) async throws -> ControlAnswer {
     try await self.command(
       command, timeout: answerTimeout, timeoutError: .notAnswering(topology, after: answerTimeout))
   }
 
-  /// Sends a command that takes time.
-  /// - Parameter timeoutError: The error if the command is not done in time.
+  /// Sends a command that may take a long time.
+  /// - Parameter timeoutError: The error if the command is not finished in time.
   package func command(
     _ command: ControlCommand, timeout: Duration, timeoutError: TopologyClientError
   ) async throws -> ControlAnswer {
@@ -155,21 +179,23 @@ public final class TopologyClient: Sendable {
 
   // MARK: Events
 
-  /// Sends an event to a node and waits for its outcome. Waits for a node that is being restarted.
+  /// Sends an event to a node and waits for its outcome. If the node is being restarted, waits
+  /// until it runs.
   ///
-  /// An event to an instance, such as `orders[4711]`, gets the instance's key in the field that is
-  /// the node's key, unless the event has the field.
+  /// If the event is for an instance, such as `orders[4711]`, the client writes the instance's key
+  /// into the event's key field, unless the event already has this field.
   ///
-  /// At most 1,024 requests to a node are in flight. Further requests wait until some of these are
-  /// answered, for as long as the node answers any.
+  /// At most 1,024 requests to a node are in flight. Further requests wait until earlier requests
+  /// are answered. Waiting requests do not time out while the node answers requests.
   /// - Parameters:
-  ///   - timeout: The longest wait for the answer, once the request is in flight; `nil`, the
-  ///     default, is 5 s.
-  ///   - includingState: Whether the answer contains the state after the step. Without it, the state
-  ///     in the outcome is `null`, and a node with a large state answers several times faster.
+  ///   - timeout: The maximum wait for the answer, starting when the request is sent. The default,
+  ///     `nil`, means 5 s.
+  ///   - includingState: Whether the answer contains the state after the step. If `false`, the
+  ///     state in the outcome is `null`, and a node with a large state answers several times
+  ///     faster.
   /// - Throws: ``TopologyClientError``; `unknownOutcome` if the node did not answer.
-  /// - Note: If the node keeps a journal and dies before it answers, the event is sent to its next
-  ///   process with the same number, and is applied once.
+  /// - Note: If the node keeps a journal and its process ends before it answers, the client sends
+  ///   the event to the next process with the same number. The node applies the event only once.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration? = nil,
@@ -179,7 +205,8 @@ public final class TopologyClient: Sendable {
       node, bytes: EventCodec().encode(event), timeout: timeout, includingState: includingState)
   }
 
-  /// Sends an event given as JSON: a bare label as a string, or `{"label": {"field": value}}`.
+  /// Sends an event that is given as JSON: `"open"` for an event without values, or `{"go":
+  /// {"floor": 3}}`.
   @discardableResult
   public func send(
     _ node: String, json event: JSONValue, timeout: Duration? = nil, includingState: Bool = true
@@ -190,10 +217,10 @@ public final class TopologyClient: Sendable {
   private func send(
     _ name: String, bytes: [UInt8], timeout: Duration?, includingState: Bool
   ) async throws -> RequestOutcome {
-    guard bytes.count <= WireLimits.eventByteCount else {
+    guard bytes.count <= WireLimits.maximumEventByteCount else {
       throw TopologyClientError.invalidEvent(
         name,
-        "the event has \(bytes.count) bytes; the limit is \(WireLimits.eventByteCount); send a "
+        "the event has \(bytes.count) bytes; the limit is \(WireLimits.maximumEventByteCount); send a "
           + "reference to large data, such as a file path")
     }
     let timeout = timeout ?? answerTimeout
@@ -201,14 +228,17 @@ public final class TopologyClient: Sendable {
       return try await send(
         bytes, to: instance, timeout: timeout, includingState: includingState)
     }
+    let content = ClientRequest.Content.event(bytes, wantsState: includingState)
     do {
-      return try await request(
-        name, .event(bytes, wantsState: includingState), timeout: timeout)
+      return try await request(name, content, timeout: timeout)
+    } catch TopologyClientError.hasShards {
+      return try await request(content, timeout: timeout) {
+        try shard(of: name, taking: bytes, in: $0).name
+      }
     } catch is CompositeRecipientError {
       let event = TransactionBody(composite: name, event: bytes).eventName ?? ""
       return try await request(
-        acceptingNode(of: event, in: name), .event(bytes, wantsState: includingState),
-        timeout: timeout)
+        acceptingNode(of: event, in: name), content, timeout: timeout)
     }
   }
 
@@ -220,23 +250,53 @@ public final class TopologyClient: Sendable {
       let field = node.instanceField
     else { throw TopologyClientError.unknownNode(instance.node, known: []) }
     let event = instance.event(try JSONValue(parsing: bytes), keyedBy: field)
-    return try await request(
-      instance.node, .event(event.bytes, wantsState: includingState), timeout: timeout)
+    if node.kind == .composite {
+      return try await send(
+        node.name, bytes: event.bytes, timeout: timeout, includingState: includingState)
+    }
+    let content = ClientRequest.Content.event(event.bytes, wantsState: includingState)
+    return try await request(content, timeout: timeout) {
+      try self.instance(instance.description, in: $0)?.node.name ?? instance.node
+    }
+  }
+
+  /// Sends a request to the process that `process` returns. If the number of shards changes before
+  /// this process receives the request, calls `process` again, and sends the request to the process
+  /// that it returns then.
+  private func request(
+    _ content: ClientRequest.Content, timeout: Duration,
+    toProcess process: (TopologyDirectory) throws -> String
+  ) async throws -> RequestOutcome {
+    let deadline = ContinuousClock.now + timeout
+    while true {
+      let name = try process(try await sharedDirectory())
+      let remaining = deadline - .now
+      do {
+        return try await request(name, content, timeout: max(.zero, remaining))
+      } catch let error as TopologyClientError {
+        switch error {
+        case .unknownNode, .hasShards: if remaining <= .zero { throw error }
+        default: throw error
+        }
+      }
+    }
   }
 
   // MARK: States
 
-  /// Returns the states of some nodes, or of all: first the current state of each, then its changes.
+  /// Returns the states of some nodes, or of all nodes: first the current state of each node, then
+  /// its changes.
   ///
-  /// A name may be the name of an instance, such as `orders[4711]`. An instance that does not exist
-  /// yet has no current state.
+  /// A name can also be the name of an instance, such as `orders[4711]`. If the instance does not
+  /// exist yet, it has no current state.
   ///
-  /// If a consumer is slower than the nodes, the oldest buffered changes of a node are dropped. The
-  /// node's next change says how many were missed.
+  /// If the consumer is slower than the nodes, the oldest buffered changes are dropped. The next
+  /// change of the same node contains the number of changes that were missed.
   /// - Parameters:
-  ///   - states: Every state, which is the default, or the latest only.
-  ///   - reportingInDoubt: Whether to report ``StateChange/doubts``; for composites, the doubts of
-  ///     their nodes. A state then comes again, with the same version, when a doubt begins or ends.
+  ///   - states: Whether to return every state, which is the default, or only the latest.
+  ///   - reportingInDoubt: Whether ``StateChange/doubts`` of a composite contains its components'
+  ///     transactions in doubt. If so, the stream repeats a state, with the same version, whenever
+  ///     a transaction in doubt of a component begins or ends.
   public func states(
     of nodes: [String]? = nil, _ states: WatchedStates = .every, reportingInDoubt: Bool = false
   ) async throws -> StateStream {
@@ -244,7 +304,10 @@ public final class TopologyClient: Sendable {
     let instances = try (nodes ?? []).compactMap { try instance($0, in: directory) }
     let instanceNames = Set(instances.map(\.name.description))
     let chosen =
-      try nodes?.filter { !instanceNames.contains($0) }.map { try node($0, in: directory) }
+      try nodes?.filter { !instanceNames.contains($0) }.flatMap { name in
+        let shards = directory.shards(of: name)
+        return shards.isEmpty ? [try node(name, in: directory)] : shards
+      }
       ?? directory.nodes.filter { $0.kind != .monitor }
     let buffer = StateStreamBuffer()
     let names = Set(chosen.map(\.name))
@@ -252,7 +315,7 @@ public final class TopologyClient: Sendable {
     let inDoubtRecords = InDoubtRecords(
       shown: names, classes: hasComposites ? try await conflictClasses() : [],
       receivesEveryState: states == .every)
-    // Composites that share participants share a feed.
+    // Composites that share participants have one coordinator, and therefore one feed.
     let feeds = Set(chosen.map(\.feedName)).union(
       inDoubtRecords.nodes.compactMap { directory[node: $0]?.feedName })
     let locked = Locked(inDoubtRecords)
@@ -269,9 +332,10 @@ public final class TopologyClient: Sendable {
     }
   }
 
-  /// Starts to read feeds.
+  /// Subscribes to feeds.
   /// - Parameters:
-  ///   - end: Called when no more messages come: the topology has gone down, or the client is closed.
+  ///   - end: Called when no more messages arrive, because the topology has ended or the client is
+  ///     closed.
   ///   - begin: Starts a watch, and returns its id.
   /// - Returns: A closure that ends the watch.
   func follow(
@@ -286,14 +350,14 @@ public final class TopologyClient: Sendable {
       }
     }
     let isClosed = shared.state.withLock { state in
-      if !state.isClosed { state.streams[id] = end }
+      if !state.isClosed { state.streamEndHandlers[id] = end }
       return state.isClosed
     }
     if isClosed { end() }
     let shared = shared
     let handle = thread.handle
     return {
-      shared.state.withLock { _ = $0.streams.removeValue(forKey: id) }
+      shared.state.withLock { _ = $0.streamEndHandlers.removeValue(forKey: id) }
       handle.post { shared.runOnLoop { $0.unwatch(id) } }
     }
   }
@@ -332,7 +396,8 @@ public final class TopologyClient: Sendable {
     let handle = thread.handle
     return try await withCheckedThrowingContinuation { continuation in
       handle.post {
-        // Each call is answered exactly once, even if it comes after the end.
+        // The continuation must be resumed exactly once, even if the call is made after the client
+        // is closed.
         let isOpen = shared.runOnLoop { sockets in body(sockets) { continuation.resume(with: $0) } }
         if !isOpen { continuation.resume(throwing: TopologyClientError.closed) }
       }
@@ -341,7 +406,8 @@ public final class TopologyClient: Sendable {
 }
 
 extension TopologyClient.Shared {
-  /// Runs a closure. To be called on the loop's thread only. Returns `false` if the client is closed.
+  /// Runs a closure with the client's sockets. Call this only on the loop's thread. Returns `false`
+  /// if the client is closed, so that the closure was not run.
   @discardableResult
   func runOnLoop(_ body: (ClientSockets) -> Void) -> Bool {
     guard let owned = state.withLock({ $0.sockets }) else { return false }
@@ -351,8 +417,8 @@ extension TopologyClient.Shared {
 
   func endStreams() {
     let streams = state.withLock { state in
-      defer { state.streams = [:] }
-      return state.streams.values
+      defer { state.streamEndHandlers = [:] }
+      return state.streamEndHandlers.values
     }
     for end in streams { end() }
   }
@@ -360,7 +426,8 @@ extension TopologyClient.Shared {
 
 extension TopologyClient {
   /// Attaches to a running topology by its name, or to the only running topology.
-  /// - Throws: ``TopologyClientError``: `notRunning`, or `ambiguous` if several topologies run.
+  /// - Throws: ``TopologyClientError``: `notRunning`; `ambiguous` if several topologies are running
+  ///   and no name is given.
   public static func attach(to name: String? = nil) throws -> TopologyClient {
     let directories = try RunningTopology.choose(name)
     return try TopologyClient(
@@ -372,13 +439,15 @@ extension TopologyClient {
 extension TopologyClient {
   /// Attaches to a topology that runs on another host.
   ///
-  /// Returns before the orchestrator has answered. If there is no answer within 5 s, or the
-  /// orchestrator rejects the key, calls throw ``TopologyClientError/unreachable(_:_:)``. If the
-  /// connection breaks later, the client waits 10 s for it to recover.
+  /// Returns before the orchestrator has answered. If the orchestrator does not answer within 5 s,
+  /// or rejects the key, calls throw ``TopologyClientError/unreachable(_:_:)``. If the connection
+  /// breaks later, pending calls wait up to 10 s until the connection is restored.
   /// - Parameters:
-  ///   - endpoint: The orchestrator's endpoint as reached from here, `tcp://HOST:PORT`. The host
-  ///     may be a name, which is resolved for each connection. `nil` is the endpoint in the key file.
-  ///   - path: A copy of the file `client.key` in the runtime directory of the run, of mode 600.
+  ///   - endpoint: The orchestrator's endpoint, `tcp://HOST:PORT`, as reached from this host. The
+  ///     host can be a name, which is resolved for each connection. `nil` means the endpoint in the
+  ///     key file.
+  ///   - path: The path of a copy of the file `client.key` in the runtime directory of the run. The
+  ///     copy must have mode 600.
   /// - Throws: ``TopologyClientError/unusableKey(_:)``
   public static func attach(
     to endpoint: String? = nil, key path: String
@@ -386,7 +455,7 @@ extension TopologyClient {
     try attach(to: .remote(RemoteTopology(key: path, at: endpoint)))
   }
 
-  /// Attaches to a running topology, wherever it runs.
+  /// Attaches to a running topology on this host or on another host.
   package static func attach(to target: TopologyTarget) throws -> TopologyClient {
     switch target {
     case .local(let name): try attach(to: name)
@@ -398,21 +467,24 @@ extension TopologyClient {
 }
 
 extension TopologyClient {
-  /// The command-line options that name the topology: `-p NAME`, or `--key FILE` from another host.
+  /// The command-line options that select the topology: `-p NAME`, or `--key FILE` from another
+  /// host.
   package var targetOptions: String {
     guard let remote else { return "-p \(topology)" }
     return "--key \(remote.path)" + (remote.isRedirected ? " --connect \(remote.endpoint)" : "")
   }
 
-  /// The error for a lost connection to an orchestrator on another host that has not reported the
-  /// end of the topology: the topology may continue.
+  /// The error that the connection to an orchestrator on another host is lost, so that the topology
+  /// may continue to run. `nil` if the connection is not lost, if the orchestrator has reported the
+  /// end of the topology, or if the orchestrator is on this host.
   package var connectionLossError: TopologyClientError? {
     guard let remote, shared.state.withLock({ $0.isLost }) else { return nil }
     return .unreachable(remote.endpoint, .broken)
   }
 
-  /// Why the orchestrator can no longer be reached, with what to do about it; `nil` if the topology
-  /// has gone down. Blocks the thread for a second at most, while an ending orchestrator holds its lock.
+  /// The error that the orchestrator can no longer be reached, with what to do next; `nil` if the
+  /// topology has ended. Blocks the thread for up to a second while an ending orchestrator still
+  /// holds its lock.
   package var orchestratorLossError: TopologyClientError? {
     if remote != nil { return connectionLossError }
     do {
@@ -431,7 +503,8 @@ extension TopologyClient {
 }
 
 extension RunningTopology {
-  /// Returns the directories of the running topology with this name, or of the only running topology.
+  /// Returns the directories of the running topology with this name or, if `name` is `nil`, of the
+  /// only running topology.
   package static func choose(_ name: String?) throws -> RuntimeDirectories {
     let roots = RuntimeRoots()
     if let name {

@@ -1,41 +1,46 @@
 import PipeMachines
 import PipeSupport
 
-/// An error of a call on a running topology.
+/// An error of a call on a running topology. The first string of a case is the name of the topology
+/// or node, unless the case says otherwise. The second string is the reason.
 public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// No topology of that name runs; with the names of running topologies.
+  /// No topology with this name is running. Contains the names of the running topologies.
   case notRunning(String, running: [String])
-  /// The topology's orchestrator was killed, and these nodes of it still run; with its topology and
-  /// deployment files.
+  /// The topology's orchestrator was killed, and these nodes are still running. Contains the
+  /// topology file and the deployment file.
   case orphaned(String, nodes: [String], file: String?, deployment: String? = nil)
-  /// No topology runs at all.
+  /// No topology is running.
   case noneRunning
-  /// Several topologies run, and none was named.
+  /// Several topologies, with these names, are running, and the call names none of them.
   case ambiguous([String])
-  /// The orchestrator is gone.
+  /// The orchestrator is no longer running.
   case orchestratorGone(String)
   /// An orchestrator on another host cannot be reached at this endpoint.
   case unreachable(String, Unreachable)
   /// The key file for a topology on another host cannot be used, for this reason.
   case unusableKey(String)
-  /// The orchestrator runs, but did not answer within this time.
+  /// The orchestrator is running, but has not answered within this time.
   case notAnswering(String, after: Duration)
-  /// There is no node of that name; with the existing names.
+  /// There is no node with this name. Contains the names of the existing nodes.
   case unknownNode(String, known: [String])
-  /// There is no pipe of that name; with the existing names.
+  /// The node has shards, and the request is for one process. Contains the name of the first shard and
+  /// the number of shards.
+  case hasShards(String, first: String, count: Int)
+  /// There is no pipe with this name. Contains the names of the existing pipes.
   case unknownPipe(String, known: [String])
-  /// The node does not run now.
+  /// The node is not running, for this reason.
   case nodeDown(String, String)
-  /// The node takes no input now: one of its pipes is full. Nothing was applied; try again.
+  /// The node accepts no events now, for example because one of its pipes is full. The event was
+  /// not applied; try again.
   case busy(String, String)
-  /// The bytes are not an event of the node's machine. Nothing was applied.
+  /// The JSON is not an event of the node's machine. The event was not applied.
   case invalidEvent(String, String)
-  /// The node did not answer within this time, or, if there is no time, disappeared. The event may
-  /// have been applied, or may still be.
+  /// The node did not answer within this time; without a time, the node ended before it answered.
+  /// The event may have been applied, or may be applied later.
   case unknownOutcome(String, after: Duration?)
   /// The node's states or events are not of the expected types.
   case otherType(String, String)
-  /// A wait timed out; with the text that follows "timed out".
+  /// A wait timed out. The string is the part of the message after "timed out".
   case timedOut(String)
   /// The orchestrator answered with this error.
   case failed(String)
@@ -44,9 +49,9 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
 
   /// The reason why an orchestrator on another host cannot be reached.
   public enum Unreachable: Hashable, Sendable {
-    /// No process answered within this time.
+    /// No process at the endpoint answered within this time.
     case silent(after: Duration)
-    /// A process answered, but did not admit this client within this time.
+    /// A process at the endpoint answered, but did not admit this client within this time.
     case unfinished(after: Duration)
     /// The name of the host cannot be resolved.
     case unknownHost(String)
@@ -54,12 +59,16 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
     case otherKey
     /// The orchestrator rejected this client's key.
     case keyRejected
-    /// The connection broke before a command was answered. The command may have been carried out,
-    /// or may still be.
+    /// The connection broke before a command was answered. The command may have been executed, or
+    /// may be executed later.
     case lost
-    /// The connection broke, and did not recover in time. The topology may continue.
+    /// The connection broke, and was not restored in time. The topology may still be running.
     case broken
   }
+
+  /// The reasons of ``invalidEvent(_:_:)`` for nodes that accept no events.
+  package static let constantProblem = "a constant node accepts no events"
+  package static let monitorProblem = "a monitor accepts no events"
 
   static let unexpectedAnswer = TopologyClientError.failed("received an unexpected answer")
 
@@ -90,6 +99,9 @@ public enum TopologyClientError: Error, Hashable, Sendable, CustomStringConverti
         + ([".yaml", ".yml", ".json"].contains { name.hasSuffix($0) }
           ? "; name a running topology with -p NAME; 'orchestrator ls' lists the running topologies"
           : "")
+    case .hasShards(let name, let first, let count):
+      "node '\(name)' has \(count) shards, and this works with one process; name a shard, as in "
+        + "'\(first)', or an instance, as in '\(name)[KEY]'"
     case .unknownPipe(let name, let known):
       "no such pipe '\(name)'" + Suggestion.among(known, like: name, verb: "the pipes are")
     case .nodeDown(let node, let reason): "node '\(node)' is not running: \(reason)"
@@ -116,7 +128,9 @@ extension TopologyClientError {
     case .notRunning, .noneRunning, .orphaned: 3
     case .unreachable(_, .keyRejected), .unreachable(_, .lost), .unreachable(_, .broken): 1
     case .unreachable: 3
-    case .unusableKey, .ambiguous, .unknownNode, .unknownPipe, .invalidEvent, .otherType: 2
+    case .unusableKey, .ambiguous, .unknownNode, .hasShards, .unknownPipe, .invalidEvent,
+      .otherType:
+      2
     case .timedOut, .notAnswering, .unknownOutcome(_, after: .some): 124
     case .orchestratorGone, .nodeDown, .busy, .unknownOutcome(_, after: nil), .failed, .closed: 1
     }
@@ -157,11 +171,11 @@ extension TopologyClientError.Unreachable {
 
 /// The outcome of an event that a client sent.
 public enum RequestOutcome: Hashable, Sendable {
-  /// The machine took the event. The state is `null` in the answer to a repeated request, since the
-  /// node keeps the version alone.
+  /// The machine accepted the event. If the request was repeated, the state in the answer is
+  /// `null`, since the node keeps only the version.
   case accepted(version: UInt64, state: JSONValue)
   /// The machine refused the event in this state.
   case refused(Refusal, state: JSONValue)
-  /// A dead letter was dropped, or its effect runs again.
+  /// A dead letter was removed, or the effect of a dead letter runs again.
   case done
 }

@@ -1,36 +1,37 @@
 import PipeSystem
 import PipeTransport
 
-/// The running topology that a command is about, and where it runs.
+/// The running topology that a command refers to, and whether it runs on this host.
 package enum TopologyTarget: Sendable {
-  /// The topology of this name on this host; `nil` for the only running topology.
+  /// The topology with this name on this host; `nil` means the only running topology.
   case local(String?)
   /// A topology whose orchestrator is reached over the network.
   case remote(RemoteTopology)
 
-  /// Returns the same target. If it names no topology, returns the topology of this name on this host.
+  /// Returns this target. If the target is `local(nil)`, returns the topology on this host with the
+  /// name `name`.
   package func named(defaultingTo name: @autoclosure () throws -> String) rethrows -> TopologyTarget
   {
     if case .local(nil) = self { .local(try name()) } else { self }
   }
 
   /// The directories of a topology on this host; `nil` for a topology on another host.
-  /// - Throws: ``TopologyClientError`` if the topology does not run here.
+  /// - Throws: ``TopologyClientError`` if the topology is not running on this host.
   package var directories: RuntimeDirectories? {
     get throws {
       if case .local(let name) = self { try RunningTopology.choose(name) } else { nil }
     }
   }
 
-  /// The topology, if it runs on another host.
+  /// The topology on another host; `nil` if the topology runs on this host.
   package var remote: RemoteTopology? {
     if case .remote(let topology) = self { topology } else { nil }
   }
 }
 
 extension ParsedArguments {
-  /// The running topology that `-p`, or `--key` and `--connect`, name.
-  /// - Throws: ``TopologyClientError/unusableKey(_:)``, also if these options contradict each other.
+  /// The running topology that is selected by `-p`, or by `--key` and `--connect`.
+  /// - Throws: ``TopologyClientError/unusableKey(_:)``, also if the options contradict each other.
   package var target: TopologyTarget {
     get throws(TopologyClientError) {
       guard let key = value(Option.key.long) else {
@@ -57,26 +58,27 @@ extension ParsedArguments {
 package struct RemoteTopology: Sendable {
   /// The topology's name.
   package let name: String
-  /// The endpoint of its orchestrator.
+  /// The endpoint of the topology's orchestrator.
   package let endpoint: String
-  /// Whether the endpoint differs from the one in the file.
+  /// Whether the user has given another endpoint than the endpoint in the key file.
   let isRedirected: Bool
   /// The path of the key file.
   package let path: String
-  /// The clients' pair.
-  let pair: CurveKeyPair
+  /// The key pair that all clients of the topology share.
+  let clientKeyPair: CurveKeyPair
   /// The public key of the control socket.
-  let control: PublicKey
+  let controlKey: PublicKey
 
   /// Reads the key file.
   /// - Parameters:
-  ///   - path: A copy of the `client.key` of the run.
-  ///   - endpoint: The orchestrator's endpoint as reached from here; `nil` is the endpoint in the file.
+  ///   - path: The path of a copy of the run's `client.key`.
+  ///   - endpoint: The orchestrator's endpoint as reached from this host; `nil` means the endpoint
+  ///     in the file.
   /// - Throws: ``TopologyClientError/unusableKey(_:)``
   package init(key path: String, at endpoint: String? = nil) throws(TopologyClientError) {
     let address: ControlAddress
     do throws(KeyFileError) {
-      (pair, address) = try KeyFile.readWithControl(path)
+      (clientKeyPair, address) = try KeyFile.readWithControl(path)
     } catch {
       throw .unusableKey("\(error)")
     }
@@ -85,22 +87,22 @@ package struct RemoteTopology: Sendable {
       throw .unusableKey(
         "'\(peerEndpoint)' is not an endpoint to connect to; the expected form is tcp://HOST:PORT")
     }
-    self.control = control
+    self.controlKey = control
     isRedirected = peerEndpoint != address.endpoint
     self.path = path
     name = address.topology
     self.endpoint = peerEndpoint
   }
 
-  /// Whether the endpoint is on the loopback interface, which no other host reaches.
+  /// Whether the endpoint is on the loopback interface, which other hosts cannot reach.
   package var isOnLoopback: Bool {
     NetworkAddress(endpoint).map { $0.host.hasPrefix("127.") } ?? false
   }
 
-  /// The endpoint of the control socket, with the keys for it.
-  var peerEndpoint: PeerEndpoint { PeerEndpoint(endpoint, key: control, own: pair) }
+  /// The endpoint of the control socket, with the keys for the connection.
+  var peerEndpoint: PeerEndpoint { PeerEndpoint(endpoint, key: controlKey, own: clientKeyPair) }
 
-  /// Returns the error for a missing answer within this time.
+  /// Returns the error for an orchestrator that has not answered within this time.
   func noAnswerError(after time: Duration, _ connection: ControlConnection) -> TopologyClientError {
     if connection.hasBegun { return .unreachable(endpoint, .unfinished(after: time)) }
     if let host = NetworkAddress(endpoint)?.host, !NetworkEndpoint.canResolve(host: host) {

@@ -1,11 +1,11 @@
-// Links Dispatch, which CProcess calls.
+// Imported to link Dispatch, which CProcess calls.
 import Dispatch
 import Glibc
 import PipeClient
 import PipeSupport
 import PipeSystem
 
-/// A verb of the inspector, which serves until a signal stops it.
+/// A verb of the `inspector` command. The verb serves requests until a signal stops the process.
 protocol InspectorVerb: Sendable {
   var description: CommandDescription { get }
   func run(_ arguments: ParsedArguments) throws -> Never
@@ -16,15 +16,15 @@ package enum InspectorCommand {
   static let program = "inspector"
   private static let verbs: [any InspectorVerb] = [WebVerb(), MetricsVerb()]
 
-  /// Runs a command line, and ends the process.
+  /// Runs a command line and ends the process.
   package static func run(_ arguments: [String]) -> Never {
-    // If a reader has gone, a write fails.
+    // A write to a closed connection must fail with an error, and must not end the process.
     signal(SIGPIPE, SIG_IGN)
     OpenFileLimit.raise()
     let names = verbs.map(\.description.name)
     guard let name = arguments.first else { UsageError.missingVerb(of: program).exit(of: program) }
     if ["help", "--help", "-h"].contains(name) {
-      print(overview, terminator: "")
+      print(arguments.contains("--man") ? manualPage : overview, terminator: "")
       exit(0)
     }
     guard let verb = verbs.first(where: { $0.description.name == name }) else {
@@ -64,18 +64,27 @@ package enum InspectorCommand {
       """
   }
 
+  private static var manualPage: String {
+    ManualPage(of: program).page(
+      "serves a page or metrics of a running topology", verbs: verbs.map(\.description),
+      exitCodes: [
+        ("0", "ended by a signal"), ("1", "failed"), ("2", "wrong usage"),
+        ("3", "no such topology is running"),
+      ], related: ["orchestrator"])
+  }
+
   // MARK: Common options
 
   static func port(_ arguments: ParsedArguments, default port: UInt16) throws(UsageError) -> UInt16
   {
-    guard let number = arguments.number("port") else { return port }
+    guard let number = arguments.numberValue("port") else { return port }
     guard let port = UInt16(exactly: number) else {
       throw .invalidValue(of: "--port", value: "\(number)", wanted: "ports are numbers up to 65535")
     }
     return port
   }
 
-  /// Returns the server's certificate, if the options ask for TLS.
+  /// Returns the server's certificate if the options request TLS; otherwise `nil`.
   static func certificate(_ arguments: ParsedArguments) throws -> WebCertificate? {
     switch (arguments.value("tls-certificate"), arguments.value("tls-key")) {
     case (let certificate?, let key?): try WebCertificate(certificate: certificate, key: key)
@@ -85,14 +94,15 @@ package enum InspectorCommand {
     }
   }
 
-  /// Throws if an option for ports is combined with a socket in the file system.
+  /// Throws an error if options for a port are used together with a socket in the file system.
   static func expectNoPort(_ arguments: ParsedArguments) throws(WebAddressError) {
     let others = ["port", "address", "tls-certificate", "tls-key"].filter(arguments.flag)
     guard others.isEmpty else { throw .conflictsWithSocket(others[0]) }
   }
 
-  /// Returns the topology that the command line names, with its name. Without a name, it is the
-  /// only running topology. A named topology need not run yet, and may run on another host.
+  /// Returns the topology that the command line names, and the topology's name. Without a name,
+  /// returns the only running topology. A named topology does not have to be running yet, and may
+  /// be on another host.
   static func topology(
     _ arguments: ParsedArguments
   ) throws -> (target: TopologyTarget, name: String) {
@@ -112,11 +122,11 @@ package enum InspectorCommand {
 
   static func printLine(_ line: String) {
     print(line)
-    // Standard output may be a file or a pipe, which is buffered.
+    // Standard output is buffered if it is a file or a pipe, so the address must be flushed.
     fflush(nil)
   }
 
-  /// Serves requests until a signal arrives, then ends the process.
+  /// Serves requests until a signal arrives, and then ends the process.
   static func serve(_ server: WebServer, until signals: SignalDescriptor) -> Never {
     var descriptor = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
     while signals.next() == nil { poll(&descriptor, 1, -1) }

@@ -2,12 +2,12 @@ import CSQLite
 import PipeMachines
 import PipeSystem
 
-/// A SQLite database and its prepared statements; used by one thread.
+/// A connection to a SQLite database. Only one thread may use a connection.
 final class Database {
   let path: String
   private let handle: OpaquePointer
 
-  /// Opens the file. Creates it in the mode `create`.
+  /// Opens a database file. The mode `create` creates a missing file.
   init(_ path: String, _ mode: Mode) throws(DatabaseError) {
     self.path = path
     var handle: OpaquePointer?
@@ -19,7 +19,7 @@ final class Database {
     }
     self.handle = handle
     sqlite3_extended_result_codes(handle, 1)
-    // A process that only reads may hold a lock for a moment.
+    // Waits up to two seconds for a lock that a reader of the database holds.
     sqlite3_busy_timeout(handle, 2_000)
   }
 
@@ -37,7 +37,7 @@ final class Database {
     }
   }
 
-  /// Runs statements that return nothing.
+  /// Runs SQL statements that return no rows.
   func execute(_ sql: String) throws(DatabaseError) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code) }
@@ -51,7 +51,7 @@ final class Database {
     return Statement(statement, of: self)
   }
 
-  /// Returns the rows of a query, with these values bound to its parameters.
+  /// Runs a query with `values` bound to its parameters. Converts each row with `value`.
   func select<Value>(
     _ sql: String, _ values: SQLValue..., as value: (Row) throws -> Value
   ) throws -> [Value] { try select(sql, values, as: value) }
@@ -59,12 +59,12 @@ final class Database {
   func select<Value>(
     _ sql: String, _ values: [SQLValue], as value: (Row) throws -> Value
   ) throws -> [Value] {
-    var found: [Value] = []
-    try prepare(sql).rows(values) { found.append(try value($0)) }
-    return found
+    var results: [Value] = []
+    try prepare(sql).forEachRow(values) { results.append(try value($0)) }
+    return results
   }
 
-  /// Returns a consistent copy in memory.
+  /// Returns an in-memory copy of the database at one moment.
   func copy() throws(DatabaseError) -> Database {
     let copy = try Database(":memory:", .create)
     guard let backup = sqlite3_backup_init(copy.handle, "main", handle, "main") else {
@@ -76,7 +76,8 @@ final class Database {
     return copy
   }
 
-  /// Keeps the write-ahead log when the last connection closes: copying it would delay the end.
+  /// Makes SQLite keep the write-ahead log when the last connection closes. Copying the log into
+  /// the database would delay the end of the process.
   func keepLogOnClose() {
     pr_keep_log_on_close(handle)
   }
@@ -96,20 +97,21 @@ final class Statement {
 
   deinit { sqlite3_finalize(statement) }
 
-  /// Runs the statement to its end, with these values bound to its parameters.
+  /// Runs the statement to completion, with `values` bound to its parameters.
   func run(_ values: SQLValue...) throws(DatabaseError) {
     bind(values)
     try finish()
   }
 
-  /// Runs the statement to its end, with values in memory of the caller.
+  /// Runs the statement to completion. Does not copy the text values.
   func run(_ values: [EncodedOperation.Value]) throws(DatabaseError) {
+    if values.count < sqlite3_bind_parameter_count(statement) { sqlite3_clear_bindings(statement) }
     for (index, value) in values.enumerated() {
       let parameterIndex = Int32(index + 1)
       switch value {
       case .integer(let integer): sqlite3_bind_int64(statement, parameterIndex, integer)
       case .null: sqlite3_bind_null(statement, parameterIndex)
-      // Not copied: the statement does not use the text after this call.
+      // SQLite does not copy the text, because the statement does not use the text after this call.
       case .text(let bytes): bind(bytes, at: parameterIndex, nil)
       }
     }
@@ -119,15 +121,17 @@ final class Statement {
   private func finish() throws(DatabaseError) {
     var code = sqlite3_step(statement)
     while code == SQLITE_ROW { code = sqlite3_step(statement) }
-    // `reset` returns the same code as `step`.
+    // `sqlite3_reset` returns the same code as `sqlite3_step`.
     sqlite3_reset(statement)
     guard code == SQLITE_DONE else { throw database.error(code) }
   }
 
-  /// Calls `row` with each row.
-  func rows(_ values: SQLValue..., row: (Row) throws -> Void) throws { try rows(values, row: row) }
+  /// Runs the statement, and calls `row` for each row.
+  func forEachRow(_ values: SQLValue..., row: (Row) throws -> Void) throws {
+    try forEachRow(values, row: row)
+  }
 
-  fileprivate func rows(_ values: [SQLValue], row: (Row) throws -> Void) throws {
+  fileprivate func forEachRow(_ values: [SQLValue], row: (Row) throws -> Void) throws {
     bind(values)
     defer { sqlite3_reset(statement) }
     while true {
@@ -145,7 +149,7 @@ final class Statement {
       case .integer(let integer): sqlite3_bind_int64(statement, parameterIndex, integer)
       case .null: sqlite3_bind_null(statement, parameterIndex)
       case .text(let bytes):
-        // Copied, since the statement uses the text after this call.
+        // SQLite copies the text, because the statement uses the text after this call.
         let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         bytes.withUnsafeBytes { bind($0, at: parameterIndex, transient) }
       }
@@ -172,6 +176,9 @@ enum SQLValue {
   case null
 
   static func integer(_ value: UInt64) -> SQLValue { .integer(Int64(bitPattern: value)) }
+  /// Returns the value of a column `schema`. Version 1, the version of most machines, is stored as
+  /// null.
+  static func schema(_ value: Int) -> SQLValue { value == 1 ? .null : .integer(Int64(value)) }
   static func text(_ bytes: [UInt8]) -> SQLValue { .text(bytes[...]) }
   static func text(_ string: String) -> SQLValue { .text(Array(string.utf8)) }
 }
@@ -192,7 +199,10 @@ package struct Row {
 
   func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
 
-  /// Returns the transaction whose epoch and sequence are in two columns.
+  /// Reads the schema version of the machine that wrote the row. A null means version 1.
+  func schema(_ column: Int32) -> Int { isNull(column) ? 1 : Int(integer(column)) }
+
+  /// Reads a transaction id: the epoch from `column`, and the sequence from the next column.
   func transaction(_ column: Int32) -> TransactionID {
     TransactionID(epoch: unsigned(column), sequence: unsigned(column + 1))
   }
@@ -200,13 +210,14 @@ package struct Row {
 
 /// An error that SQLite returned.
 struct DatabaseError: Error, Hashable, CustomStringConvertible {
-  /// The extended result code.
+  /// SQLite's extended result code, or `SQLITE_FULL` for an I/O error because of a full disk.
   let code: Int32
   let message: String
 
   fileprivate init(_ handle: OpaquePointer?, code: Int32) {
     let extended = handle.map { sqlite3_extended_errcode($0) } ?? code
-    // A full quota, or full shared memory of the write-ahead log, shows as another code.
+    // SQLite reports an exceeded quota, or a lack of shared memory for the write-ahead log, as an
+    // I/O error.
     let isFull =
       extended & 0xFF == SQLITE_IOERR
       && handle.map { SystemError.isDiskFull(sqlite3_system_errno($0)) } == true
@@ -220,7 +231,7 @@ struct DatabaseError: Error, Hashable, CustomStringConvertible {
     self.message = message
   }
 
-  /// The result code without its details.
+  /// The kind of error that the result code stands for, such as a full disk or a damaged file.
   var kind: Kind {
     switch code & 0xFF {
     case SQLITE_FULL: .full

@@ -1,18 +1,19 @@
 import PipeMachines
 
-/// The numbers of consecutive process ends that an event or an effect has caused.
+/// Counters of how often in a row an event or an effect has ended the process.
 extension Journal {
-  /// Counts an end of the process in the step of this event. Returns the number of such ends in a
-  /// row, this one included.
+  /// Records that the process ended during the step of an event.
+  /// - Returns: The number of times in a row that this event has ended the process.
   package func countAttempt(of step: StepMarkerFile.Step) throws(JournalError) -> Int {
-    try count(step, "DELETE FROM attempt WHERE source NOT GLOB '\(EffectOrigin.attemptPrefix)*'")
+    try countAttempt(
+      step, "DELETE FROM attempt WHERE source NOT GLOB '\(EffectOrigin.attemptPrefix)*'")
   }
 
-  /// Counts an end of the process in this effect. Returns the number of such ends in a row, this
-  /// one included. If several effects alternate, each has its own count.
+  /// Records that an effect ended the process. Each running effect has its own counter.
+  /// - Returns: The number of times in a row that this effect has ended the process.
   package func countAttempt(of effect: EffectOrigin) throws(JournalError) -> Int {
-    try count(
-      effect.attempt,
+    try countAttempt(
+      effect.attemptStep,
       """
       DELETE FROM attempt WHERE source GLOB '\(EffectOrigin.attemptPrefix)*' AND NOT EXISTS (
         SELECT 1 FROM effect
@@ -23,29 +24,33 @@ extension Journal {
       """)
   }
 
-  /// Resets the count of an effect that has made progress.
+  /// Resets the counter of an effect that has made progress.
   package func resetAttempts(of effect: EffectOrigin) throws(JournalError) {
-    try change { try self.remove(effect.attempt) }
+    try changeDatabase { try self.removeAttempts(effect.attemptStep) }
   }
 
-  /// - Parameter obsolete: The statement that deletes counts which are not in a row with this one.
-  private func count(_ step: StepMarkerFile.Step, _ obsolete: String) throws(JournalError) -> Int {
+  /// Increments the counter of an event or effect, and returns the new count.
+  /// - Parameter obsolete: An SQL statement that deletes the counters of events and effects that
+  ///   have since succeeded or ended.
+  private func countAttempt(_ step: StepMarkerFile.Step, _ obsolete: String) throws(JournalError)
+    -> Int
+  {
     var count = 1
-    try change {
+    try changeDatabase {
       let query = try self.database.prepare(
         "SELECT count FROM attempt WHERE source = ? AND sequence = ?")
-      try query.rows(.text(step.source), .integer(step.sequence)) { row in
+      try query.forEachRow(.text(step.source), .integer(step.sequence)) { row in
         count = Int(row.integer(0)) + 1
       }
       try self.database.execute(obsolete)
-      try self.remove(step)
+      try self.removeAttempts(step)
       try self.database.prepare("INSERT INTO attempt VALUES (?, ?, ?)").run(
         .text(step.source), .integer(step.sequence), .integer(Int64(count)))
     }
     return count
   }
 
-  private func remove(_ step: StepMarkerFile.Step) throws {
+  private func removeAttempts(_ step: StepMarkerFile.Step) throws {
     try database.prepare("DELETE FROM attempt WHERE source = ? AND sequence = ?").run(
       .text(step.source), .integer(step.sequence))
   }
@@ -56,7 +61,10 @@ extension Journal {
     else { return [] }
     do {
       let deadLetters = try updatedDatabase().select(
-        "SELECT pipe, sequence FROM dead_letter WHERE pipe GLOB 'effect *' OR pipe GLOB 'feedback *'"
+        """
+        SELECT pipe, sequence FROM dead_letter
+        WHERE pipe GLOB 'effect *' OR pipe GLOB 'feedback *' OR pipe GLOB 'timer *'
+        """
       ) { EffectOrigin(ofDeadLetterFrom: $0.text(0), UInt64(bitPattern: $0.integer(1))) }
       return Set(deadLetters.compactMap(\.self))
     } catch {
@@ -66,28 +74,39 @@ extension Journal {
 }
 
 extension EffectOrigin {
-  /// Distinct from names of pipes, which have no spaces.
+  /// The prefix by which the table `attempt` distinguishes effects from pipes, whose names have no
+  /// spaces.
   fileprivate static var attemptPrefix: String { "effect " }
 
-  /// Separates the number of an instance.
+  /// The text before the instance's number in the name of an instance's effect.
   fileprivate static var instanceSeparator: String { " of instance " }
 
   private var instanceSuffix: String {
     instance == 0 ? "" : Self.instanceSeparator + String(instance)
   }
 
-  fileprivate var attempt: StepMarkerFile.Step {
+  fileprivate var attemptStep: StepMarkerFile.Step {
     StepMarkerFile.Step(
       source: Self.attemptPrefix + String(feedback) + instanceSuffix, sequence: version)
   }
 
-  /// Returns the text that replaces the pipe's name in the dead letter of an effect.
-  /// - Parameter name: The name of the effect.
+  /// Returns the value of a dead letter's column `pipe` if the dead letter is an effect. For a dead
+  /// letter that is an event, the column contains the name of a pipe.
+  /// - Parameter name: The name of the effect or, for timers, of the state with the timers.
   package func deadLetterSource(named name: String) -> String {
-    (feedback == 0 ? "effect \(name)" : "feedback \(feedback)") + instanceSuffix
+    let source =
+      switch feedback {
+      case Self.timers: "timer \(name)"
+      case 0: "effect \(name)"
+      default: "feedback \(feedback)"
+      }
+    return source + instanceSuffix
   }
 
-  /// Finds the effect of a dead letter; `nil` for the dead letter of an event.
+  /// Creates the origin of the effect that is stored as a dead letter. Returns `nil` if the dead
+  /// letter is an event.
+  /// - Parameter source: The value of the dead letter's column `pipe`. See
+  ///   ``deadLetterSource(named:)``.
   package init?(ofDeadLetterFrom source: String, _ sequence: UInt64) {
     let words = source.split(separator: " ", omittingEmptySubsequences: false)
     let suffix = Self.instanceSeparator.split(separator: " ")
@@ -95,6 +114,8 @@ extension EffectOrigin {
       words.count == 5 && words[2...3].elementsEqual(suffix) ? Int64(words[4]) ?? 0 : 0
     switch words.first {
     case "effect" where words.count > 1: self.init(version: sequence, instance: instance)
+    case "timer" where words.count > 1:
+      self.init(version: sequence, feedback: Self.timers, instance: instance)
     case "feedback" where words.count > 1:
       guard let feedback = Int(words[1]) else { return nil }
       self.init(version: sequence, feedback: feedback, instance: instance)

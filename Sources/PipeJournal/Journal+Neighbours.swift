@@ -1,16 +1,16 @@
 import PipeSystem
 
-// A node's use of the journals of other nodes, in the same directory, after the topology file has
-// changed.
+// These functions access the journals of other nodes in the same directory, after the topology file
+// has changed.
 
 extension Journal {
-  /// Returns the path of another node's journal in the topology.
+  /// Returns the path of another node's journal.
   package func path(ofNode node: String) -> String {
-    FileSystem.directory(of: path) + "/" + node + ".sqlite"
+    FileSystem.parentDirectory(of: path) + "/" + node + ".sqlite"
   }
 
-  /// Returns the recorded receivers of the pipes from this node, by the names of the pipes.
-  package func receivers() throws(JournalError) -> [String: JournalContents.Receiver] {
+  /// Returns the recorded receiver of each outbound pipe, by the pipe's name.
+  package func recordedReceivers() throws(JournalError) -> [String: JournalContents.Receiver] {
     let key = JournalSnapshot.receiverKey
     do {
       let rows = try updatedDatabase().select(
@@ -29,8 +29,8 @@ extension Journal {
     }
   }
 
-  /// Records the receiver of a pipe, with or before the first event that is sent to it.
-  package func pipeConnected(_ pipe: String, to receiver: JournalContents.Receiver) throws {
+  /// Records the receiver of a pipe, together with or before the first event for this receiver.
+  package func recordReceiver(of pipe: String, _ receiver: JournalContents.Receiver) throws {
     run(
       .meta, .text(JournalSnapshot.receiverKey + pipe),
       .text("\(receiver.redirectedAfter) \(receiver.name)"))
@@ -43,14 +43,15 @@ extension JournalSnapshot {
 }
 
 extension JournalReader {
-  /// Returns the last event of a pipe that this node has taken, or keeps for later; zero if it
-  /// has no event of this stream.
-  /// - Parameter caller: The caller id under which a coordinator requests the events of the pipe.
-  ///   Events that it has committed may not be recorded as taken yet.
-  package func taken(
+  /// Returns the number of the last event of `stream` that this node has accepted from the pipe,
+  /// including postponed events. Returns 0 if the node has accepted no event of the stream.
+  /// - Parameter caller: The caller id under which a coordinator requests the pipe's events. An
+  ///   event that the coordinator has committed counts as accepted, because the node may not have
+  ///   recorded the acceptance yet.
+  package func lastAcceptedNumber(
     of pipe: String, stream: UInt64, caller: String
   ) throws(JournalError) -> UInt64 {
-    try read {
+    try readConsistently {
       let consumed = try database.select(
         "SELECT applied FROM consumed WHERE pipe = ? AND stream = ?", .text(pipe),
         .integer(stream)

@@ -1,12 +1,13 @@
 import PipeMachines
 import PipeWire
 
-// The records of participants in synchronized events, and of their coordinators.
+// The records that participants and coordinators make for transactions.
 extension Journal {
-  /// Makes a prepared step as durable as a record does, but without a record. Returns `false` if
-  /// that is not possible.
+  /// Writes a prepared step into the step marker file. There, the step survives a crash of the
+  /// process like a record in the database, but costs less. Returns `false` if the durability is
+  /// not `process`, or if the step is too large.
   package func markPrepared(_ step: PreparedStep) -> Bool {
-    guard durability == .process, marker.prepare(step, applied: lastApplied) else {
+    guard durability == .process, marker.prepare(step, applied: lastApplied, schema: schema) else {
       return false
     }
     countRecord()
@@ -14,22 +15,50 @@ extension Journal {
   }
 
   /// Records that the node is prepared for a step.
-  package func prepared(_ step: PreparedStep) throws {
+  /// - Parameter schema: The schema version of the machine that has evaluated the step; `nil` for
+  ///   the schema version of this process.
+  package func prepared(_ step: PreparedStep, schema: Int? = nil) throws {
     run(
       .prepared, .integer(step.transaction.epoch), .integer(step.transaction.sequence),
-      .integer(step.move.version), .text(step.move.state), .text(step.event))
+      .integer(step.move.recordedVersion), .text(step.move.state), .text(step.event),
+      .schema(schema ?? self.schema))
   }
 
-  /// Records that a prepared step is aborted.
+  /// Records that a prepared step was aborted.
   package func aborted(_ transaction: TransactionID) throws {
-    if marker.prepared.abort(transaction) { return }
+    if marker.preparedStepRecord.markAborted(transaction) { return }
     run(.aborted, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Records that the step of a transaction is taken, together with the state that it has led to.
+  /// Records that an instance is prepared for a step.
+  package func prepared(_ step: PreparedStep, of key: InstanceKey) throws {
+    run(
+      .instancePrepared, .text(key.text), .integer(step.transaction.epoch),
+      .integer(step.transaction.sequence), .integer(step.move.recordedVersion),
+      .text(step.move.state), .text(step.event), .schema(schema))
+  }
+
+  /// Deletes the prepared step of an instance after its transaction has ended. For a committed
+  /// step, the same record must also contain the resulting state.
+  package func decided(_ transaction: TransactionID, of key: InstanceKey) throws {
+    run(
+      .instanceDecided, .text(key.text), .integer(transaction.epoch),
+      .integer(transaction.sequence))
+  }
+
+  /// Returns the steps that instances are prepared for, in the order of their transactions.
+  package func preparedInstances() throws(JournalError) -> [(key: InstanceKey, step: PreparedStep)]
+  {
+    do { return try JournalContents.preparedInstances(of: updatedDatabase()) } catch {
+      throw JournalError(error, path: path, node: identity.node)
+    }
+  }
+
+  /// Records that the node has taken the step of a transaction. The same record must contain the
+  /// resulting state.
   package func applied(_ transaction: TransactionID) throws {
     lastApplied = transaction
-    if durability == .process, marker.prepared.take(transaction) { return }
+    if durability == .process, marker.preparedStepRecord.markTaken(transaction) { return }
     recordApplied(transaction)
   }
 
@@ -37,8 +66,8 @@ extension Journal {
     run(.applied, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Records the coordinator's journal under which the node is prepared; `nil` if the
-  /// coordinator keeps none.
+  /// Records the coordinator for which the node is prepared, and its journal; `nil` if the
+  /// coordinator has no journal.
   package func coordinatorChanged(to coordinator: RecordedCoordinator?) throws {
     if let coordinator {
       run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))
@@ -47,11 +76,10 @@ extension Journal {
     }
   }
 
-  /// Records that the composite must not continue with this journal, neither in this process nor in
-  /// the next.
-  /// - Returns: The error of the next process.
+  /// Marks this journal as unusable for its composite, for this process and all later processes.
+  /// - Returns: The error that the next process reports.
   package func refuse(because reason: String) throws(JournalError) -> JournalError {
-    try change {
+    try changeDatabase {
       try database.prepare("REPLACE INTO meta VALUES (?, ?)").run(
         .text(JournalSnapshot.refusedKey), .text(reason))
     }
@@ -63,7 +91,8 @@ extension Journal {
     run(.coordinatorStarted, .integer(epoch))
   }
 
-  /// Records a commit, which decides the transaction.
+  /// Records the commit of a transaction. The transaction is committed as soon as this record
+  /// exists.
   package func committed(_ commit: CommitRecord) throws {
     let moves = commit.moves.mapValues { move -> JSONValue in
       [
@@ -77,23 +106,25 @@ extension Journal {
       .text(JSONValue.object(moves).bytes))
   }
 
-  /// Records that all participants have the commit.
+  /// Records that all participants have acknowledged a commit.
   package func acknowledged(_ transaction: TransactionID) throws {
     run(.acknowledged, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Deletes a commit that is no longer needed.
+  /// Deletes the record of a commit that is no longer required. Also records the highest deleted
+  /// transaction.
   package func forgotten(_ transaction: TransactionID) throws {
     run(.forgotten, .integer(transaction.epoch), .integer(transaction.sequence))
     run(.forgottenThrough, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
-  /// Records that clients of a composite were forgotten, with their requests up to this number.
+  /// Records that the coordinator no longer knows some requesters, whose request numbers were at
+  /// most `last`.
   package func requestsForgotten(through last: UInt64) throws {
     run(.meta, .text(JournalSnapshot.forgottenRequestsKey), .text(String(last)))
   }
 
-  /// Reads the records of a coordinator.
+  /// Reads all records that a coordinator has made in this journal.
   package func coordinator() throws(JournalError) -> CoordinatorJournal {
     do { return try readCoordinator() } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -105,18 +136,18 @@ extension Journal {
     let database = try updatedDatabase()
     try database.prepare(
       "SELECT epoch, forgotten_epoch, forgotten_sequence FROM coordinator"
-    ).rows { row in
+    ).forEachRow { row in
       journal.epoch = row.unsigned(0)
       journal.forgottenThrough = row.transaction(1)
     }
     journal.requestsForgotten = try JournalCheck.forgottenRequests(in: database)
     journal.id = stream
-    journal.followsReset = try JournalCheck.meta(JournalSnapshot.resetKey, in: database) != nil
+    journal.followsReset = try JournalCheck.metaValue(JournalSnapshot.resetKey, in: database) != nil
     journal.mayLackRecords = mayLackRecords
     try database.prepare(
       "SELECT epoch, sequence, caller, number, moves, acknowledged FROM committed "
         + "ORDER BY epoch, sequence"
-    ).rows { row in
+    ).forEachRow { row in
       let transaction = row.transaction(0)
       journal.commits.append(
         CommitRecord(

@@ -5,8 +5,8 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The durable step log of one node. Everything that is written between `begin` and `commit` is
-/// recorded as a whole or not at all.
+/// The journal of a node: a durable log of its steps. Each call of ``record(_:)`` records either
+/// all of its changes or none.
 package final class Journal {
   /// The topology, the node and the machine that a journal belongs to.
   package struct Identity: Hashable {
@@ -23,63 +23,68 @@ package final class Journal {
 
   package let path: String
   package let identity: Identity
-  /// Identifies the numbering of the events that this node sends. A reset begins another numbering.
+  /// The random id of the journal. It identifies the numbering of the events that this node sends.
+  /// A reset begins a new numbering.
   package let stream: UInt64
-  /// The contents when the journal was opened; `nil` if the node has never entered a state.
+  /// The contents at the opening; `nil` if the node has never entered a state.
   package private(set) var contents: JournalContents?
-  /// The file that marks the step in progress.
+  /// The file that marks the step in progress, and contains the log.
   package let marker: StepMarkerFile
-  /// The identity of the open file, independent of its name.
+  /// The identity of the open file. It remains the same if the file is renamed.
   let fileIdentity: FileIdentity?
-  /// Whether there was no trace of an earlier journal.
+  /// Whether this node had no journal before.
   package let isFirst: Bool
 
-  /// The database, which may lack the last records; see ``upToDate()``.
+  /// The database. It may lack the latest records; ``updatedDatabase()`` first adds them.
   let database: Database
   private let writer: RecordWriter
   private var opening: JournalOpening
-  /// The records that the database lacks; none if records must survive a power failure.
+  /// The records that the database lacks. Always empty with the durability `power`.
   private(set) var log: RecordLog
   private var hasLeft = false
-  /// The record in progress.
-  private var pending: [UInt8] = []
-  let boot = BootClock.boot
+  /// The encoded operations of the record that ``record(_:)`` currently assembles.
+  private var pendingOperations: [UInt8] = []
+  let boot = BootClock.bootID
   package let durability: Durability
   private var lastRecord: Int64 = 0
   private lazy var lookupTransaction = (
     begin: Result { try database.prepare("BEGIN") }, end: Result { try database.prepare("COMMIT") }
   )
   private var isLookingUp = false
-  /// Whether versions count the steps of instances, so that a version does not identify a record.
+  /// Whether the node has instances. If so, the version of a record counts the steps of all
+  /// instances, and the version of one instance does not identify a record.
   var hasInstances = false
-  /// Finds an instance by its key. Most nodes have no instances.
+  /// The query for an instance with a key. Lazy, because most nodes have no instances.
   private lazy var instanceQuery = Result {
-    try database.prepare("SELECT \(RecordedInstance.columns) FROM instance WHERE key = ?")
+    try database.prepare("SELECT \(RecordedInstance.instanceColumns) FROM instance WHERE key = ?")
   }
-  /// The version of the last record.
+  /// The version of the node's state in the last record.
   private var lastVersion: UInt64 = 0
-  /// The last transaction whose step was recorded.
+  /// The last transaction whose step this node has recorded.
   var lastApplied = TransactionID.zero
-  /// The number of records made since the journal was opened.
+  /// The schema version of the machine that takes the node's steps.
+  package var schema = 1
+  /// The number of records made since this object opened the journal.
   package private(set) var recordCount: UInt64 = 0
   private var oldestRecord: Int64 = 0
   private var states = RecordedStates()
-  /// Whether the write-ahead log of a new file is still empty. Until then, nothing must be
-  /// synchronized to the disk.
+  /// Whether the file is new and still has no records. Until the first record, SQLite does not
+  /// synchronize the file to the disk.
   private var isFirstRecordDue = false
 
   /// The maximum size of a state that is recorded with an answer. Unit: bytes.
   private static let answerByteLimit = 64 << 10
-  /// The maximum capacity of the buffer that is kept for the next record. Unit: bytes.
+  /// The maximum capacity up to which the buffer of a record is kept for the next record. Unit:
+  /// bytes.
   private static let bufferLimit = 256 << 10
-  /// The number of pages in the write-ahead log before they are copied into the file. A page has
-  /// 4096 bytes.
+  /// The size of the write-ahead log at which SQLite copies its pages into the database. Unit:
+  /// pages of 4096 bytes.
   private static let checkpointPageCount = 4_000
 
-  /// Opens the journal, or creates one. Existing files stay unchanged until ``begin()``.
-  /// - Parameter incarnation: The start of the node, if several hosts share the storage. The
-  ///   journal is then locked against reads and writes of all other processes, and refused to an
-  ///   earlier start.
+  /// Opens the journal, or creates a new one. Existing files stay unchanged until ``begin()``.
+  /// - Parameter incarnation: The incarnation of the node, if several hosts share the storage. The
+  ///   journal is then locked against all other processes, and an earlier incarnation can no longer
+  ///   open the journal.
   package init(
     opening path: String, identity: Identity, durability: Durability,
     heldBy incarnation: UInt64? = nil
@@ -91,19 +96,20 @@ package final class Journal {
     do {
       let isNew = try !JournalCheck.exists(path, node: identity.node)
       if isNew {
-        // There was a journal: a new one would be a silent fresh start.
+        // Throws if steps were recorded and only the journal is missing. A new journal would
+        // silently restart the node in its initial state.
         try marker.checkNothingRecorded(path: path, node: identity.node)
         try Self.make(path, identity, durability, isHeld: incarnation != nil)
       }
-      isFirst = isNew && !marker.existed
+      isFirst = isNew && !marker.didExist
       database = try Database(path, .readWrite)
-      // Set before the first read: SQLite then uses no shared memory, which hosts cannot share.
-      // Otherwise each of two hosts would see only its own records.
+      // Set before the first read, so that SQLite uses no shared memory for the write-ahead log.
+      // Hosts cannot share memory, and each host would see only its own records.
       if incarnation != nil { try database.execute("PRAGMA locking_mode = EXCLUSIVE") }
       fileIdentity = FileIdentity(path)
-      // A journal that was just created needs no check.
-      if !isNew { try Self.check(database, path, identity) }
-      if let incarnation { try Self.hold(database, path, by: incarnation) }
+      // A journal that this process has just created requires no check.
+      if !isNew { try Self.checkIdentity(database, path, identity) }
+      if let incarnation { try Self.recordHolder(database, path, by: incarnation) }
       try database.execute(
         """
         PRAGMA synchronous = \(durability == .power ? "FULL" : isNew ? "OFF" : "NORMAL");
@@ -114,12 +120,12 @@ package final class Journal {
       isFirstRecordDue = isNew && durability != .power
       database.keepLogOnClose()
       writer = try RecordWriter(database)
-      try writer.hold()
+      try writer.holdWrites()
       let version = try JournalCheck.version(of: database)
       try JournalSchema.upgradeTables(database, from: version)
-      stream = try JournalCheck.stream(of: database, path, node: identity.node)
-      let written = try RecordWriter.written(to: database)
-      log = RecordLog(marker.log, stream: stream, written: written)
+      stream = try JournalCheck.streamID(of: database, path, node: identity.node)
+      let written = try RecordWriter.lastWrittenNumber(in: database)
+      log = RecordLog(marker.logWords, stream: stream, written: written)
       opening = try JournalOpening(database)
       mayLackRecords = opening.isOpen && !opening.isSameBoot
       lacksLog =
@@ -130,10 +136,10 @@ package final class Journal {
       if !log.isEmpty { try writer.write(log.records(), through: log.last) }
       try JournalSchema.upgradeContents(database, from: version)
       contents = try JournalContents.read(database)
-      if let prepared = marker.prepared.read(), let version = contents?.record.version {
+      if let prepared = marker.preparedStepRecord.read(), let version = contents?.record.version {
         contents?.participant.add(prepared, at: version)
       }
-      lastApplied = contents?.participant.applied ?? .zero
+      lastApplied = contents?.participant.lastApplied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
       if contents != nil { states = try RecordedStates(database) }
       lastRecord = contents?.record.id ?? 0
@@ -143,7 +149,7 @@ package final class Journal {
     }
   }
 
-  /// Opens the journal, or creates one, and begins at once.
+  /// Opens the journal, or creates a new one, and calls ``begin()``.
   package convenience init(
     _ path: String, identity: Identity, durability: Durability, heldBy incarnation: UInt64? = nil
   ) throws(JournalError) {
@@ -152,42 +158,44 @@ package final class Journal {
     try begin()
   }
 
-  /// Lets the node continue with the journal's contents. The records from the log, and changes
-  /// since the opening, become permanent.
+  /// Makes the changes permanent that were made since the opening, including the records from the
+  /// log. From then on, the node records its steps in this journal.
   package func begin() throws(JournalError) {
     do {
-      try writer.release()
+      try writer.releaseWrites()
       log.clear()
-      // The mark first: a mark with a lower count than the database is then known to be an older
-      // copy.
+      // Writes the step file before the database. So a step file with a lower count than the
+      // database is an older copy.
       opening.begin(durability)
       try marker.begin(stream, opening: opening.count, record: log.last)
       try opening.write(to: database)
-      // The note of a reset is not needed once the journal exists.
+      // The file that marks a reset is obsolete as soon as the new journal is in use.
       unlink(path + JournalFiles.resetSuffix)
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Whether the file of its log is missing, which may have held records that the database lacks.
+  /// Whether the file of the log is missing, and may have contained records that the database
+  /// lacks.
   package let lacksLog: Bool
-  /// Whether the system ended while a process had records outside the database.
+  /// Whether the system shut down or crashed while a process had records that were not in the
+  /// database.
   let mayLackRecords: Bool
 
-  /// Reads the present contents, for callers that need more than was kept.
+  /// Reads the current contents, including the records since the opening.
   package func readCurrentContents() throws(JournalError) -> JournalContents? {
     do { return try JournalContents.read(updatedDatabase()) } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Releases the contents that were read, which can be large.
+  /// Releases the memory of ``contents``, which can be large.
   package func forgetContents() { contents = nil }
 
-  /// Leaves the journal to the node's next process, or to its next shell in this process. The
-  /// successor finds the records that the database lacks in the log. Nothing may be recorded after
-  /// this call.
+  /// Unlocks the journal for the next incarnation of the node, which can run in this process if the
+  /// node is embedded. Records that the database lacks remain in the log, where the next
+  /// incarnation reads them. Do not record anything after this call.
   package func leave() {
     hasLeft = true
     marker.unlock()
@@ -195,18 +203,19 @@ package final class Journal {
 
   // MARK: Records
 
-  /// Records changes that belong together. If `write` throws, none of them is recorded.
+  /// Records the changes that `write` makes, in one record. If `write` throws, none of the changes
+  /// is recorded.
   package func record(_ write: () throws -> Void) throws(JournalError) {
     endLookups()
     do {
-      pending.removeAll(keepingCapacity: true)
+      pendingOperations.removeAll(keepingCapacity: true)
       if Failpoint.shouldFail(.recordError) {
         throw DatabaseError(code: SQLITE_FULL, message: "database or disk is full")
       }
       try write()
-      if !pending.isEmpty { try keep(pending) }
-      // The buffer of a long queue need not be kept for the next record.
-      if pending.capacity > Self.bufferLimit { pending = [] }
+      if !pendingOperations.isEmpty { try appendToLog(pendingOperations) }
+      // Releases a buffer that a long queue has enlarged.
+      if pendingOperations.capacity > Self.bufferLimit { pendingOperations = [] }
       marker.lastRecord = log.last
       countRecord()
     } catch {
@@ -215,9 +224,9 @@ package final class Journal {
     }
   }
 
-  /// Appends a record to the log, or writes it into the database at once, after the records before
-  /// it.
-  private func keep(_ record: [UInt8]) throws {
+  /// Appends a record to the log. If the log is full or not in use, writes all records into the
+  /// database.
+  private func appendToLog(_ record: [UInt8]) throws {
     if durability == .process, log.append(record) { return }
     try writeLog()
     if durability == .process, log.append(record) { return }
@@ -227,25 +236,25 @@ package final class Journal {
     try finishFirstWrite()
   }
 
-  /// Whether the database lacks records.
+  /// Whether the log contains records that the database lacks.
   package var hasUnwrittenRecords: Bool { !log.isEmpty }
 
-  /// Writes the records that the database lacks into it, for readers that do not use this library.
+  /// Writes all records into the database, for readers that do not use this library.
   package func writePendingRecords() throws(JournalError) {
     do { try writeLog() } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Completes the database after the node has stopped gracefully: it then has everything that the
-  /// next process needs.
+  /// Writes everything into the database after the node has stopped gracefully. So the next process
+  /// requires no file except the database.
   package func finish() throws(JournalError) {
     guard opening.isOpen else { return try writePendingRecords() }
-    let step = marker.prepared.read().flatMap { $0.end == .unknown ? $0.step : nil }
+    let step = marker.preparedStepRecord.read().flatMap { $0.outcome == .unknown ? $0.step : nil }
     if step != nil || lastApplied > .zero {
       try record {
         recordApplied(lastApplied)
-        if let step { try prepared(step) }
+        if let step { try prepared(step, schema: step.schema) }
       }
     }
     try writePendingRecords()
@@ -270,8 +279,8 @@ package final class Journal {
     try database.execute("PRAGMA synchronous = NORMAL")
   }
 
-  /// Changes the database at once, outside of any record.
-  func change(_ body: () throws -> Void) throws(JournalError) {
+  /// Changes the database immediately, instead of adding an operation to a record.
+  func changeDatabase(_ body: () throws -> Void) throws(JournalError) {
     endLookups()
     do {
       try writeLog()
@@ -282,7 +291,7 @@ package final class Journal {
     }
   }
 
-  /// Returns the database with all records.
+  /// Writes all records into the database, and returns the database.
   func updatedDatabase() throws -> Database {
     try writeLog()
     return database
@@ -290,23 +299,24 @@ package final class Journal {
 
   /// Adds an operation to the record in progress.
   func run(_ operation: JournalOperation, _ values: SQLValue...) {
-    OperationCoding.append(operation, values, to: &pending)
+    OperationCoding.append(operation, values, to: &pendingOperations)
   }
 
   func countRecord() { recordCount += 1 }
 
-  /// Ends the transaction of the lookups in a turn. Nothing may be written before that.
+  /// Ends the read transaction that the lookups of a turn share. Call this before each write to the
+  /// database.
   package func endLookups() {
     guard isLookingUp else { return }
     isLookingUp = false
-    // A transaction that only reads cannot fail to end.
+    // A transaction that has only read cannot fail at its end.
     try? lookupTransaction.end.get().run()
   }
 
-  /// Returns an instance that the database has; `nil` if it has none with this key. Records that
-  /// the database lacks are not considered.
+  /// Returns an instance from the database. Returns `nil` if the database has no instance with this
+  /// key. Does not read the log.
   ///
-  /// The lookups of a turn share a transaction, since each transaction locks the database. Call
+  /// The lookups of a turn share a transaction, because each transaction locks the database. Call
   /// ``endLookups()`` at the end of the turn.
   package func instance(_ key: InstanceKey) throws(JournalError) -> RecordedInstance? {
     do {
@@ -315,14 +325,18 @@ package final class Journal {
         isLookingUp = true
       }
       var found: RecordedInstance?
-      try instanceQuery.get().rows(.text(key.text)) { found = RecordedInstance($0) }
+      try instanceQuery.get().forEachRow(.text(key.text)) { found = RecordedInstance($0) }
       return found
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }
   }
 
-  /// Records the state after a burst of steps.
+  /// Records the node's state after a batch of steps.
+  /// - Parameters:
+  ///   - version: The node's version after the batch.
+  ///   - steps: The number of steps in the batch.
+  ///   - cause: The name of the event, timer or effect that caused the last step.
   package func moved(
     to state: [UInt8], version: UInt64, steps: UInt64, cause: String, time: Int64,
     incarnation: UInt64
@@ -330,82 +344,117 @@ package final class Journal {
     lastRecord += 1
     lastVersion = version
     let entry = states.entry(for: state, record: lastRecord)
-    if let base = entry.base {
+    if let base = entry.baseRecord {
       run(
         .movedFrom, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
-        .text(cause), .integer(steps), .integer(base), .text(entry.text))
+        .text(cause), .integer(steps), .integer(base), .text(entry.text), .schema(schema))
     } else {
       run(
         .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
-        .text(cause), .integer(steps), .text(state))
+        .text(cause), .integer(steps), .text(state), .schema(schema))
     }
     guard let first = states.firstKept(of: lastRecord, oldest: oldestRecord) else { return }
     oldestRecord = first
     run(.deleteRecords, .integer(oldestRecord))
-    // Pages that a long queue has left behind are returned to the system, a part at a time.
+    // A long queue leaves free pages in the file. Each step returns some of them to the file
+    // system.
     run(.incrementalVacuum)
   }
 
-  package func consumed(_ pipe: String, stream: UInt64, applied: UInt64, closed: Bool) throws {
+  package func recordConsumption(of pipe: String, stream: UInt64, applied: UInt64, closed: Bool)
+    throws
+  {
     run(
       .consumed, .text(pipe), .integer(stream), .integer(applied), .integer(Int64(closed ? 1 : 0)))
   }
 
-  /// Records events of an out-pipe, each followed by a line feed.
-  package func queued(_ pipe: String, last: UInt64, count: Int, events: [UInt8]) throws {
+  /// Records events that were added to the queue of an outbound pipe. Each event ends with a line
+  /// feed.
+  /// - Parameters:
+  ///   - last: The number of the last of these events.
+  ///   - schema: The schema version of the receiver for which the events are encoded.
+  package func recordQueuedEvents(
+    of pipe: String, last: UInt64, count: Int, events: [UInt8], schema: Int = 1
+  ) throws {
     run(
       .queued, .text(pipe), .integer(last), .integer(Int64(count)),
-      .text(events[..<(events.count - 1)]))
+      .text(events[..<(events.count - 1)]), .schema(schema))
   }
 
-  /// Records the progress of an out-pipe. With `trims`, deletes the acknowledged events.
-  package func sent(_ pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool) throws {
+  /// Records the progress of an outbound pipe.
+  /// - Parameters:
+  ///   - queued: The number of the last queued event.
+  ///   - acknowledged: The number of the last acknowledged event.
+  ///   - trims: Whether to delete the acknowledged events.
+  package func recordSendProgress(
+    of pipe: String, queued: UInt64, acknowledged: UInt64, trims: Bool
+  ) throws {
     run(.sent, .text(pipe), .integer(queued), .integer(acknowledged))
     if trims { run(.trim, .text(pipe), .integer(acknowledged)) }
   }
 
-  package func effectStarted(
+  package func recordEffectStart(
     _ origin: EffectOrigin, state: [UInt8], progress: BootClock.Instant
   ) throws {
     run(
       .effectStarted, .integer(origin.version), .integer(Int64(origin.feedback)), .text(state),
-      .integer(progress.time), .text(boot),
-      .integer(progress.clock))
+      .integer(progress.timeOfDay), .text(boot),
+      .integer(progress.timeSinceBoot), .schema(schema))
   }
 
-  package func effectEnded(_ origin: EffectOrigin) throws {
+  /// Records that the timers of a state have started.
+  /// - Parameters:
+  ///   - origin: Identifies the step that entered the state.
+  ///   - delay: The time from `entry` to the expiry of the next timer.
+  ///   - entry: The time at which the machine entered the state.
+  package func recordTimersStart(
+    _ origin: EffectOrigin, delay: Duration, since entry: BootClock.Instant
+  ) throws {
+    let delay = Array(String(delay.clampedNanoseconds).utf8)
+    if origin.instance == 0 {
+      try recordEffectStart(origin, state: delay, progress: entry)
+    } else {
+      try recordInstanceEffectStart(origin, state: delay, progress: entry)
+    }
+  }
+
+  package func recordEffectEnd(_ origin: EffectOrigin) throws {
     run(.effectEnded, .integer(origin.version), .integer(Int64(origin.feedback)))
   }
 
-  package func postponed(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) throws {
-    run(.postponed, .integer(id), .text(pipe), .integer(sequence), .text(event))
+  package func recordPostponedEvent(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8])
+    throws
+  {
+    run(
+      .postponed, .integer(id), .text(pipe), .integer(sequence), .text(event), .schema(schema))
   }
 
-  package func postponedRemoved(_ id: Int64) throws { run(.postponedRemoved, .integer(id)) }
+  package func removePostponedEvent(_ id: Int64) throws { run(.postponedRemoved, .integer(id)) }
 
-  package func deadLetterAdded(_ deadLetter: DeadLetter) throws {
+  package func recordDeadLetter(_ deadLetter: DeadLetter) throws {
     run(
       .deadLetter, .integer(deadLetter.id), .text(deadLetter.pipe), .integer(deadLetter.sequence),
       .text(deadLetter.event.bytes), .text(deadLetter.reason), .text(deadLetter.state?.bytes ?? []),
-      .integer(deadLetter.version), .integer(deadLetter.time))
+      .integer(deadLetter.version), .integer(deadLetter.time), .schema(deadLetter.schema ?? 1))
   }
 
-  /// Records the number of refused events that were lost, since there were too many dead letters.
-  package func deadLettersLost(_ count: UInt64) throws {
+  /// Records the total number of refused events that were discarded. An event is discarded if the
+  /// journal already has the maximum number of dead letters.
+  package func recordLostDeadLetters(_ count: UInt64) throws {
     run(.meta, .text(JournalSnapshot.deadLettersLostKey), .text(String(count)))
   }
 
-  /// Records the progress, as JSON, of a node whose steps feed the rules of composites.
-  package func component(_ node: String, _ json: [UInt8]) throws {
+  /// Records, as JSON, how far the rules of composites have read the step reports of `node`.
+  package func recordComponent(_ node: String, _ json: [UInt8]) throws {
     run(.meta, .text(JournalSnapshot.componentKey + node), .text(json))
   }
 
-  /// Deletes the progress of a node that reports no more steps to the rules.
-  package func componentRemoved(_ node: String) throws {
+  /// Deletes the progress of a node whose step reports are no longer read by any rule.
+  package func removeComponent(_ node: String) throws {
     run(.metaRemoved, .text(JournalSnapshot.componentKey + node))
   }
 
-  /// Returns the recorded progress of all such nodes, by their names.
+  /// Returns, by node, the progress that ``recordComponent(_:_:)`` has recorded.
   package func components() throws(JournalError) -> [String: [UInt8]] {
     let key = JournalSnapshot.componentKey
     do {
@@ -418,22 +467,22 @@ package final class Journal {
     }
   }
 
-  /// Returns a recorded dead letter.
+  /// Returns the recorded dead letter with an id; `nil` if there is none.
   package func deadLetter(_ id: UInt64) -> DeadLetter? {
     var deadLetter: DeadLetter?
-    try? updatedDatabase().prepare(JournalContents.deadLetterByID).rows(.integer(id)) {
+    try? updatedDatabase().prepare(JournalContents.deadLetterByIDQuery).forEachRow(.integer(id)) {
       deadLetter = DeadLetter($0)
     }
     return deadLetter
   }
 
-  package func deadLetterRemoved(_ id: UInt64) throws { run(.deadLetterRemoved, .integer(id)) }
+  package func removeDeadLetter(_ id: UInt64) throws { run(.deadLetterRemoved, .integer(id)) }
 
   /// Records the answer to a request.
   ///
-  /// A large state that is in the last record is not recorded again, and a very large state of an
-  /// earlier step is left out.
-  package func answered(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
+  /// Leaves out the state if the last record contains the same state and it is large, or if the
+  /// state exceeds `answerByteLimit`.
+  package func recordAnswer(_ key: RequestKey, version: UInt64, state: [UInt8]) throws {
     let isRecorded =
       !hasInstances && version == lastVersion && state.count >= RecordedStates.minimumByteCount
     let isLeftOut = isRecorded || state.count > Self.answerByteLimit
@@ -442,15 +491,16 @@ package final class Journal {
       .text(isLeftOut ? [] : state))
   }
 
-  /// Deletes the answers to all requests of a client before this one, which are no longer needed.
-  package func requestsAcknowledged(of client: UInt64, before oldest: UInt64) throws {
+  /// Deletes the answers to a client's requests with numbers below `oldest`, because the client has
+  /// received them.
+  package func recordAcknowledgement(of client: UInt64, before oldest: UInt64) throws {
     run(.requestsAcknowledged, .integer(client), .integer(oldest))
   }
 
-  /// Deletes all records of a client.
-  /// - Parameter last: The highest forgotten number. Up to it, no request of a client that is not
-  ///   in the journal is new.
-  package func clientForgotten(_ client: UInt64, through last: UInt64) throws {
+  /// Deletes all answers to a client that the node no longer keeps in memory.
+  /// - Parameter last: The highest request number of any forgotten client. The node rejects a
+  ///   request of an unknown client as a repetition if its number is at most `last`.
+  package func recordForgottenClient(_ client: UInt64, through last: UInt64) throws {
     run(.clientForgotten, .integer(client))
     try requestsForgotten(through: last)
   }

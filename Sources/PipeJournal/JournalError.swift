@@ -1,10 +1,11 @@
 import Glibc
+import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// An error that makes a journal unusable. Its description names the file and a way out.
+/// An error that makes a journal unusable. The description names the file and a remedy.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// There is no such file.
+  /// The file does not exist.
   case missing(path: String, node: String)
   /// The file, or its directory, cannot be opened or written.
   case inaccessible(path: String, node: String, reason: String)
@@ -12,22 +13,23 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   case full(path: String)
   /// The file is not a journal, or its pages are inconsistent.
   case damaged(path: String, node: String, reason: String)
-  /// The tables have another version.
+  /// The tables have a version that this program does not read.
   case otherVersion(path: String, node: String, found: Int64)
   /// The journal belongs to another topology, node or machine.
   case other(path: String, node: String, attribute: String, found: String, expected: String)
-  /// The machine's type does not accept the recorded state.
+  /// The machine's state type cannot decode the recorded state.
   case undecodable(path: String, node: String, problem: String)
-  /// The recorded state fits into no message. An earlier version of this library has recorded it.
+  /// The recorded state exceeds the maximum size of a message. Only an earlier version of this
+  /// library can have recorded such a state.
   case stateTooLarge(path: String, node: String, byteCount: Int)
-  /// A running process holds the journal.
+  /// A running process has locked the journal.
   case locked(path: String, pid: Int32?)
-  /// The node has been started again since, perhaps on another host.
+  /// A later incarnation of the node has opened the journal, perhaps on another host.
   case superseded(path: String, incarnation: UInt64, by: UInt64)
-  /// Any other error of SQLite.
+  /// Any other SQLite error.
   case failed(path: String, reason: String)
 
-  /// Whether another attempt may succeed.
+  /// Whether another attempt to use the journal may succeed.
   package var isTransient: Bool {
     switch self {
     case .full, .failed, .locked: true
@@ -62,7 +64,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       "the journal '\(path)' is damaged: \(reason); restore a copy of the journal, or reset the "
         + "node with 'orchestrator reset \(node)'"
     case .otherVersion(let path, let node, let found):
-      "the journal '\(path)' has schema version \(found), but this program reads version "
+      "the journal '\(path)' has tables of version \(found), but this program reads version "
         + "\(JournalSchema.version); run the program that wrote the journal, or reset the node "
         + "with 'orchestrator reset \(node)'"
     case .other(let path, let node, let attribute, let found, let expected):
@@ -83,6 +85,16 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
         + "'journals', end one of the orchestrators"
     case .failed(let path, let reason): "the journal '\(path)': \(reason)"
     }
+  }
+
+  /// Returns the error that the machine cannot read a recorded value.
+  /// - Parameter what: The noun for the value in the message, such as "the state".
+  package static func undecodable(
+    _ error: any Error, in journal: Journal?, node: String, what: String
+  ) -> JournalError {
+    .undecodable(
+      path: journal?.path ?? "", node: node,
+      problem: error is MigrationError ? "\(error)" : "\(what) \(error)")
   }
 
   init(_ error: any Error, path: String, node: String) {
@@ -117,14 +129,15 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Returns the problem of the file or its directory, after opening it has failed with this errno.
+  /// Returns the reason why the file cannot be opened: a condition of the file or its directory or,
+  /// if both are accessible, the text of the error code.
   static func reason(_ path: String, code: Int32) -> String {
     reason(path) ?? SystemError.text(of: code)
   }
 
-  /// Returns the system's error for the file or its directory; `nil` if both are accessible.
+  /// Returns why the file or its directory is not accessible; `nil` if both are accessible.
   private static func reason(_ path: String) -> String? {
-    let directory = FileSystem.directory(of: path)
+    let directory = FileSystem.parentDirectory(of: path)
     if FileSystem.exists(directory), !FileSystem.isDirectory(directory) {
       return "'\(directory)': \(SystemError.text(of: ENOTDIR))"
     }

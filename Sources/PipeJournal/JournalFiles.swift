@@ -1,18 +1,17 @@
 import Glibc
 import PipeSystem
 
-/// The files of a journal whose node does not run, locked so that the node cannot start.
+/// The files of a stopped node's journal. A lock prevents the node from starting.
 package final class JournalFiles {
   package let path: String
   package let node: String
   private let descriptor: Int32?
 
-  /// The suffix of the file that notes that the journal was removed on purpose. The file stays
-  /// until there is a new journal.
+  /// The suffix of the marker file of a reset. The file exists until the node has a new journal.
   static let resetSuffix = ".reset"
 
-  /// Takes the lock that the node's process holds while it lives.
-  /// - Throws: ``JournalError/locked(path:pid:)`` if a process holds it.
+  /// Acquires the lock that a running node holds.
+  /// - Throws: ``JournalError/locked(path:pid:)`` if a process holds the lock.
   package init(_ path: String, node: String) throws(JournalError) {
     self.path = path
     self.node = node
@@ -22,12 +21,12 @@ package final class JournalFiles {
       guard errno == ENOENT else {
         throw .inaccessible(path: marker, node: node, reason: SystemError.text(of: errno))
       }
-      // No process has ever opened the journal.
+      // Without a step marker file, no process has ever opened the journal.
       self.descriptor = nil
       return
     }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let pid = StepMarkerFile.holder(descriptor)
+      let pid = StepMarkerFile.holderPID(descriptor)
       close(descriptor)
       throw .locked(path: path, pid: pid)
     }
@@ -36,11 +35,12 @@ package final class JournalFiles {
 
   deinit { if let descriptor { close(descriptor) } }
 
-  /// Removes the journal, so that the node starts from its initial state. Only the lock file stays,
-  /// emptied, since a process that is just starting may wait for it.
+  /// Removes the journal, so that the node starts in its initial state. The lock file is truncated
+  /// but remains, because a starting process may be waiting for its lock.
   package func remove() throws(JournalError) {
-    // The lock file records how far the journal went until all other files are removed: an
-    // interrupted removal shows as damage, not as an older state.
+    // Truncates the lock file last, because it contains the number of the last record. After an
+    // interrupted removal, the next start reports a damaged journal instead of using an older
+    // state.
     for suffix in [".new-journal", ".new-wal", ".new-shm", ".new", "-journal", "-shm", "-wal", ""] {
       guard unlink(path + suffix) == 0 || errno == ENOENT else {
         throw .inaccessible(
@@ -58,12 +58,12 @@ package final class JournalFiles {
 }
 
 extension FileSystem {
-  /// Notes that a journal was removed on purpose. Without the note, a composite without a journal
-  /// would refuse to continue.
+  /// Creates the marker file of a reset. Without this file, a composite whose journal is missing
+  /// refuses to continue.
   fileprivate static func noteReset(_ path: String, node: String) throws(JournalError) {
     let marker = path + JournalFiles.resetSuffix
     do {
-      try makeDirectories(directory(of: path), mode: 0o700)
+      try makeDirectories(parentDirectory(of: path), mode: 0o700)
       try replace(marker, with: [])
     } catch {
       throw .inaccessible(path: marker, node: node, reason: "\(error)")
@@ -71,20 +71,19 @@ extension FileSystem {
   }
 }
 
-// The reaction of a running node to the removal of its journal's files.
+// How a running node reacts when another process removes its journal's files.
 extension Journal {
-  /// Whether the names of the journal's files still refer to the open files.
+  /// Whether the journal's paths still refer to the files that this process has open.
   package var isLinked: Bool { FileIdentity(path) == fileIdentity && marker.isLinked }
 
-  /// Writes new files of the journal from what this process holds: its files are open, but have no
-  /// names any more.
+  /// Writes new journal files at the journal's paths after the original files were removed.
   ///
-  /// This process continues with the old files; the next process uses the new ones.
+  /// This process continues to use its open files. The next process uses the new files.
   package func recreate() throws(JournalError) {
     do {
-      try FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
-      // The mark first: while there is a mark but no journal, the next start reports the journal as
-      // missing.
+      try FileSystem.makeDirectories(FileSystem.parentDirectory(of: path), mode: 0o700)
+      // Writes the step marker file first. If the process is killed before it has written the
+      // database, the next start reports that the journal is missing.
       try marker.recreate()
       let database = try updatedDatabase()
       let temporary = path + ".new"
@@ -96,12 +95,13 @@ extension Journal {
       }
       chmod(temporary, 0o600)
       try synchronize(temporary, O_RDWR)
-      // SQLite would take a log of the old file for the log of the new one.
+      // Removes the write-ahead log of the removed database. Otherwise, SQLite would apply the log
+      // to the new database.
       for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
       guard rename(temporary, path) == 0 else {
         throw SystemError("rename", on: path, code: errno)
       }
-      try synchronize(FileSystem.directory(of: path), O_RDONLY | O_DIRECTORY)
+      try synchronize(FileSystem.parentDirectory(of: path), O_RDONLY | O_DIRECTORY)
     } catch {
       throw JournalError(error, path: path, node: identity.node)
     }

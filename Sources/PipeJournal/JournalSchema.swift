@@ -1,12 +1,18 @@
 /// The tables of a journal. `docs/JOURNAL.md` describes them.
 enum JournalSchema {
-  /// The version of the tables: SQLite's `user_version`. Version 1 had no record log; up to version 2, the table
-  /// `dead_letter` was called `letter`, and each state was recorded whole.
-  static let version: Int64 = 3
-  /// The versions that can be read. A node upgrades its journal to the newest version when it starts.
-  static let readable: ClosedRange<Int64> = 1...version
+  /// The version of the tables, stored in SQLite's `user_version`.
+  ///
+  /// - Version 1 had no record log.
+  /// - Versions 1 and 2 had a table `letter` instead of `dead_letter`, and recorded each state
+  ///   completely.
+  /// - Versions 1 to 3 had no table `prepared_instance`, and no column `schema`.
+  static let version: Int64 = 4
+  /// The versions that this program reads. When a node starts, it upgrades its journal to the
+  /// newest version.
+  static let readableVersions: ClosedRange<Int64> = 1...version
 
-  /// Gives the tables of an earlier version their present names. The records of a log are written after that.
+  /// Upgrades the tables of a journal of version `former`. Must be called before the records of the
+  /// log are written, because the log's operations use the current tables.
   static func upgradeTables(_ database: Database, from former: Int64) throws(DatabaseError) {
     guard former < version else { return }
     if former < 3 {
@@ -14,16 +20,21 @@ enum JournalSchema {
         """
         ALTER TABLE letter RENAME TO dead_letter;
         ALTER TABLE record RENAME TO former_record;
-        \(record)
-        INSERT INTO record SELECT id, version, incarnation, time, cause, steps, NULL, state FROM former_record;
+        \(recordTable)
+        INSERT INTO record
+          SELECT id, version, incarnation, time, cause, steps, NULL, state, NULL FROM former_record;
         DROP TABLE former_record;
         """)
       try database.execute(instanceTables)
     }
+    try database.execute(preparedInstanceTable)
+    for table in versionedTables where former == 3 || !newTables.contains(table) {
+      try database.execute("ALTER TABLE \(table) ADD COLUMN schema INTEGER")
+    }
     try database.execute("PRAGMA user_version = \(version)")
   }
 
-  /// Upgrades the contents that an earlier version has written into the tables, or into the log.
+  /// Upgrades contents that were written by version `former`, in the tables or the log.
   static func upgradeContents(_ database: Database, from former: Int64) throws(DatabaseError) {
     guard former < 3 else { return }
     try database.execute(
@@ -33,27 +44,46 @@ enum JournalSchema {
       """)
   }
 
-  /// Makes the tables of an earlier version readable under their present names, without a change of the file.
+  /// Adds temporary views that show the tables of version `former` with the current names and
+  /// columns. Does not change the file.
   static func addViews(to database: Database, of former: Int64) throws(DatabaseError) {
+    guard former < version else { return }
+    for table in versionedTables where former == 3 || !newTables.contains(table) {
+      let formerTable = former < 3 && table == "dead_letter" ? "letter" : table
+      try database.execute(
+        "CREATE TEMP VIEW \(table) AS SELECT *, NULL AS schema FROM main.\(formerTable)")
+    }
     guard former < 3 else { return }
     try database.execute(
       """
-      CREATE TEMP VIEW dead_letter AS SELECT * FROM main.letter;
       CREATE TEMP VIEW meta AS
         SELECT iif(key = 'letters_lost', 'dead_letters_lost', key) AS key, value FROM main.meta;
       CREATE TEMP VIEW record AS
-        SELECT id, version, incarnation, time, cause, steps, NULL AS base, state FROM main.record;
+        SELECT id, version, incarnation, time, cause, steps, NULL AS base, state, NULL AS schema
+        FROM main.record;
       """)
   }
 
-  /// Whether journals of a version have tables of instances.
+  /// The tables with a column `schema`: the schema version of the machine that wrote the row.
+  private static let versionedTables = [
+    "record", "instance", "instance_effect", "outbox", "effect", "postponed", "dead_letter",
+    "prepared",
+  ]
+  /// The tables with a column `schema` that the upgrade to version 3 creates.
+  private static let newTables: Set = ["record", "instance", "instance_effect"]
+
+  /// Whether the tables of a version include instances.
   static func hasInstances(_ version: Int64) -> Bool { version >= 3 }
 
-  /// The records, and a view of them with whole states.
-  private static let record = """
+  /// Whether the tables of a version include the prepared steps of instances.
+  static func hasPreparedInstances(_ version: Int64) -> Bool { version >= 4 }
+
+  /// The table of the records, and the view `record_state`, which shows each state completely.
+  private static let recordTable = """
     CREATE TABLE record (
       id INTEGER PRIMARY KEY, version INTEGER NOT NULL, incarnation INTEGER NOT NULL,
-      time INTEGER NOT NULL, cause TEXT NOT NULL, steps INTEGER NOT NULL, base INTEGER, state TEXT NOT NULL
+      time INTEGER NOT NULL, cause TEXT NOT NULL, steps INTEGER NOT NULL, base INTEGER, state TEXT NOT NULL,
+      schema INTEGER
     );
     CREATE INDEX record_base ON record (base) WHERE base IS NOT NULL;
     CREATE VIEW record_state AS
@@ -68,32 +98,41 @@ enum JournalSchema {
       FROM record;
     """
 
-  /// Identifies the file as a journal: SQLite's `application_id`.
-  static let application: Int64 = 0x7069_7065
+  /// The value of SQLite's `application_id` that identifies a file as a journal.
+  static let applicationID: Int64 = 0x7069_7065
 
-  /// The key of the table `meta` for the start of the node that holds a journal on shared storage.
+  /// The key of the table `meta` for the incarnation that holds a journal on shared storage.
   static let holderKey = "incarnation"
 
-  /// The tables of keyed nodes. A journal of an earlier version does not have them.
+  /// The tables of instances. Version 3 introduced these tables.
   static let instanceTables = """
     CREATE TABLE IF NOT EXISTS instance (
       id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, version INTEGER NOT NULL,
       time INTEGER NOT NULL, cause TEXT NOT NULL, label TEXT NOT NULL, state TEXT NOT NULL,
-      ended INTEGER
+      ended INTEGER, schema INTEGER
     );
     CREATE INDEX IF NOT EXISTS instance_ended ON instance (ended) WHERE ended IS NOT NULL;
     CREATE TABLE IF NOT EXISTS instance_effect (
       instance INTEGER NOT NULL, version INTEGER NOT NULL, feedback INTEGER NOT NULL,
       state TEXT NOT NULL, time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
+      stream INTEGER, schema INTEGER,
       PRIMARY KEY (instance, version, feedback)
     ) WITHOUT ROWID;
     """
 
-  static let tables = """
+  /// The table of the prepared steps of instances.
+  private static let preparedInstanceTable = """
+    CREATE TABLE IF NOT EXISTS prepared_instance (
+      key TEXT PRIMARY KEY, epoch INTEGER NOT NULL, sequence INTEGER NOT NULL,
+      version INTEGER NOT NULL, state TEXT NOT NULL, event TEXT NOT NULL, schema INTEGER
+    ) WITHOUT ROWID;
+    """
+
+  static let tableDefinitions = """
     CREATE TABLE meta (
       key TEXT PRIMARY KEY, value TEXT NOT NULL
     ) WITHOUT ROWID;
-    \(record)
+    \(recordTable)
     CREATE TABLE consumed (
       pipe TEXT PRIMARY KEY, stream INTEGER NOT NULL, applied INTEGER NOT NULL,
       closed INTEGER NOT NULL
@@ -103,20 +142,22 @@ enum JournalSchema {
     ) WITHOUT ROWID;
     CREATE TABLE outbox (
       pipe TEXT NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL, events TEXT NOT NULL,
+      schema INTEGER,
       PRIMARY KEY (pipe, last)
     ) WITHOUT ROWID;
     CREATE TABLE effect (
       version INTEGER NOT NULL, feedback INTEGER NOT NULL, state TEXT NOT NULL,
-      time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL,
+      time INTEGER NOT NULL, boot TEXT NOT NULL, clock INTEGER NOT NULL, schema INTEGER,
       PRIMARY KEY (version, feedback)
     ) WITHOUT ROWID;
     CREATE TABLE postponed (
-      id INTEGER PRIMARY KEY, pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL
+      id INTEGER PRIMARY KEY, pipe TEXT NOT NULL, sequence INTEGER NOT NULL, event TEXT NOT NULL,
+      schema INTEGER
     );
     CREATE TABLE dead_letter (
       id INTEGER PRIMARY KEY AUTOINCREMENT, pipe TEXT NOT NULL, sequence INTEGER NOT NULL,
       event TEXT NOT NULL, reason TEXT NOT NULL, state TEXT NOT NULL, version INTEGER NOT NULL,
-      time INTEGER NOT NULL
+      time INTEGER NOT NULL, schema INTEGER
     );
     CREATE TABLE request (
       client INTEGER NOT NULL, id INTEGER NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL,
@@ -127,7 +168,7 @@ enum JournalSchema {
     );
     CREATE TABLE prepared (
       id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, sequence INTEGER NOT NULL,
-      version INTEGER NOT NULL, state TEXT NOT NULL, event TEXT NOT NULL
+      version INTEGER NOT NULL, state TEXT NOT NULL, event TEXT NOT NULL, schema INTEGER
     );
     CREATE TABLE applied (
       id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, sequence INTEGER NOT NULL
@@ -142,6 +183,7 @@ enum JournalSchema {
       PRIMARY KEY (epoch, sequence)
     ) WITHOUT ROWID;
     \(instanceTables)
+    \(preparedInstanceTable)
     CREATE VIEW outbox_event AS
       SELECT pipe, last - count + 1 + part.key AS sequence,
         iif(part.type IN ('object', 'array'), part.value, json_quote(part.value)) AS event
@@ -149,8 +191,9 @@ enum JournalSchema {
     """
 }
 
-/// An operation of a record: a statement with its values. Its number is part of the form in which
-/// records wait in a ``RecordLog``, and is never reused.
+/// An operation in a record: an SQL statement that takes values. The raw value is stored in a
+/// ``RecordLog`` and is never reused. An earlier version of this library may have written an
+/// operation without its last value; the missing value is NULL.
 enum JournalOperation: UInt8, CaseIterable {
   case moved = 1
   case deleteRecords
@@ -184,22 +227,24 @@ enum JournalOperation: UInt8, CaseIterable {
   case instanceEffectStarted
   case instanceEffectEnded
   case movedFrom
+  case instancePrepared
+  case instanceDecided
 
   var statement: String {
     switch self {
-    case .moved: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, NULL, ?)"
-    case .movedFrom: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    case .moved: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?)"
+    case .movedFrom: "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     case .deleteRecords: "DELETE FROM record WHERE id < ?"
     case .incrementalVacuum: "PRAGMA incremental_vacuum(1024)"
     case .consumed: "REPLACE INTO consumed VALUES (?, ?, ?, ?)"
-    case .queued: "INSERT INTO outbox VALUES (?, ?, ?, ?)"
+    case .queued: "INSERT INTO outbox VALUES (?, ?, ?, ?, ?)"
     case .sent: "REPLACE INTO sent VALUES (?, ?, ?)"
     case .trim: "DELETE FROM outbox WHERE pipe = ? AND last <= ?"
-    case .effectStarted: "REPLACE INTO effect VALUES (?, ?, ?, ?, ?, ?)"
+    case .effectStarted: "REPLACE INTO effect VALUES (?, ?, ?, ?, ?, ?, ?)"
     case .effectEnded: "DELETE FROM effect WHERE version = ? AND feedback = ?"
-    case .postponed: "REPLACE INTO postponed VALUES (?, ?, ?, ?)"
+    case .postponed: "REPLACE INTO postponed VALUES (?, ?, ?, ?, ?)"
     case .postponedRemoved: "DELETE FROM postponed WHERE id = ?"
-    case .deadLetter: "REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    case .deadLetter: "REPLACE INTO dead_letter VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     case .deadLetterRemoved: "DELETE FROM dead_letter WHERE id = ?"
     case .meta: "REPLACE INTO meta VALUES (?, ?)"
     case .metaRemoved: "DELETE FROM meta WHERE key = ?"
@@ -209,15 +254,24 @@ enum JournalOperation: UInt8, CaseIterable {
     case .clientForgotten: "DELETE FROM request WHERE client = ?"
     case .instanceChanged:
       """
-      INSERT INTO instance VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+      INSERT INTO instance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
         version = excluded.version, time = excluded.time, cause = excluded.cause,
-        label = excluded.label, state = excluded.state, ended = excluded.ended
+        label = excluded.label, state = excluded.state, ended = excluded.ended,
+        schema = excluded.schema
       """
     case .instanceRemoved: "DELETE FROM instance WHERE id = ? AND key = ?"
-    case .instanceEffectStarted: "REPLACE INTO instance_effect VALUES (?, ?, ?, ?, ?, ?, ?)"
+    case .instanceEffectStarted:
+      """
+      INSERT INTO instance_effect VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT DO UPDATE SET
+        state = excluded.state, time = excluded.time, boot = excluded.boot,
+        clock = excluded.clock, schema = excluded.schema
+      """
     case .instanceEffectEnded:
       "DELETE FROM instance_effect WHERE instance = ? AND version = ? AND feedback = ?"
-    case .prepared: "REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?)"
+    case .prepared: "REPLACE INTO prepared VALUES (1, ?, ?, ?, ?, ?, ?)"
+    case .instancePrepared: "REPLACE INTO prepared_instance VALUES (?, ?, ?, ?, ?, ?, ?)"
+    case .instanceDecided:
+      "DELETE FROM prepared_instance WHERE key = ? AND epoch = ? AND sequence = ?"
     case .aborted: "DELETE FROM prepared WHERE epoch = ? AND sequence = ?"
     case .applied: "REPLACE INTO applied VALUES (1, ?, ?)"
     case .coordinatorStarted:

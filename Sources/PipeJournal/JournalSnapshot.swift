@@ -1,32 +1,33 @@
 import PipeMachines
 
-/// The contents of a journal at one moment, for people to read.
+/// The contents of a journal at one moment, for display.
 package struct JournalSnapshot: Codable, Sendable {
-  /// The state after a burst of steps.
+  /// A record: the state after a batch of steps.
   package struct Record: Codable, Hashable, Sendable {
     package var version: UInt64
     package var incarnation: UInt64
-    /// The time of the last step of the burst. Unit: nanoseconds since 1970.
+    /// The time of the last step of the batch. Unit: nanoseconds since 1970.
     package var time: Int64
-    /// The cause of the last step of the burst.
+    /// The cause of the last step of the batch.
     package var cause: String
-    /// The number of steps in the burst.
+    /// The number of steps in the batch.
     package var steps: UInt64
     package var state: JSONValue
   }
 
-  /// An event and its number in its pipe.
+  /// An event, with its number in the pipe.
   package struct Event: Codable, Hashable, Sendable {
     package var sequence: UInt64
     package var event: JSONValue
   }
 
-  /// The receiving end of a pipe.
+  /// An inbound pipe.
   package struct InPipe: Codable, Hashable, Sendable {
     package var name: String
-    /// Identifies the sender's numbering. Hexadecimal.
+    /// The id of the sender's journal, in hexadecimal.
     package var stream: String
-    /// The last event up to which all events are applied, refused for good or postponed.
+    /// The highest sequence number up to which the node has applied, refused or postponed all
+    /// events.
     package var consumed: UInt64
     /// Whether the sender has stopped gracefully.
     package var senderClosed: Bool
@@ -35,7 +36,7 @@ package struct JournalSnapshot: Codable, Sendable {
     package var postponed: [Event] = []
   }
 
-  /// The sending end of a pipe.
+  /// An outbound pipe.
   package struct OutPipe: Codable, Hashable, Sendable {
     package var name: String
     package var queued: UInt64
@@ -45,46 +46,58 @@ package struct JournalSnapshot: Codable, Sendable {
     package var waitingCount: UInt64 { queued - min(acknowledged, queued) }
   }
 
-  /// An effect that has not ended.
+  /// An unfinished effect.
   package struct Effect: Codable, Hashable, Sendable {
     /// The version of the step that started the effect.
     package var version: UInt64
     package var state: JSONValue
-    /// The time when the effect started, or last emitted an event. Unit: nanoseconds since 1970.
+    /// The time of the effect's start or last event. Unit: nanoseconds since 1970.
     package var time: Int64
   }
 
-  /// A step that the node is prepared to take together with others, and whose transaction has not
-  /// ended.
+  /// The timer of the current state that is due first.
+  package struct Timer: Codable, Hashable, Sendable {
+    /// The version of the step that entered the state.
+    package var version: UInt64
+    /// The time at which the machine entered the state. Unit: nanoseconds since 1970.
+    package var time: Int64
+    /// The time at which the timer expires. Unit: nanoseconds since 1970.
+    package var due: Int64
+  }
+
+  /// The prepared step of a synchronized event whose transaction has not ended.
   package struct Prepared: Codable, Hashable, Sendable {
     package var transaction: TransactionID
     package var composite: String
     package var event: JSONValue
   }
 
-  /// The name in a composite's journal in place of a machine's name.
+  /// The value of `machine` in the journal of a composite, because a composite has no machine.
   package static let compositeMachine = "composite"
 
-  /// The key of the table `meta` for the number of refused events that were lost without a dead letter.
+  /// The key in the table `meta` for the number of refused events that were discarded instead of
+  /// becoming dead letters.
   static let deadLettersLostKey = "dead_letters_lost"
 
   /// The key of the table `meta` for the highest request number of a forgotten client.
   static let forgottenRequestsKey = "requests_forgotten"
 
-  /// The key of the table `meta` for the coordinator's journal under which a participant was last
-  /// prepared.
+  /// The key in the table `meta` for the coordinator that last prepared this participant for a
+  /// step.
   static let coordinatorKey = "coordinator"
 
-  /// The key of the table `meta` that notes that the node was reset before the journal was created.
+  /// The key in the table `meta` that marks a journal created after a reset of the node.
   static let resetKey = "reset"
 
   /// The key of the table `meta` for the reason why a composite must not continue with the journal.
   static let refusedKey = "refused"
 
-  /// The key of the table `meta` for the field that is the key of the instances.
+  /// The key in the table `meta` for the name of the event field that selects the instance.
   static let instanceFieldKey = "instance_field"
+  static let shardKey = "shard"
 
-  /// The prefix of the keys in the table `meta` that hold the progress of a composite's nodes.
+  /// The prefix of the keys in the table `meta` for how far a composite has read each node's step
+  /// reports.
   static let componentKey = "component "
 
   package var path: String
@@ -94,46 +107,54 @@ package struct JournalSnapshot: Codable, Sendable {
   package var node: String
   package var machine: String
   package var created: String
-  /// Identifies this journal, and the numbering of the events that the node sends. Hexadecimal, as
-  /// in an idempotency key.
+  /// The id of the journal in hexadecimal, as in an idempotency key. It also identifies the
+  /// numbering of the events that the node sends.
   package var id: String
-  /// The names of the fields of a state that is a struct; `nil` for an enum.
+  /// The names of the state's fields if the state is a struct; `nil` if the state is an enum.
   package var stateFields: [String]?
   /// The last records, oldest first. The last record has the current state.
   package var records: [Record] = []
   package var ins: [InPipe] = []
   package var outs: [OutPipe] = []
   package var effects: [Effect] = []
+  /// The timer that is due first; `nil` if no timer is running.
+  package var timer: Timer?
   package var deadLetterCount = 0
-  /// The number of refused events that were lost, since there were too many dead letters.
+  /// The number of refused events that were discarded because the journal had the maximum number of
+  /// dead letters.
   package var lostDeadLetters: UInt64 = 0
   package var requestCount = 0
-  /// The step that the node is prepared for. Its abort may be recorded later.
+  /// The prepared step of the node, or of the first prepared instance. The transaction may already
+  /// be aborted, because the journal records an abort later.
   package var prepared: Prepared?
-  /// The number of a composite's commits that not all participants have acknowledged.
-  /// Acknowledgements may be recorded later.
+  /// The number of instances that are prepared for a step.
+  package var preparedInstanceCount = 0
+  /// The number of a composite's commits that some participants have not acknowledged. The actual
+  /// number may be lower, because the journal records acknowledgements later.
   package var unacknowledgedCount = 0
 
-  /// The accepted work that is not done, and that would be lost with the journal.
+  /// The amounts of unfinished work in the journal. This work would be lost with the journal.
   package var pending: Pending {
     Pending(
-      waiting: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },
-      postponed: ins.reduce(0) { $0 + $1.postponedCount }, deadLetters: deadLetterCount,
-      effects: effects.count, prepared: prepared == nil ? 0 : 1,
-      unacknowledged: unacknowledgedCount)
+      outboxEventCount: outs.reduce(0) { $0 + Int(clamping: $1.waitingCount) },
+      postponedEventCount: ins.reduce(0) { $0 + $1.postponedCount },
+      deadLetterCount: deadLetterCount,
+      effectCount: effects.count,
+      preparedEventCount: max(prepared == nil ? 0 : 1, preparedInstanceCount),
+      unacknowledgedCount: unacknowledgedCount)
   }
 
-  /// The amounts of accepted work that is not done.
+  /// The amounts of unfinished work.
   package struct Pending: Hashable, Sendable {
-    /// Events in the outbox.
-    package var waiting = 0
-    package var postponed = 0
-    package var deadLetters = 0
-    package var effects = 0
-    /// Synchronized events that the node is prepared to take.
-    package var prepared = 0
-    /// Commits of synchronized events.
-    package var unacknowledged = 0
+    /// The number of events in the outbox.
+    package var outboxEventCount = 0
+    package var postponedEventCount = 0
+    package var deadLetterCount = 0
+    package var effectCount = 0
+    /// The number of synchronized events that the node or its instances are prepared for.
+    package var preparedEventCount = 0
+    /// The number of commits that some participants have not acknowledged.
+    package var unacknowledgedCount = 0
 
     package var isEmpty: Bool { self == Pending() }
   }

@@ -1,9 +1,10 @@
-/// The encoding of a record's operations, one after the other. Each has its number, the count of
-/// its values, and each value as a tag and its content. Numbers are little-endian.
+/// The encoding of a record as a sequence of operations. An operation consists of its number, the
+/// number of its values, and the values. A value consists of a tag and its content. Integers are
+/// little-endian.
 enum OperationCoding {
-  fileprivate static let integer: UInt8 = 0
-  fileprivate static let text: UInt8 = 1
-  fileprivate static let null: UInt8 = 2
+  fileprivate static let integerTag: UInt8 = 0
+  fileprivate static let textTag: UInt8 = 1
+  fileprivate static let nullTag: UInt8 = 2
 
   static func append(_ operation: JournalOperation, _ values: [SQLValue], to bytes: inout [UInt8]) {
     bytes.append(operation.rawValue)
@@ -11,21 +12,21 @@ enum OperationCoding {
     for value in values {
       switch value {
       case .integer(let integer):
-        bytes.append(Self.integer)
+        bytes.append(Self.integerTag)
         withUnsafeBytes(of: integer.littleEndian) { bytes += $0 }
       case .text(let text):
-        bytes.append(Self.text)
+        bytes.append(Self.textTag)
         withUnsafeBytes(of: UInt32(text.count).littleEndian) { bytes += $0 }
         bytes += text
-      case .null: bytes.append(null)
+      case .null: bytes.append(nullTag)
       }
     }
   }
 }
 
-/// An encoded operation, without a copy of its bytes.
+/// An encoded operation. Refers to the bytes of the record instead of copying them.
 struct EncodedOperation {
-  /// A value, without a copy of its bytes.
+  /// A value of an operation. Text refers to the bytes of the record.
   enum Value {
     case integer(Int64)
     case text(UnsafeRawBufferPointer)
@@ -36,12 +37,12 @@ struct EncodedOperation {
   }
 
   let operation: JournalOperation
-  /// The encoded values.
+  /// The encoded values of the operation.
   private let bytes: UnsafeRawBufferPointer
-  private let count: Int
+  private let valueCount: Int
 
-  /// Returns the operations of a record.
-  static func all(
+  /// Decodes the operations of a record.
+  static func operations(
     in bytes: UnsafeRawBufferPointer
   ) throws(UnreadableRecord) -> [EncodedOperation] {
     var operations: [EncodedOperation] = []
@@ -53,13 +54,13 @@ struct EncodedOperation {
       let start = offset + 2
       offset = start
       for _ in 0..<count {
-        guard let next = end(ofValueAt: offset, in: bytes) else { throw UnreadableRecord() }
+        guard let next = valueEnd(ofValueAt: offset, in: bytes) else { throw UnreadableRecord() }
         offset = next
       }
       operations.append(
         EncodedOperation(
           operation: operation, bytes: UnsafeRawBufferPointer(rebasing: bytes[start..<offset]),
-          count: count))
+          valueCount: count))
     }
     return operations
   }
@@ -68,14 +69,14 @@ struct EncodedOperation {
   var values: [Value] {
     var values: [Value] = []
     var offset = 0
-    for _ in 0..<count {
+    for _ in 0..<valueCount {
       let start = offset + 1
       switch bytes[offset] {
-      case OperationCoding.integer:
+      case OperationCoding.integerTag:
         offset = start + 8
         values.append(
           .integer(Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: Int64.self))))
-      case OperationCoding.text:
+      case OperationCoding.textTag:
         let count = Self.textCount(at: start, in: bytes)
         offset = start + 4 + count
         values.append(.text(UnsafeRawBufferPointer(rebasing: bytes[(start + 4)..<offset])))
@@ -87,30 +88,31 @@ struct EncodedOperation {
     return values
   }
 
-  /// Returns the encoding of the first values. Equal values have the same encoding.
-  func key(_ count: Int) -> [UInt8] {
+  /// Returns the bytes of the first `count` values, which identify a row. Equal values have equal
+  /// bytes.
+  func keyBytes(_ count: Int) -> [UInt8] {
     var offset = 0
-    for _ in 0..<count { offset = Self.end(ofValueAt: offset, in: bytes) ?? offset }
+    for _ in 0..<count { offset = Self.valueEnd(ofValueAt: offset, in: bytes) ?? offset }
     return Array(bytes[..<offset])
   }
 
-  /// Returns the value at this index, which must be an integer.
+  /// Returns the value at `index`. The value must be an integer.
   func integer(_ index: Int) -> Int64 {
     var offset = 0
-    for _ in 0..<index { offset = Self.end(ofValueAt: offset, in: bytes) ?? offset }
+    for _ in 0..<index { offset = Self.valueEnd(ofValueAt: offset, in: bytes) ?? offset }
     return Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 1, as: Int64.self))
   }
 
-  private static func end(ofValueAt offset: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
+  private static func valueEnd(ofValueAt offset: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
     guard offset < bytes.count else { return nil }
     let start = offset + 1
     let end: Int
     switch bytes[offset] {
-    case OperationCoding.integer: end = start + 8
-    case OperationCoding.text:
+    case OperationCoding.integerTag: end = start + 8
+    case OperationCoding.textTag:
       guard start + 4 <= bytes.count else { return nil }
       end = start + 4 + textCount(at: start, in: bytes)
-    case OperationCoding.null: end = start
+    case OperationCoding.nullTag: end = start
     default: return nil
     }
     return end <= bytes.count ? end : nil
@@ -121,43 +123,46 @@ struct EncodedOperation {
   }
 }
 
-/// The error that a record is complete but has an operation or a value that this program does not
+/// The error that a complete record contains an operation or a value that this program does not
 /// know.
 struct UnreadableRecord: Error, CustomStringConvertible {
   var description: String { "a record in the log of the journal cannot be read" }
 }
 
-/// The operations of some records that determine the final contents of the database. Rows that are
-/// overwritten or deleted again before they are visible in the database need not be written.
+/// The operations that must be executed to write several records. Omits each operation whose row a
+/// later operation overwrites or deletes.
 struct EffectiveOperations {
   /// The operations, in order.
   private(set) var operations: [EncodedOperation] = []
 
-  /// The keys that later operations write, by table.
+  /// The keys of the rows that later operations write, by table. Operations are examined last to
+  /// first.
   private var laterKeys: [Table: Set<[UInt8]>] = [:]
-  /// The last event that a later operation trims, by pipe.
-  private var trimmed: [[UInt8]: Int64] = [:]
-  /// The request before which a later operation deletes all answers, by client.
-  private var acknowledged: [[UInt8]: Int64] = [:]
-  /// The record before which a later operation deletes all records.
+  /// The number of the last event that a later operation deletes, by pipe.
+  private var trimmedEventNumbers: [[UInt8]: Int64] = [:]
+  /// The number of the oldest request whose answer no later operation deletes, by client.
+  private var acknowledgedRequestNumbers: [[UInt8]: Int64] = [:]
+  /// The number of the first record that no later operation deletes.
   private var firstRecord = Int64.min
   private var hasVacuum = false
 
   private enum Table {
     case consumed, sent, effect, postponed, meta, request, client, applied, instance, instanceEffect
+    case preparedInstance
   }
 
   init(_ records: [UnsafeRawBufferPointer]) throws(UnreadableRecord) {
     for record in records.reversed() {
-      for operation in try EncodedOperation.all(in: record).reversed() where isEffective(operation)
-      {
+      for operation in try EncodedOperation.operations(in: record).reversed()
+      where isEffective(operation) {
         operations.append(operation)
       }
     }
     operations.reverse()
   }
 
-  /// Whether an operation lasts, given the operations after it.
+  /// Whether an operation affects the final contents of the database. Call this for the operations
+  /// in reverse order.
   private mutating func isEffective(_ operation: EncodedOperation) -> Bool {
     switch operation.operation {
     case .consumed: isLast(operation, 1, of: .consumed)
@@ -171,12 +176,14 @@ struct EffectiveOperations {
     case .applied: isLast(operation, 0, of: .applied)
     case .instanceChanged, .instanceRemoved: isLast(operation, 1, of: .instance)
     case .instanceEffectStarted, .instanceEffectEnded: isLast(operation, 3, of: .instanceEffect)
+    case .instancePrepared, .instanceDecided: isLast(operation, 1, of: .preparedInstance)
     case .trim: isLastTrim(operation)
-    case .queued: operation.integer(1) > trimmed[operation.key(1)] ?? .min
+    case .queued: operation.integer(1) > trimmedEventNumbers[operation.keyBytes(1)] ?? .min
     case .deleteRecords: isLastDeletion(operation)
     case .moved, .movedFrom: operation.integer(0) >= firstRecord
     case .incrementalVacuum: isLastVacuum()
-    // The numbers of dead letters are never reused, and the table remembers them.
+    // A dead letter is inserted even if a later operation deletes it, because SQLite then remembers
+    // its number. Numbers of dead letters are never reused.
     case .deadLetter, .deadLetterRemoved, .prepared, .aborted, .coordinatorStarted, .committed,
       .acknowledged,
       .forgotten, .forgottenThrough:
@@ -184,33 +191,36 @@ struct EffectiveOperations {
     }
   }
 
-  /// - Parameter count: The number of leading values that form the key. On such a table, the last
-  ///   operation on a key alone determines its row.
+  /// Whether an operation is the last operation on its row. In these tables, the last operation
+  /// alone determines a row.
+  /// - Parameter count: The number of leading values that form the key of the row.
   private mutating func isLast(_ operation: EncodedOperation, _ count: Int, of table: Table) -> Bool
   {
-    laterKeys[table, default: []].insert(operation.key(count)).inserted
+    laterKeys[table, default: []].insert(operation.keyBytes(count)).inserted
   }
 
   private mutating func isLastTrim(_ operation: EncodedOperation) -> Bool {
-    let (pipe, last) = (operation.key(1), operation.integer(1))
-    guard last > trimmed[pipe] ?? .min else { return false }
-    trimmed[pipe] = last
+    let (pipe, last) = (operation.keyBytes(1), operation.integer(1))
+    guard last > trimmedEventNumbers[pipe] ?? .min else { return false }
+    trimmedEventNumbers[pipe] = last
     return true
   }
 
-  /// Whether no later operation deletes an answer together with others of its client.
+  /// Whether no later operation deletes the answer, together with other answers to its client.
   private func isRetained(_ answer: EncodedOperation) -> Bool {
-    let client = answer.key(1)
+    let client = answer.keyBytes(1)
     return laterKeys[.client]?.contains(client) != true
-      && answer.integer(1) >= acknowledged[client] ?? .min
+      && answer.integer(1) >= acknowledgedRequestNumbers[client] ?? .min
   }
 
   private mutating func isLastAcknowledgement(_ operation: EncodedOperation) -> Bool {
-    let (client, oldest) = (operation.key(1), operation.integer(1))
-    guard laterKeys[.client]?.contains(client) != true, oldest > acknowledged[client] ?? .min else {
+    let (client, oldest) = (operation.keyBytes(1), operation.integer(1))
+    guard laterKeys[.client]?.contains(client) != true,
+      oldest > acknowledgedRequestNumbers[client] ?? .min
+    else {
       return false
     }
-    acknowledged[client] = oldest
+    acknowledgedRequestNumbers[client] = oldest
     return true
   }
 

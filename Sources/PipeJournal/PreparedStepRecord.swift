@@ -1,16 +1,17 @@
 import PipeMachines
 import PipeWire
 
-/// The step that a node was last prepared to take together with others, in mapped memory beside its
-/// journal. It outlives the process as a record does, at the cost of a copy.
+/// The last prepared step of a node, in the step marker file. The file is mapped into memory, so a
+/// step survives a crash of the process, but writing it costs only a copy.
 struct PreparedStepRecord {
   /// The size of this part of the file. Unit: bytes.
   static let byteCount = 4096
   private let words: UnsafeMutablePointer<UInt64>
 
-  // Words: the end, the checksum of the following words (0: none), epoch, sequence, version, length
-  // of the state, length of the event, epoch and sequence of the transaction before, then state and
-  // event.
+  // The layout in words: outcome, checksum of the following words (0: no step), epoch, sequence,
+  // version, length of the state, length of the event, epoch and sequence of the last recorded
+  // transaction, state, event. The upper half of the word with the event's length contains the
+  // schema version of the machine; 0 for version 1.
   private enum Word {
     static let end = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
     static let appliedEpoch = 7, appliedSequence = 8, bytes = 9
@@ -19,63 +20,69 @@ struct PreparedStepRecord {
   /// The outcome of the prepared step.
   enum Outcome: UInt64 {
     case unknown = 0
-    /// The step was about to be recorded, or was.
+    /// The step was recorded, or was about to be recorded when the process ended.
     case taken = 1
     case aborted = 2
   }
 
-  /// The contents of the mark.
+  /// A prepared step and its outcome.
   struct Contents {
     var step: PreparedStep
-    var end: Outcome
-    /// The last transaction before this one whose step was recorded.
-    var applied: TransactionID
+    var outcome: Outcome
+    /// The last transaction whose step had been recorded when this step was prepared.
+    var lastApplied: TransactionID
   }
 
   private static let payloadCapacity = byteCount - Word.bytes * 8
 
   init(_ words: UnsafeMutablePointer<UInt64>) { self.words = words }
 
-  /// Writes a prepared step; returns `false` if it is too large.
-  /// - Parameter applied: The last transaction whose step is recorded.
-  func write(_ step: PreparedStep, applied: TransactionID) -> Bool {
+  /// Writes a prepared step. Returns `false` if the step is too large for this part of the file.
+  /// - Parameters:
+  ///   - applied: The last transaction whose step is recorded.
+  ///   - schema: The schema version of the machine that has evaluated the step.
+  func write(_ step: PreparedStep, applied: TransactionID, schema: Int) -> Bool {
     let (state, event) = (step.move.state, step.event)
     guard state.count <= Self.payloadCapacity, event.count <= Self.payloadCapacity - state.count
     else { return false }
     words[Word.end] = Outcome.unknown.rawValue
     words[Word.epoch] = step.transaction.epoch
     words[Word.sequence] = step.transaction.sequence
-    words[Word.version] = step.move.version
+    words[Word.version] = step.move.recordedVersion
     words[Word.state] = UInt64(state.count)
-    words[Word.event] = UInt64(event.count)
+    let recordedSchema = schema == 1 ? 0 : UInt64(UInt32(clamping: schema))
+    words[Word.event] = UInt64(event.count) | recordedSchema << 32
     words[Word.appliedEpoch] = applied.epoch
     words[Word.appliedSequence] = applied.sequence
     let bytes = UnsafeMutableRawPointer(words + Word.bytes)
     state.withUnsafeBytes { copy($0, to: bytes) }
     event.withUnsafeBytes { copy($0, to: bytes + state.count) }
-    // The checksum reveals a half-written step.
+    // The checksum is written last, so it detects a partly written step.
     words[Word.checksum] = checksum(byteCount: state.count + event.count)
     return true
   }
 
-  /// Notes that the step of a transaction is about to be recorded. Returns `false` if the step
-  /// was not prepared here. The version of the record shows whether the step was recorded.
-  func take(_ transaction: TransactionID) -> Bool { end(transaction, .taken) }
+  /// Marks the step of a transaction as about to be recorded. The version of the last record in the
+  /// database shows whether the step was actually recorded. Returns `false` if the file contains
+  /// the step of another transaction.
+  func markTaken(_ transaction: TransactionID) -> Bool { setOutcome(transaction, .taken) }
 
-  /// Notes that a step is aborted. Returns `false` if the step was not prepared here.
-  func abort(_ transaction: TransactionID) -> Bool { end(transaction, .aborted) }
+  /// Marks the step of a transaction as aborted. Returns `false` if the file contains the step of
+  /// another transaction.
+  func markAborted(_ transaction: TransactionID) -> Bool { setOutcome(transaction, .aborted) }
 
-  private func end(_ transaction: TransactionID, _ end: Outcome) -> Bool {
+  private func setOutcome(_ transaction: TransactionID, _ end: Outcome) -> Bool {
     guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
     else { return false }
     words[Word.end] = end.rawValue
     return true
   }
 
-  /// Returns the prepared step; `nil` if there is no complete step.
+  /// Returns the last prepared step. Returns `nil` if the memory contains no complete step.
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])
-    let eventCount = Int(clamping: words[Word.event])
+    let eventCount = Int(words[Word.event] & 0xFFFF_FFFF)
+    let schema = Int(words[Word.event] >> 32)
     guard words[Word.checksum] != 0, stateCount <= Self.payloadCapacity,
       eventCount <= Self.payloadCapacity - stateCount,
       words[Word.checksum] == checksum(byteCount: stateCount + eventCount)
@@ -84,10 +91,12 @@ struct PreparedStepRecord {
     let step = PreparedStep(
       transaction: TransactionID(epoch: words[Word.epoch], sequence: words[Word.sequence]),
       event: Array(bytes[stateCount...]),
-      move: ParticipantMove(version: words[Word.version], state: Array(bytes[..<stateCount])))
+      move: ParticipantMove(
+        recordedVersion: words[Word.version], state: Array(bytes[..<stateCount])),
+      schema: max(1, schema))
     return Contents(
-      step: step, end: Outcome(rawValue: words[Word.end]) ?? .unknown,
-      applied: TransactionID(
+      step: step, outcome: Outcome(rawValue: words[Word.end]) ?? .unknown,
+      lastApplied: TransactionID(
         epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }
 
@@ -101,7 +110,7 @@ struct PreparedStepRecord {
 
   private func checksum(byteCount: Int) -> UInt64 {
     let count = (Word.bytes - Word.epoch) * 8 + byteCount
-    // Never 0.
+    // The checksum is odd, because 0 means that there is no step.
     return StepMarkerFile.hash(UnsafeRawBufferPointer(start: words + Word.epoch, count: count)) | 1
   }
 }

@@ -1,48 +1,50 @@
-/// Records that are not in the database yet, in mapped memory beside it. A record outlives the
-/// process there, at the cost of a copy.
+/// The log of the records that the database lacks, in the step marker file. The file is mapped into
+/// memory, so a record survives a crash of the process, but writing it costs only a copy.
 ///
-/// Records are numbered, and the database knows the number of its last record. So records that are
-/// in both places are skipped, and the rest of an earlier round of the log is distinguished from the
-/// records after it.
+/// Records are numbered consecutively, and the database stores the number of the last record that
+/// it contains. By these numbers, a reader skips the records that are already in the database, and
+/// finds the end of the log, where remains of older records begin.
 struct RecordLog {
   /// The size of this part of the file. Unit: bytes.
   static let byteCount = 512 << 10
 
-  // Each record: the words of a header, then its bytes, padded with zeros to the next word.
+  // A record consists of the words of a header and of its bytes, padded with zeros to the next
+  // word.
   private enum Word { static let count = 0, number = 1, checksum = 2, bytes = 3 }
 
   private let words: UnsafeMutablePointer<UInt64>
-  /// Makes records in the file of another journal invalid here.
-  private let seed: UInt64
+  /// The initial value of each checksum: the id of the journal. So remains of another journal's
+  /// records are invalid.
+  private let checksumSeed: UInt64
   /// The position of the next record. Unit: words.
-  private var end = 0
+  private var endPosition = 0
   /// The number of the last record.
   private(set) var last: UInt64
   /// The number of the last record in the database.
   private(set) var written: UInt64
 
   /// - Parameters:
-  ///   - words: This part of the file.
+  ///   - words: The part of the step marker file that contains the log.
   ///   - stream: The random id of the journal.
   ///   - written: The number of the last record in the database.
   init(_ words: UnsafeMutablePointer<UInt64>, stream: UInt64, written: UInt64) {
     self.words = words
-    seed = stream
+    checksumSeed = stream
     self.written = written
     last = written
     let remaining = Self.records(words, count: Self.byteCount / 8, stream: stream, after: written)
     last += UInt64(remaining.count)
-    if !remaining.isEmpty { end = Self.byteCount / 8 }
+    if !remaining.isEmpty { endPosition = Self.byteCount / 8 }
   }
 
   /// Whether the database has all records.
   var isEmpty: Bool { last == written }
 
-  /// Adds a record. Returns `false` if the log has no capacity for it.
+  /// Appends a record. Returns `false` if the log has no space for the record.
   mutating func append(_ record: [UInt8]) -> Bool {
     let length = (record.count + 7) / 8
-    guard end + Word.bytes + length <= Self.byteCount / 8 else { return false }
-    let start = words + end
+    guard endPosition + Word.bytes + length <= Self.byteCount / 8 else { return false }
+    let start = words + endPosition
     record.withUnsafeBytes { bytes in
       guard let first = bytes.baseAddress else { return }
       start[Word.bytes + length - 1] = 0
@@ -51,57 +53,57 @@ struct RecordLog {
     last += 1
     start[Word.number] = last
     start[Word.count] = UInt64(record.count)
-    // The checksum reveals a half-written record.
-    start[Word.checksum] = Self.checksum(start, length: length, seed: seed)
-    end += Word.bytes + length
+    // The checksum detects a partly written record.
+    start[Word.checksum] = Self.checksum(start, length: length, seed: checksumSeed)
+    endPosition += Word.bytes + length
     return true
   }
 
-  /// Returns the bytes of the records that the database lacks. They are valid until the next
-  /// `append`.
+  /// Returns the bytes of the records that the database lacks. The pointers are valid until the
+  /// next `append`.
   func records() -> [UnsafeRawBufferPointer] {
-    Self.records(words, count: end, stream: seed, after: written)
+    Self.records(words, count: endPosition, stream: checksumSeed, after: written)
   }
 
-  /// Notes that the database has all records.
+  /// Empties the log after all its records were written into the database.
   mutating func clear() {
     written = last
-    end = 0
+    endPosition = 0
   }
 
-  /// Notes that the database has the next record, which never was in the log, and all records
-  /// before it.
+  /// Empties the log, and counts a record that was written directly into the database.
   mutating func skip() {
     last += 1
     clear()
   }
 
-  /// Returns the records after this number in a log, or in a copy of a log.
+  /// Returns the records of a log after record `number`. `words` may be a copy of a log.
   static func records(
     _ words: UnsafePointer<UInt64>, count: Int, stream seed: UInt64, after number: UInt64
   ) -> [UnsafeRawBufferPointer] {
-    var found: [UnsafeRawBufferPointer] = []
+    var records: [UnsafeRawBufferPointer] = []
     var offset = 0
-    var next: UInt64?
+    var nextNumber: UInt64?
     while offset + Word.bytes < count {
       let start = words + offset
       let byteCount = Int(clamping: start[Word.count])
       guard byteCount > 0, byteCount <= (count - offset - Word.bytes) * 8 else { break }
       let length = (byteCount + 7) / 8
       let record = start[Word.number]
-      guard record == next ?? record, next != nil || record <= number &+ 1,
+      guard record == nextNumber ?? record, nextNumber != nil || record <= number &+ 1,
         start[Word.checksum] == checksum(start, length: length, seed: seed)
       else { break }
       if record > number {
-        found.append(UnsafeRawBufferPointer(start: start + Word.bytes, count: byteCount))
+        records.append(UnsafeRawBufferPointer(start: start + Word.bytes, count: byteCount))
       }
-      next = record + 1
+      nextNumber = record + 1
       offset += Word.bytes + length
     }
-    return found
+    return records
   }
 
-  /// Computes the checksum word by word: a record may have many kilobytes.
+  /// Returns the checksum of a record. Computes it by words, because a record may have many
+  /// kilobytes.
   private static func checksum(
     _ start: UnsafePointer<UInt64>, length: Int, seed: UInt64
   ) -> UInt64 {

@@ -1,12 +1,13 @@
 import CSQLite
 
-/// Writes records into a database: all of them in one transaction, or none.
+/// Writes records into a database. Each call writes all of its records in one transaction, or none.
 final class RecordWriter {
   private let database: Database
   private let begin, commit, rollback: Statement
-  /// The prepared statements, by the numbers of their operations. Most nodes need few of them.
+  /// The prepared statements, by the raw value of their operation. Each is prepared on its first
+  /// use, because most nodes need only a few.
   private var statements = [Statement?](repeating: nil, count: 256)
-  /// Whether all writes are part of one transaction that has not ended.
+  /// Whether ``holdWrites()`` has begun a transaction to which all writes belong.
   private(set) var isHeld = false
 
   /// The key of the table `meta` for the number of the last record that the database has.
@@ -19,22 +20,23 @@ final class RecordWriter {
     rollback = try database.prepare("ROLLBACK")
   }
 
-  /// Returns the number of the last record that the database has.
-  static func written(to database: Database) throws -> UInt64 {
-    try JournalCheck.meta(writtenKey, in: database).flatMap { UInt64($0) } ?? 0
+  /// Returns the number of the last record that is in the database.
+  static func lastWrittenNumber(in database: Database) throws -> UInt64 {
+    try JournalCheck.metaValue(writtenKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 
-  /// Writes a record that is in no log, under its number.
+  /// Writes a single record that is not in the log, together with its number.
   func write(_ record: [UInt8], as number: UInt64) throws {
     try transaction {
       try record.withUnsafeBytes { bytes in
-        for operation in try EncodedOperation.all(in: bytes) { try run(operation) }
+        for operation in try EncodedOperation.operations(in: bytes) { try run(operation) }
       }
       try storeNumber(number)
     }
   }
 
-  /// Writes the records of a log, up to the record of this number.
+  /// Writes the records of a log.
+  /// - Parameter number: The number of the last of these records.
   func write(_ records: [UnsafeRawBufferPointer], through number: UInt64) throws {
     try transaction {
       for operation in try EffectiveOperations(records).operations { try run(operation) }
@@ -46,16 +48,16 @@ final class RecordWriter {
     try statement(of: .meta).run(.text(Self.writtenKey), .text(String(number)))
   }
 
-  /// Makes one transaction of all writes until ``release()``. The file stays unchanged if that is
-  /// never called.
-  func hold() throws(DatabaseError) {
-    // Otherwise pages beyond the capacity of the cache would go into the file's log.
+  /// Begins a transaction that contains all writes until ``releaseWrites()``. If the process ends
+  /// before that call, the file remains unchanged.
+  func holdWrites() throws(DatabaseError) {
+    // Prevents SQLite from writing pages into the write-ahead log when the cache is full.
     try database.execute("PRAGMA cache_spill = OFF")
     try begin.run()
     isHeld = true
   }
 
-  func release() throws(DatabaseError) {
+  func releaseWrites() throws(DatabaseError) {
     try commit.run()
     isHeld = false
     try database.execute("PRAGMA cache_spill = ON")

@@ -1,68 +1,70 @@
 import PipeMachines
 
-/// Decides how a journal records each state: whole, or as the difference to the last state that was recorded whole.
+/// Decides how a journal records each state: completely, or as the difference from a base. The base
+/// is the last state that was recorded completely.
 ///
-/// A difference always refers to a whole state, so a reader needs at most two records for a state. The records after a
-/// whole state that refer to it form a group with it, and are deleted together with it.
+/// A difference never refers to another difference, so a reader needs at most two records for a
+/// state. A base and its differences form a group, and are deleted together.
 struct RecordedStates {
   /// A recorded state.
   struct Entry: Equatable {
-    /// The record with the whole state that the difference refers to; `nil` for a whole state.
-    var base: Int64?
-    /// The state or the difference.
+    /// The number of the record with the difference's base; `nil` for a complete state.
+    var baseRecord: Int64?
+    /// The JSON of the complete state, or the difference.
     var text: [UInt8]
   }
 
-  /// A large whole state, and the differences that refer to it.
+  /// A base of at least `minimumByteCount`, and the differences from this base.
   private struct Group {
-    let base: Int64
-    var last: Int64
+    let baseRecord: Int64
+    var lastRecord: Int64
     var byteCount: Int
   }
 
-  /// The last state that was recorded whole, and its record.
+  /// The current base and the number of its record; `nil` if the next state must be recorded
+  /// completely.
   private var base: (record: Int64, state: [UInt8])?
-  /// The groups, by their records.
+  /// The groups, sorted by record.
   private var groups: [Group] = []
   /// The size of all groups. Unit: bytes.
   private var byteCount = 0
-  /// The number of consecutive differences that were too large.
+  /// The number of consecutive attempts in which the difference was too large.
   private var failureCount = 0
-  /// The number of next states to record whole without looking for a difference.
+  /// The number of following states to record completely without computing a difference.
   private var skipCount = 0
 
-  /// Smaller states are recorded whole. Unit: bytes.
+  /// The minimum size of a state that may be recorded as a difference. Unit: bytes.
   static let minimumByteCount = 4 << 10
   /// The maximum number of records in a group. Unit: records.
   private static let groupLimit: Int64 = 256
-  /// The number of records that are kept for readers of the journal. Unit: records.
+  /// The number of records that the journal keeps for readers.
   private static let recordLimit: Int64 = 1_000
-  /// The minimum number of records that are kept if their states are large. Unit: records.
+  /// The minimum number of records that the journal keeps, even if their states are large.
   private static let minimumRecordCount: Int64 = 8
-  /// The maximum size of the large states that are kept. Unit: bytes.
+  /// The maximum total size of the groups that the journal keeps. Unit: bytes.
   private static let byteLimit = 4 << 20
 
   // MARK: Recording
 
-  /// Returns how to record a state.
-  /// - Parameter record: The number of its record.
+  /// Decides how to record a state, and returns what to write.
+  /// - Parameter record: The number of the record that will contain the state.
   mutating func entry(for state: [UInt8], record: Int64) -> Entry {
     guard state.count >= Self.minimumByteCount else {
       base = nil
-      return Entry(base: nil, text: state)
+      return Entry(baseRecord: nil, text: state)
     }
     if let difference = difference(to: state, record: record) { return difference }
     base = (record, state)
-    groups.append(Group(base: record, last: record, byteCount: state.count))
+    groups.append(Group(baseRecord: record, lastRecord: record, byteCount: state.count))
     byteCount += state.count
-    return Entry(base: nil, text: state)
+    return Entry(baseRecord: nil, text: state)
   }
 
   private mutating func difference(to state: [UInt8], record: Int64) -> Entry? {
-    guard let base, let group = groups.last, group.base == base.record,
+    guard let base, let group = groups.last, group.baseRecord == base.record,
       record - base.record < Self.groupLimit
     else { return nil }
-    // Together, the differences of a group are at most as large as its whole state.
+    // Keeps the total size of the differences in a group below the size of their base.
     let limit = min(state.count / 2, 2 * base.state.count - group.byteCount)
     guard limit > 0 else { return nil }
     guard skipCount == 0 else {
@@ -70,29 +72,31 @@ struct RecordedStates {
       return nil
     }
     guard let text = StateDifference.make(from: base.state, to: state, limit: limit) else {
-      // The state may change as a whole with each step, so the search is repeated less and less often.
+      // Some states change completely with each step. So after each failure in a row, twice as many
+      // states are recorded before the next attempt.
       skipCount = min(1 << failureCount, 64) - 1
       failureCount = min(failureCount + 1, 6)
       return nil
     }
     failureCount = 0
-    groups[groups.count - 1].last = record
+    groups[groups.count - 1].lastRecord = record
     groups[groups.count - 1].byteCount += text.count
     byteCount += text.count
-    return Entry(base: base.record, text: text)
+    return Entry(baseRecord: base.record, text: text)
   }
 
-  /// Records the next state whole: the last record may not exist.
+  /// Makes the next state be recorded completely. Called after an error, when the record of the
+  /// base may not exist.
   mutating func forgetBase() { base = nil }
 
   // MARK: Deleting
 
-  /// Returns the first record to keep, if it is time to delete the records before it.
+  /// Returns the number of the oldest record to keep; `nil` if no records should be deleted.
   ///
-  /// Records are deleted only when there are a quarter more than necessary, so that it happens seldom.
+  /// To keep deletions rare, returns `nil` until a limit is exceeded by a quarter.
   /// - Parameters:
-  ///   - last: The last record.
-  ///   - oldest: The oldest record.
+  ///   - last: The number of the last record.
+  ///   - oldest: The number of the oldest record.
   mutating func firstKept(of last: Int64, oldest: Int64) -> Int64? {
     var first = oldest
     if last - oldest > Self.recordLimit + Self.recordLimit / 4 {
@@ -101,18 +105,20 @@ struct RecordedStates {
     if byteCount > Self.byteLimit + Self.byteLimit / 4 {
       var rest = byteCount
       for group in groups {
-        guard rest > Self.byteLimit, last - group.last >= Self.minimumRecordCount else { break }
+        guard rest > Self.byteLimit, last - group.lastRecord >= Self.minimumRecordCount else {
+          break
+        }
         rest -= group.byteCount
-        first = max(first, group.last + 1)
+        first = max(first, group.lastRecord + 1)
       }
     }
     guard first > oldest else { return nil }
-    // The differences that are kept need their whole state.
-    if let group = groups.first(where: { $0.last >= first }), group.base < first {
-      first = group.base
+    // Differences that are kept require their base, so the base is kept too.
+    if let group = groups.first(where: { $0.lastRecord >= first }), group.baseRecord < first {
+      first = group.baseRecord
     }
     guard first > oldest else { return nil }
-    while let group = groups.first, group.last < first {
+    while let group = groups.first, group.lastRecord < first {
       byteCount -= group.byteCount
       groups.removeFirst()
     }
@@ -122,11 +128,11 @@ struct RecordedStates {
 
 // Reading.
 extension RecordedStates {
-  /// Reads the groups of a database.
+  /// Reads the groups from the records of a database. The next state will be recorded completely.
   init(_ database: Database) throws {
-    let hasDifferences = try JournalCheck.number(
+    let hasDifferences = try JournalCheck.selectNumber(
       "SELECT EXISTS (SELECT 1 FROM record WHERE base IS NOT NULL)", in: database)
-    let hasLargeState = try JournalCheck.number(
+    let hasLargeState = try JournalCheck.selectNumber(
       "SELECT length(state) >= \(Self.minimumByteCount) FROM record ORDER BY id DESC LIMIT 1",
       in: database)
     guard hasDifferences != 0 || hasLargeState != 0 else { return }
@@ -135,49 +141,50 @@ extension RecordedStates {
       SELECT coalesce(base, id) AS first, max(id), sum(length(CAST(state AS BLOB))) AS size FROM record
       GROUP BY first HAVING size >= \(Self.minimumByteCount) ORDER BY first
       """
-    ) { Group(base: $0.integer(0), last: $0.integer(1), byteCount: Int($0.integer(2))) }
+    ) { Group(baseRecord: $0.integer(0), lastRecord: $0.integer(1), byteCount: Int($0.integer(2))) }
     byteCount = groups.reduce(0) { $0 + $1.byteCount }
   }
 }
 
-/// Reads the states of records, whole or as differences.
+/// Reads states from records that contain complete states or differences.
 final class RecordedStateReader {
   private let database: Database
-  /// The whole state that was read last, and its record: usually, the next difference refers to it as well.
-  private var base: (record: Int64, state: [UInt8])?
+  /// The base that was read last, and its record. Usually, the next difference has the same base.
+  private var cachedBase: (record: Int64, state: [UInt8])?
 
   init(_ database: Database) { self.database = database }
 
   /// Returns the state of a row.
   /// - Parameters:
   ///   - row: A row of the table `record`.
-  ///   - id: The column with the number of the record. The columns `base` and `state` follow it.
+  ///   - id: The column with the number of the record. The columns `base` and `state` follow this
+  ///     column.
   func state(of row: Row, at id: Int32) throws -> [UInt8] {
     let (record, text) = (row.integer(id), row.bytes(id + 2))
     guard !row.isNull(id + 1) else { return text }
     let base = row.integer(id + 1)
     do { return try StateDifference.apply(text, to: try state(ofBase: base)) } catch {
-      throw UnreadableState(record: record, base: base)
+      throw UnreadableState(record: record, baseRecord: base)
     }
   }
 
   private func state(ofBase record: Int64) throws -> [UInt8] {
-    if let base, base.record == record { return base.state }
+    if let cachedBase, cachedBase.record == record { return cachedBase.state }
     let state = try database.select(
       "SELECT state FROM record WHERE id = ? AND base IS NULL", .integer(record)
     ) { $0.bytes(0) }.first
-    guard let state else { throw StateDifference.Unreadable() }
-    base = (record, state)
+    guard let state else { throw StateDifference.UnreadableError() }
+    cachedBase = (record, state)
     return state
   }
 }
 
-/// The error for a state that is recorded as a difference which does not fit.
+/// The error that a recorded difference cannot be applied to its base.
 struct UnreadableState: Error, CustomStringConvertible {
   let record: Int64
-  let base: Int64
+  let baseRecord: Int64
 
   var description: String {
-    "the state of record \(record) cannot be read: its difference does not fit the state of record \(base)"
+    "the state of record \(record) cannot be read: its difference does not fit the state of record \(baseRecord)"
   }
 }

@@ -1,36 +1,37 @@
 import Glibc
 import PipeMachines
 
-/// The difference of a state to an earlier state, both as JSON.
+/// The difference between a state and an earlier state, each given as JSON.
 ///
-/// As text, a difference is a JSON array: first the size of the state, and then its parts in order. `[start,count]` is a
-/// part of the earlier state, and a string is a text that the earlier state does not have there. Sizes and positions
-/// count bytes.
+/// In text form, a difference is a JSON array. The first element is the size of the state. The
+/// other elements are the parts of the state, in order: `[start,count]` is a range of the earlier
+/// state, and a string is new text. Sizes and positions are in bytes.
 ///
 /// ```json
 /// [54,[0,21],"18",[23,31]]
 /// ```
 package enum StateDifference {
-  /// An error for a difference that cannot be applied.
-  package struct Unreadable: Error, Equatable {}
+  /// The error that a difference does not fit the earlier state.
+  package struct UnreadableError: Error, Equatable {}
 
-  /// The maximum number of texts that a difference inserts.
+  /// The maximum number of strings in a difference.
   private static let insertionLimit = 128
 
   // MARK: Computing a difference
 
-  /// Returns the difference between two states; `nil` if it would have more than `limit` bytes.
+  /// Returns the difference from `base` to `state`. Returns `nil` if the difference would exceed
+  /// `limit` bytes.
   package static func make(from base: [UInt8], to state: [UInt8], limit: Int) -> [UInt8]? {
     base.withUnsafeBytes { base in
       state.withUnsafeBytes { state in
         var search = CommonParts(base: base, state: state, limit: limit)
         guard search.run() else { return nil }
-        return text(of: search.parts, of: state, limit: limit)
+        return differenceText(of: search.parts, of: state, limit: limit)
       }
     }
   }
 
-  private static func text(
+  private static func differenceText(
     of parts: [CommonParts.Part], of state: UnsafeRawBufferPointer, limit: Int
   ) -> [UInt8]? {
     var text: [UInt8] = []
@@ -39,22 +40,22 @@ package enum StateDifference {
     func appendInsertion(through next: Int) -> Bool {
       guard end < next else { return true }
       let inserted = UnsafeRawBufferPointer(rebasing: state[end..<next])
-      // Only text can be a part of JSON.
+      // A string in JSON must be valid UTF-8.
       guard let string = String(validating: inserted, as: UTF8.self) else { return false }
       text.append(UInt8(ascii: ","))
       text += JSONValue.string(string).bytes
       return true
     }
     for var part in parts {
-      // A part must begin and end between two characters.
-      while part.count > 0, isInsideCharacter(part.start, of: state) { part.removeFirst() }
-      while part.count > 0, isInsideCharacter(part.start + part.count, of: state) {
-        part.count -= 1
+      // A part must begin and end at the boundary of a character.
+      while part.byteCount > 0, isInsideCharacter(part.start, of: state) { part.removeFirst() }
+      while part.byteCount > 0, isInsideCharacter(part.start + part.byteCount, of: state) {
+        part.byteCount -= 1
       }
-      guard part.count > 0 else { continue }
+      guard part.byteCount > 0 else { continue }
       guard appendInsertion(through: part.start) else { return nil }
-      text += ",[\(part.baseStart),\(part.count)]".utf8
-      end = part.start + part.count
+      text += ",[\(part.baseStart),\(part.byteCount)]".utf8
+      end = part.start + part.byteCount
       if text.count > limit { return nil }
     }
     guard appendInsertion(through: state.count) else { return nil }
@@ -68,15 +69,15 @@ package enum StateDifference {
 
   // MARK: Applying a difference
 
-  /// Returns the state with this difference to an earlier state.
+  /// Applies a difference to an earlier state, and returns the new state.
   package static func apply(
     _ difference: some Collection<UInt8>, to base: [UInt8]
-  ) throws(Unreadable) -> [UInt8] {
+  ) throws(UnreadableError) -> [UInt8] {
     guard case .array(let parts)? = try? JSONValue(parsing: Array(difference)),
       let count = parts.first?.integer.flatMap({ Int(exactly: $0) }), count >= 0
-    else { throw Unreadable() }
+    else { throw UnreadableError() }
     var state: [UInt8] = []
-    // Not the count of a damaged difference.
+    // Limits the capacity, because `count` may be wrong in a damaged difference.
     state.reserveCapacity(min(count, base.count + difference.count))
     for part in parts.dropFirst() {
       switch part {
@@ -85,21 +86,22 @@ package enum StateDifference {
         guard range.count == 2, let start = range[0].integer.flatMap({ Int(exactly: $0) }),
           let length = range[1].integer.flatMap({ Int(exactly: $0) }), start >= 0, length > 0,
           start <= base.count, length <= base.count - start
-        else { throw Unreadable() }
+        else { throw UnreadableError() }
         state.append(contentsOf: base[start..<(start + length)])
-      case .null, .bool, .integer, .number, .object: throw Unreadable()
+      case .null, .bool, .integer, .number, .object: throw UnreadableError()
       }
-      guard state.count <= count else { throw Unreadable() }
+      guard state.count <= count else { throw UnreadableError() }
     }
-    guard state.count == count else { throw Unreadable() }
+    guard state.count == count else { throw UnreadableError() }
     return state
   }
 }
 
 /// A search for the parts that two texts have in common, in order.
 ///
-/// The search is linear in the size of the texts. At the first difference, it looks for a nearby position in each text
-/// from which the texts agree again. It does not find the shortest difference, and finds no parts that moved.
+/// The search takes linear time. Where the texts differ, it searches a limited distance for the
+/// next positions from which both texts are equal again. It does not find the shortest difference,
+/// and it does not find parts whose order has changed.
 struct CommonParts {
   /// A part of the second text that is also in the first text.
   struct Part {
@@ -107,12 +109,12 @@ struct CommonParts {
     var baseStart: Int
     /// The position in the second text.
     var start: Int
-    var count: Int
+    var byteCount: Int
 
     mutating func removeFirst() {
       baseStart += 1
       start += 1
-      count -= 1
+      byteCount -= 1
     }
   }
 
@@ -125,9 +127,10 @@ struct CommonParts {
 
   /// The maximum number of common parts.
   private static let partLimit = 128
-  /// The number of bytes that must agree where the texts continue after a difference.
+  /// The number of equal bytes with which a common part must begin.
   private static let probeByteCount = 16
-  /// The distances of the positions that are looked for, and how far from there: first nearby, then farther away.
+  /// The searches to try, nearest first. For each offset, a search takes the bytes at this offset
+  /// in one text, and looks for them in the first `window` bytes of the other text. Unit: bytes.
   private static let searches = [
     (offsets: stride(from: 0, to: 64, by: 1), window: 512),
     (offsets: stride(from: 0, to: 256, by: 32), window: 32 << 10),
@@ -139,13 +142,14 @@ struct CommonParts {
     self.limit = limit
   }
 
-  /// Finds the common parts; returns `false` if there are too many of them, or too much text is outside of them.
+  /// Finds the common parts. Returns `false` if there are more than `partLimit` parts, or if the
+  /// text outside of the parts exceeds `limit`.
   mutating func run() -> Bool {
     let prefix = commonPrefix(from: 0, 0, through: base.count, state.count)
     let suffix = commonSuffix(upTo: min(base.count, state.count) - prefix)
     let (baseEnd, end) = (base.count - suffix, state.count - suffix)
     var (baseIndex, index) = (prefix, prefix)
-    add(Part(baseStart: 0, start: 0, count: prefix))
+    add(Part(baseStart: 0, start: 0, byteCount: prefix))
     var inserted = 0
     while baseIndex < baseEnd, index < end {
       guard let (nextBase, next) = resume(after: baseIndex, index, before: baseEnd, end) else {
@@ -154,17 +158,18 @@ struct CommonParts {
       inserted += next - index
       guard inserted <= limit, parts.count < Self.partLimit else { return false }
       let count = commonPrefix(from: nextBase, next, through: baseEnd, end)
-      add(Part(baseStart: nextBase, start: next, count: count))
+      add(Part(baseStart: nextBase, start: next, byteCount: count))
       (baseIndex, index) = (nextBase + count, next + count)
     }
     inserted += end - index
-    add(Part(baseStart: baseEnd, start: end, count: suffix))
+    add(Part(baseStart: baseEnd, start: end, byteCount: suffix))
     return inserted <= limit
   }
 
-  private mutating func add(_ part: Part) { if part.count > 0 { parts.append(part) } }
+  private mutating func add(_ part: Part) { if part.byteCount > 0 { parts.append(part) } }
 
-  /// Returns positions after a difference from which the texts agree again; `nil` if there are none nearby.
+  /// Returns the next positions from which both texts are equal again. Returns `nil` if the search
+  /// finds no such positions within its windows.
   private func resume(
     after baseIndex: Int, _ index: Int, before baseEnd: Int, _ end: Int
   ) -> (base: Int, state: Int)? {
@@ -183,26 +188,26 @@ struct CommonParts {
     return nil
   }
 
-  /// Looks for the bytes at a position of one text in a window of the other text.
+  /// Searches a window of `other` for the bytes that begin at `start` in `text`.
   private func find(
     _ text: UnsafeRawBufferPointer, _ start: Int, _ end: Int, in other: UnsafeRawBufferPointer,
     _ otherStart: Int, _ otherEnd: Int, _ window: Int
   ) -> Int? {
     let last = otherStart + min(window, otherEnd - otherStart) - Self.probeByteCount
     guard end - start >= Self.probeByteCount, otherStart <= last else { return nil }
-    func word(_ text: UnsafeRawBufferPointer, _ index: Int) -> UInt64 {
+    func loadWord(_ text: UnsafeRawBufferPointer, _ index: Int) -> UInt64 {
       text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
     }
-    let (first, second) = (word(text, start), word(text, start + 8))
+    let (first, second) = (loadWord(text, start), loadWord(text, start + 8))
     var index = otherStart
     while index <= last {
-      if word(other, index) == first, word(other, index + 8) == second { return index }
+      if loadWord(other, index) == first, loadWord(other, index + 8) == second { return index }
       index += 1
     }
     return nil
   }
 
-  /// Returns the number of equal bytes from two positions on.
+  /// Returns the number of equal bytes from the two start positions on.
   private func commonPrefix(from baseStart: Int, _ start: Int, through baseEnd: Int, _ end: Int)
     -> Int
   {
@@ -210,7 +215,7 @@ struct CommonParts {
     guard limit > 0, let first = base.baseAddress, let second = state.baseAddress else { return 0 }
     let (left, right) = (first + baseStart, second + start)
     var count = 0
-    // The library compares many bytes at a time, but does not report where they differ.
+    // `memcmp` compares many bytes at a time, but does not report the position of a difference.
     while limit - count >= Self.blockByteCount,
       memcmp(left + count, right + count, Self.blockByteCount) == 0
     { count += Self.blockByteCount }
@@ -225,7 +230,7 @@ struct CommonParts {
     return count
   }
 
-  /// Returns the number of equal bytes at the ends of both texts, up to a limit.
+  /// Returns the number of equal bytes at the ends of both texts, but at most `limit`.
   private func commonSuffix(upTo limit: Int) -> Int {
     guard limit > 0, let first = base.baseAddress, let second = state.baseAddress else { return 0 }
     let (left, right) = (first + base.count, second + state.count)

@@ -3,24 +3,25 @@ import PipeSupport
 import PipeTopology
 import PipeWire
 
-// The StatefulSets and their pods.
+// The StatefulSets of a topology, and their pods.
 extension ManifestSet {
-  /// The directory of a process's records and sockets.
-  private static let root = "/var/lib/piperuntime"
+  /// The directory that contains a process's records and sockets.
+  private static let rootDirectory = "/var/lib/piperuntime"
   private static let settingsDirectory = "/etc/piperuntime"
-  /// The directory of the topology file and the deployment file.
+  /// The directory that contains the topology file and the deployment file.
   static let topologyDirectory = settingsDirectory + "/topology"
-  /// The file mode of keys: readable for owner and group.
+  /// The file mode of key files: the owner and the group can read them.
   private static let secretMode = 0o440
-  /// The user and group of the processes. The image need not have a name for them.
-  private static let user = 1000
+  /// The user id and the group id of the processes. The image does not have to define names for
+  /// them.
+  private static let userID = 1000
 
   // MARK: StatefulSets
 
   /// Returns the StatefulSet of a process, with one replica. Kubernetes starts another pod only
-  /// when the first has certainly ended.
+  /// after the former pod has certainly ended.
   func statefulSet(_ process: ManifestProcess) -> ManifestTree {
-    let key = Self.settingsDirectory + "/" + Self.agentKey
+    let key = Self.settingsDirectory + "/" + Self.agentKeyFileName
     let container: ManifestTree = [
       "name": "agent", "image": .string(image),
       "command": .strings([
@@ -32,15 +33,16 @@ extension ManifestSet {
         Self.variable("HOST_NAME", field: "spec.nodeName"), Self.rootVariable,
       ]),
     ]
-    // Mount only this file, so that other files of the image in the directory stay visible.
+    // Mounts only this file, so that the other files in the image's directory stay visible.
     let mounts: [ManifestTree] = [
       [
-        "name": "key", "mountPath": .string(key), "subPath": .string(Self.agentKey),
+        "name": "key", "mountPath": .string(key), "subPath": .string(Self.agentKeyFileName),
         "readOnly": true,
       ]
     ]
     return statefulSet(
-      process, pod: pod(process, container, mounts, [Self.volume("key", secret: process.object)]),
+      process,
+      pod: pod(process, container, mounts, [Self.volume("key", secret: process.objectName)]),
       grace: nodeGracePeriod, annotations: nil)
   }
 
@@ -50,17 +52,18 @@ extension ManifestSet {
     let container: ManifestTree = [
       "name": "orchestrator", "image": .string(image),
       "command": .strings([
-        "orchestrator", "run", "\(directory)/\(files[0].name)", "--deployment",
-        "\(directory)/\(files[1].name)", "--keys", keys, "--own-address", "$(POD_IP)", "--plain",
+        "orchestrator", "run", "\(directory)/\(sourceFiles[0].name)", "--deployment",
+        "\(directory)/\(sourceFiles[1].name)", "--keys", keys, "--own-address", "$(POD_IP)",
+        "--plain",
       ]),
       "ports": [["name": "control", "containerPort": .number(deployment.port), "protocol": "TCP"]],
       "env": .list([Self.variable("POD_IP", field: "status.podIP"), Self.rootVariable]),
     ]
     let values: ManifestTree? =
       variables.isEmpty ? nil : [["secretRef": ["name": .string(variablesSecret)]]]
-    // Mounted as single files, because the directory may have files of the image for the machines.
+    // Mounts single files, because the image may have files for the machines in the same directory.
     let mounts: [ManifestTree] =
-      files.map {
+      sourceFiles.map {
         [
           "name": "files", "mountPath": .string("\(directory)/\($0.name)"),
           "subPath": .string($0.name), "readOnly": true,
@@ -70,11 +73,12 @@ extension ManifestSet {
       ["name": "files", "configMap": ["name": .string(filesConfigMap)]],
       keysVolume,
     ]
-    // Changed files change this annotation, so that Kubernetes replaces the pod.
-    let text = files.map { "\($0.name)\n\($0.text)\n" }.joined()
+    // When the files change, this annotation changes as well, so that Kubernetes replaces the pod.
+    let text = sourceFiles.map { "\($0.name)\n\($0.text)\n" }.joined()
     return statefulSet(
       process, pod: pod(process, container.with(["envFrom": values]), mounts, volumes),
-      grace: Self.margin, annotations: ["piperuntime/files": FNV.text(of: text)])
+      grace: Self.gracePeriodMarginSeconds,
+      annotations: ["piperuntime/files": FNV.hexadecimalHash(of: text)])
   }
 
   private func statefulSet(
@@ -83,7 +87,7 @@ extension ManifestSet {
     let labels = labels(of: process)
     let podMetadata: ManifestTree = ["labels": .texts(labels)]
     let spec: ManifestTree = [
-      "replicas": 1, "serviceName": .string(process.object), "podManagementPolicy": "Parallel",
+      "replicas": 1, "serviceName": .string(process.objectName), "podManagementPolicy": "Parallel",
       "selector": ["matchLabels": .texts(selector(of: process))],
       "template": [
         "metadata": podMetadata.with(["annotations": annotations.map { .texts($0) }]),
@@ -93,12 +97,14 @@ extension ManifestSet {
     ]
     return [
       "apiVersion": "apps/v1", "kind": "StatefulSet",
-      "metadata": metadata(process.object, labels: labels),
-      "spec": spec.with(["volumeClaimTemplates": process.hasJournal ? [claim(of: process)] : nil]),
+      "metadata": metadata(process.objectName, labels: labels),
+      "spec": spec.with([
+        "volumeClaimTemplates": process.hasJournal ? [volumeClaim(of: process)] : nil
+      ]),
     ]
   }
 
-  private func claim(of process: ManifestProcess) -> ManifestTree {
+  private func volumeClaim(of process: ManifestProcess) -> ManifestTree {
     let spec: ManifestTree = [
       "accessModes": ["ReadWriteOnce"],
       "resources": ["requests": ["storage": .string(deployment.storage.size)]],
@@ -116,7 +122,8 @@ extension ManifestSet {
     _ volumes: [ManifestTree]
   ) -> ManifestTree {
     let own: [ManifestTree] = [
-      ["name": "data", "mountPath": .string(Self.root)], ["name": "tmp", "mountPath": "/tmp"],
+      ["name": "data", "mountPath": .string(Self.rootDirectory)],
+      ["name": "tmp", "mountPath": "/tmp"],
     ]
     let container = container.with([
       "startupProbe": probe(["orchestrator", "probe"], every: 2, failures: 60),
@@ -134,19 +141,22 @@ extension ManifestSet {
     let pod: ManifestTree = [
       "automountServiceAccountToken": false, "enableServiceLinks": false,
       "securityContext": [
-        "runAsNonRoot": true, "runAsUser": .number(Self.user), "runAsGroup": .number(Self.user),
-        "fsGroup": .number(Self.user), "fsGroupChangePolicy": "OnRootMismatch",
+        "runAsNonRoot": true, "runAsUser": .number(Self.userID), "runAsGroup": .number(Self.userID),
+        "fsGroup": .number(Self.userID), "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": ["type": "RuntimeDefault"],
       ],
-      // The pod of an unreachable host is not evicted: it continues when the host is back.
+      // Kubernetes does not evict pods of an unreachable host, because they continue when the host
+      // returns.
       "tolerations": .list(
         ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"].map {
           ["key": .string($0), "operator": "Exists", "effect": "NoExecute"]
         }),
     ]
     return pod.with([
-      "nodeSelector": process.place.flatMap { $0.labels.isEmpty ? nil : .texts($0.labels) },
-      "affinity": process.place.flatMap { $0.hosts.isEmpty ? nil : Self.affinity(to: $0.hosts) },
+      "nodeSelector": process.placement.flatMap { $0.labels.isEmpty ? nil : .texts($0.labels) },
+      "affinity": process.placement.flatMap {
+        $0.hosts.isEmpty ? nil : Self.affinity(to: $0.hosts)
+      },
       "containers": [container], "volumes": .list(volumes + emptyVolumes),
     ])
   }
@@ -164,20 +174,20 @@ extension ManifestSet {
     ]
   }
 
-  /// The volume with the orchestrator's own keys and the public key of each process. A new process
-  /// adds its own key.
+  /// The volume with the orchestrator's own keys and the public key of each process. When a process
+  /// is added, its key appears in the volume.
   private var keysVolume: ManifestTree {
     let agents = processes.map { process -> ManifestTree in
       let item: ManifestTree = [
-        "key": .string(Self.publicKey), "path": .string(process.name + ".agent"),
+        "key": .string(Self.agentPublicKeyFileName), "path": .string(process.name + ".agent"),
       ]
-      return ["secret": ["name": .string(process.object), "items": [item]]]
+      return ["secret": ["name": .string(process.objectName), "items": [item]]]
     }
     return [
       "name": "keys",
       "projected": [
         "defaultMode": .number(Self.secretMode),
-        "sources": .list([["secret": ["name": .string(names.orchestrator)]]] + agents),
+        "sources": .list([["secret": ["name": .string(clusterNames.orchestrator)]]] + agents),
       ],
     ]
   }
@@ -194,7 +204,7 @@ extension ManifestSet {
   }
 
   private static let rootVariable: ManifestTree = [
-    "name": "PIPERUNTIME_ROOT", "value": .string(root),
+    "name": "PIPERUNTIME_ROOT", "value": .string(rootDirectory),
   ]
 
   private func probe(_ command: [String], every seconds: Int, failures: Int) -> ManifestTree {
@@ -206,14 +216,15 @@ extension ManifestSet {
 
   // MARK: The end
 
-  /// The time that a pod may take to end, in addition to the expected time. Unit: seconds.
-  private static let margin = 15
+  /// The time that a pod may need to end, in addition to the stop timeout. Unit: seconds.
+  private static let gracePeriodMarginSeconds = 15
 
-  /// The grace period of a node's pod: the longest stop timeout of any node, and a margin. Unit: seconds.
+  /// The grace period of a node's pod: the longest of all nodes' stop timeouts, plus
+  /// ``gracePeriodMarginSeconds``. Unit: seconds.
   private var nodeGracePeriod: Int {
     let longest =
       topology.nodes.map { topology.timeouts(of: $0).stop }.max() ?? topology.timeouts.stop
-    return Int((longest / .seconds(1)).rounded(.up)) + Self.margin
+    return Int((longest / .seconds(1)).rounded(.up)) + Self.gracePeriodMarginSeconds
   }
 }
 
@@ -224,27 +235,27 @@ extension OrderedValue {
   }
 }
 
-/// A process with its own pod.
+/// A process that runs in a pod of its own.
 package struct ManifestProcess: Hashable, Sendable {
-  /// The kind of process, as in the label `app.kubernetes.io/component`.
+  /// The kind of process, which is also the value of the label `app.kubernetes.io/component`.
   package enum Component: String, Hashable, Sendable {
     case node, coordinator, orchestrator
   }
 
-  /// The name in the topology.
+  /// The name of the node or coordinator in the topology.
   package let name: String
   package let component: Component
-  /// The name of the process's objects.
-  package let object: String
-  /// The place where the process must run; `nil` for any node of the cluster.
-  let place: Placement?
-  /// Whether the process keeps records that must outlive its pod.
+  /// The name of the Kubernetes objects that belong to the process.
+  package let objectName: String
+  /// The placement of the process; `nil` if it can run on any host of the cluster.
+  let placement: Placement?
+  /// Whether the process has a journal, which must outlive the pod.
   let hasJournal: Bool
 
-  /// Returns the processes of a topology that agents start, in the order of the file: nodes, then
-  /// coordinators.
+  /// Returns the processes that agents start. The nodes come first, in the order of the topology
+  /// file, and then the coordinators, in the order of `classes`.
   ///
-  /// Embedded coordinators have no process of their own, and monitors run in the orchestrator's
+  /// An embedded coordinator has no process of its own, and a monitor runs in the orchestrator's
   /// pod.
   static func all(
     of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
@@ -253,21 +264,22 @@ package struct ManifestProcess: Hashable, Sendable {
     let nodes = topology.nodes.map { node in
       let embedsJournal = classes.contains { $0.host == node.name && $0.durability != .volatile }
       return ManifestProcess(
-        name: node.name, component: .node, object: names.object(of: node.name),
-        place: node.place.flatMap(deployment.place),
+        name: node.name, component: .node, objectName: names.objectName(of: node.name),
+        placement: node.place.flatMap(deployment.place),
         hasJournal: embedsJournal
           || node.constant == nil && topology.durability(of: node.name) != .volatile)
     }
     let coordinators = classes.filter { $0.host == nil }.map {
       ManifestProcess(
-        name: $0.name, component: .coordinator, object: names.object(of: $0.name), place: nil,
+        name: $0.name, component: .coordinator, objectName: names.objectName(of: $0.name),
+        placement: nil,
         hasJournal: $0.durability != .volatile)
     }
     return nodes + coordinators
   }
 }
 
-/// A part of a manifest, with ordered mappings.
+/// A part of a manifest. Mappings keep the order of their members.
 package typealias ManifestTree = OrderedValue
 
 extension OrderedValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral,
@@ -287,12 +299,12 @@ extension OrderedValue {
   static func strings(_ texts: [String]) -> OrderedValue { .list(texts.map { .string($0) }) }
   static func number(_ number: Int) -> OrderedValue { .leaf(.integer(Int64(number))) }
 
-  /// A mapping of texts, such as labels, sorted by key.
+  /// Returns a mapping of texts, such as labels. The texts are sorted by key.
   package static func texts(_ texts: [String: String]) -> OrderedValue {
     .mapping(texts.sorted { $0.key < $1.key }.map { (key: $0.key, value: .string($0.value)) })
   }
 
-  /// Returns the mapping with further members; members that are `nil` are left out.
+  /// Returns the mapping with additional members. Members that are `nil` are omitted.
   func with(_ members: KeyValuePairs<String, OrderedValue?>) -> OrderedValue {
     guard case .mapping(let own) = self else { return self }
     return .mapping(own + members.compactMap { key, value in value.map { (key: key, value: $0) } })

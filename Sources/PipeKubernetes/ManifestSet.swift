@@ -5,16 +5,17 @@ import PipeWire
 
 /// The Kubernetes objects of a topology.
 ///
-/// The same files always give the same objects. Only ``secrets(_:)`` contains secrets.
+/// Equal files result in equal objects. Only ``secrets(_:)`` returns objects that contain secrets.
 ///
 /// Source: docs/CLUSTERS.md, "Kubernetes".
 package struct ManifestSet: Sendable {
-  /// A file of the ConfigMap.
+  /// A file to store in the ConfigMap.
   package struct File: Sendable {
-    /// The path for messages.
+    /// The path of the file, as messages show it.
     package var path: String
     package var bytes: [UInt8]
-    /// The values of the file's variables that differ from their default.
+    /// The values of the variables that the file uses. Values that equal the variable's default are
+    /// not included.
     package var variables: [String: String]
 
     package init(path: String, bytes: [UInt8], variables: [String: String] = [:]) {
@@ -27,19 +28,20 @@ package struct ManifestSet: Sendable {
   let topology: Topology
   let deployment: Deployment
   let image: String
-  let names: ClusterNames
-  /// The texts of the two files, by their names in the pod.
-  let files: [(name: String, text: String)]
-  /// The values of the files' variables that differ from their default.
+  let clusterNames: ClusterNames
+  /// The texts of the topology file and the deployment file, each with the file's name in the pod.
+  let sourceFiles: [(name: String, text: String)]
+  /// The values of the variables that the two files use. Values that equal the variable's default
+  /// are not included.
   let variables: [String: String]
-  /// All processes except the orchestrator.
+  /// The processes of the topology, without the orchestrator.
   package let processes: [ManifestProcess]
 
-  /// The size limit of a ConfigMap. Unit: bytes.
-  package static let fileLimit = 1 << 20
+  /// The maximum size of a ConfigMap. Unit: bytes.
+  package static let maximumFileByteCount = 1 << 20
 
   /// - Parameters:
-  ///   - classes: The composites in conflict classes, each with one coordinator.
+  ///   - classes: The composites, grouped into conflict classes with one coordinator each.
   /// - Throws: ``ManifestError``
   package init(
     _ topology: Topology, classes: [ConflictClassPlan], file: File, by deployment: Deployment,
@@ -52,15 +54,16 @@ package struct ManifestSet: Sendable {
     self.deployment = deployment
     self.image = image
     variables = try Self.variables(of: file, deploymentFile)
-    names = ClusterNames(topology: topology.name)
-    processes = ManifestProcess.all(of: topology, classes, in: deployment, names)
-    // A topology may have the name 'deployment'.
+    clusterNames = ClusterNames(topology: topology.name)
+    processes = ManifestProcess.all(of: topology, classes, in: deployment, clusterNames)
+    // If the topology's name is 'deployment', its file gets another name, since the deployment file
+    // already has the name 'deployment.yaml'.
     let name = topology.name == "deployment" ? "topology.yaml" : "\(topology.name).yaml"
-    files = [
+    sourceFiles = [
       (name, try Self.text(of: file)), ("deployment.yaml", try Self.text(of: deploymentFile)),
     ]
-    let size = files.map { $0.name.utf8.count + $0.text.utf8.count }.reduce(0, +)
-    guard size <= Self.fileLimit else { throw .tooLarge(size) }
+    let size = sourceFiles.map { $0.name.utf8.count + $0.text.utf8.count }.reduce(0, +)
+    guard size <= Self.maximumFileByteCount else { throw .tooLarge(size) }
   }
 
   private static func text(of file: File) throws(ManifestError) -> String {
@@ -70,30 +73,31 @@ package struct ManifestSet: Sendable {
     return text
   }
 
-  /// Returns the variables of both files for the one environment of the pod, without variables that
-  /// the pod sets itself.
+  /// Returns the variables of both files, except variables that the pod sets itself. In the pod,
+  /// both files are read with the same environment.
   private static func variables(
     of file: File, _ other: File
   ) throws(ManifestError) -> [String: String] {
-    var all: [String: String] = [:]
+    var allVariables: [String: String] = [:]
     for (name, value) in (file.variables.sorted { $0.key < $1.key })
       + other.variables.sorted(by: { $0.key < $1.key })
     where !podVariables.contains(name) {
-      guard all.updateValue(value, forKey: name).map({ $0 == value }) ?? true else {
+      guard allVariables.updateValue(value, forKey: name).map({ $0 == value }) ?? true else {
         throw .conflictingVariable(name, file.path, other.path)
       }
     }
-    return all
+    return allVariables
   }
 
-  /// Variables of the exporting host that have other values in a pod.
+  /// Variables of the exporting host that must not be copied into the pods.
   private static let podVariables: Set = [
     "PATH", "HOME", "HOSTNAME", "PWD", "POD_IP", "PIPERUNTIME_ROOT",
   ]
 
   package var topologyName: String { topology.name }
 
-  /// The programs with paths relative to the topology file, and the paths where the image must have them.
+  /// The programs with a path relative to the topology file, each with the path that the program
+  /// must have in the image.
   package var programsWithRelativePaths: [(name: String, path: String)] {
     topology.programs.filter { $0.contains("/") && !$0.hasPrefix("/") }.map { name in
       var path = Self.topologyDirectory.split(separator: "/")
@@ -104,37 +108,45 @@ package struct ManifestSet: Sendable {
     }
   }
 
-  /// All objects except Secrets, in the preferred order of creation.
+  /// All objects except Secrets, in the order in which they should be created.
   package var manifests: [ManifestTree] {
     let all = [orchestratorProcess] + processes
     return [networkPolicy, configMap] + all.map(service)
       + [statefulSet(ofOrchestrator: orchestratorProcess)] + processes.map { statefulSet($0) }
   }
 
-  /// Returns the Secrets for these keys, and for the values of variables, which may be secret, too.
+  /// Returns the Secrets with the given keys, and a Secret with the values of variables, which may
+  /// be secret.
   package func secrets(_ keys: ManifestKeys) -> [ManifestTree] {
     let own = orchestratorProcess
     let orchestrator = keys.orchestrator.map {
       secret(
-        own.object, of: own, ["control.key": .block($0.control), "client.key": .block($0.client)])
+        own.objectName, of: own,
+        [
+          "control.key": .block($0.controlKeyFileContents),
+          "client.key": .block($0.clientKeyFileContents),
+        ])
     }
     let values = variables.isEmpty ? nil : secret(variablesSecret, of: own, .texts(variables))
     let agents = processes.compactMap { process -> ManifestTree? in
       keys.agents[process.name].map {
         secret(
-          process.object, of: process,
-          [Self.agentKey: .block($0.file), Self.publicKey: .string($0.key)])
+          process.objectName, of: process,
+          [
+            Self.agentKeyFileName: .block($0.keyFileContents),
+            Self.agentPublicKeyFileName: .string($0.publicKey),
+          ])
       }
     }
     return [orchestrator, values].compactMap(\.self) + agents
   }
 
-  /// The entries in the Secret of a process: its agent's key file, and the public key that the
-  /// orchestrator admits.
-  static let agentKey = "agent.key"
-  static let publicKey = "agent.public"
+  /// The names of the two entries in the Secret of a process. The entries are the key file of the
+  /// process's agent, and the agent's public key, which the orchestrator must accept.
+  static let agentKeyFileName = "agent.key"
+  static let agentPublicKeyFileName = "agent.public"
 
-  /// Returns the manifests as YAML, each after a `---` line.
+  /// Returns manifests as YAML. Each manifest follows a `---` line.
   package static func yaml(_ manifests: [ManifestTree]) -> String {
     manifests.map { "---\n" + $0.yaml }.joined()
   }
@@ -142,40 +154,44 @@ package struct ManifestSet: Sendable {
   // MARK: Names
 
   /// The namespace of all objects.
-  package var namespace: String { deployment.namespace ?? names.topology }
+  package var namespace: String { deployment.namespace ?? clusterNames.topology }
 
-  /// The endpoint of the orchestrator for processes and clients within the cluster.
+  /// The endpoint at which processes and clients within the cluster reach the orchestrator.
   package var endpoint: String {
-    "tcp://\(names.orchestrator).\(namespace).svc:\(deployment.port)"
+    "tcp://\(clusterNames.orchestrator).\(namespace).svc:\(deployment.port)"
   }
 
   var orchestratorProcess: ManifestProcess {
     ManifestProcess(
       name: ClusterNames.orchestratorProcess, component: .orchestrator,
-      object: names.orchestrator, place: nil, hasJournal: true)
+      objectName: clusterNames.orchestrator, placement: nil, hasJournal: true)
   }
 
-  /// The names contain a dot, so that they differ from the names of processes.
-  var variablesSecret: String { names.orchestrator + ".variables" }
-  var filesConfigMap: String { names.orchestrator + ".files" }
+  /// The names of the Secret with the variables and of the ConfigMap. Both contain a dot, so they
+  /// differ from the names of processes.
+  var variablesSecret: String { clusterNames.orchestrator + ".variables" }
+  var filesConfigMap: String { clusterNames.orchestrator + ".files" }
 
   // MARK: Labels
 
-  /// The labels that all objects of the topology have, and no other objects.
+  /// The labels that all objects of this topology have. No other objects in the cluster have these
+  /// labels.
   var commonLabels: [String: String] {
     [
-      "app.kubernetes.io/part-of": names.topology, "app.kubernetes.io/managed-by": "piperuntime",
+      "app.kubernetes.io/part-of": clusterNames.topology,
+      "app.kubernetes.io/managed-by": "piperuntime",
     ]
   }
 
-  /// Returns the labels that select the pod of a process.
+  /// Returns the labels that select only the pod of a process.
   func selector(of process: ManifestProcess) -> [String: String] {
-    commonLabels.merging(["app.kubernetes.io/instance": process.object]) { _, own in own }
+    commonLabels.merging(["app.kubernetes.io/instance": process.objectName]) { _, own in own }
   }
 
   func labels(of process: ManifestProcess) -> [String: String] {
     selector(of: process).merging([
-      "app.kubernetes.io/name": String(process.object.dropFirst(names.topology.count + 1)),
+      "app.kubernetes.io/name": String(
+        process.objectName.dropFirst(clusterNames.topology.count + 1)),
       "app.kubernetes.io/component": process.component.rawValue,
     ]) { _, own in own }
   }
@@ -201,43 +217,43 @@ package struct ManifestSet: Sendable {
     [
       "apiVersion": "v1", "kind": "ConfigMap",
       "metadata": metadata(filesConfigMap, labels: labels(of: orchestratorProcess)),
-      "data": .mapping(files.map { (key: $0.name, value: .block($0.text)) }),
+      "data": .mapping(sourceFiles.map { (key: $0.name, value: .block($0.text)) }),
     ]
   }
 
-  /// Returns the service that names a process's pod.
+  /// Returns the service that gives a process's pod a DNS name.
   ///
-  /// The name resolves before the pod is ready, because the orchestrator starts the process that
-  /// makes it ready.
+  /// The DNS name must resolve even before the pod is ready. The pod becomes ready only after the
+  /// orchestrator has started the process in it.
   private func service(_ process: ManifestProcess) -> ManifestTree {
     let spec: ManifestTree = [
       "clusterIP": "None", "publishNotReadyAddresses": true,
       "selector": .texts(selector(of: process)),
     ]
-    // Nodes listen at ports that the system chooses, and report them to the orchestrator.
+    // Nodes listen at ports that the system chooses, and report the ports to the orchestrator.
     let ports: ManifestTree? =
       process.component == .orchestrator
       ? [["name": "control", "port": .number(deployment.port), "protocol": "TCP"]] : nil
     return [
       "apiVersion": "v1", "kind": "Service",
-      "metadata": metadata(process.object, labels: labels(of: process)),
+      "metadata": metadata(process.objectName, labels: labels(of: process)),
       "spec": spec.with(["ports": ports]),
     ]
   }
 
-  /// The policy that lets the topology's pods connect to each other, and resolve names.
+  /// The policy that allows the topology's pods to connect to each other and to resolve names.
   private var networkPolicy: ManifestTree {
-    let own: ManifestTree = [["podSelector": ["matchLabels": .texts(commonLabels)]]]
+    let ownPods: ManifestTree = [["podSelector": ["matchLabels": .texts(commonLabels)]]]
     return [
       "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-      "metadata": metadata(names.topology, labels: commonLabels),
+      "metadata": metadata(clusterNames.topology, labels: commonLabels),
       "spec": [
         "podSelector": ["matchLabels": .texts(commonLabels)],
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [["from": own]],
-        // DNS servers may be pods, or a process on each host.
+        "ingress": [["from": ownPods]],
+        // DNS servers may be pods, or processes on the hosts, so any address is allowed.
         "egress": [
-          ["to": own],
+          ["to": ownPods],
           ["ports": [["protocol": "UDP", "port": 53], ["protocol": "TCP", "port": 53]]],
         ],
       ],
@@ -245,11 +261,11 @@ package struct ManifestSet: Sendable {
   }
 }
 
-/// The reason why a topology cannot be written as manifests.
+/// The reason why no manifests can be written for a topology.
 package enum ManifestError: Error, Hashable, Sendable {
-  /// The deployment has another engine.
+  /// The deployment file selects another engine than Kubernetes.
   case unsupportedEngine(Deployment.Engine)
-  /// The files do not fit into a ConfigMap. Unit: bytes.
+  /// The files are together larger than a ConfigMap can be. The value is their size in bytes.
   case tooLarge(Int)
   /// A variable has different values in the two files.
   case conflictingVariable(String, String, String)
@@ -265,7 +281,7 @@ extension ManifestError: CustomStringConvertible {
         + "write 'engine: kubernetes', 'image' and the hosts or labels of each place"
     case .tooLarge(let size):
       "the topology file and the deployment file are too large for a ConfigMap: \(size) bytes, "
-        + "limit \(ManifestSet.fileLimit) bytes; move large data into files of the image, and "
+        + "limit \(ManifestSet.maximumFileByteCount) bytes; move large data into files of the image, and "
         + "name these files in parameters"
     case .conflictingVariable(let name, let first, let second):
       "variable '\(name)' has different values in '\(first)' and '\(second)': the '.env' files "
@@ -281,32 +297,32 @@ package struct ManifestKeys: Sendable {
   /// The keys of a process's agent.
   package struct Agent: Sendable {
     /// The contents of the agent's key file.
-    package var file: String
-    /// The public key, which the orchestrator admits.
-    package var key: String
+    package var keyFileContents: String
+    /// The public key of the agent, which the orchestrator must accept.
+    package var publicKey: String
 
     package init(file: String, key: String) {
-      self.file = file
-      self.key = key
+      self.keyFileContents = file
+      self.publicKey = key
     }
   }
 
   /// The keys of the orchestrator.
   package struct Orchestrator: Sendable {
-    /// The key file of the orchestrator's key pair.
-    package var control: String
-    /// The key file for clients outside the cluster.
-    package var client: String
+    /// The contents of the key file with the orchestrator's key pair.
+    package var controlKeyFileContents: String
+    /// The contents of the key file for clients outside of the cluster.
+    package var clientKeyFileContents: String
 
     package init(control: String, client: String) {
-      self.control = control
-      self.client = client
+      self.controlKeyFileContents = control
+      self.clientKeyFileContents = client
     }
   }
 
-  /// The keys of the orchestrator; `nil` if it already has keys.
+  /// The keys of the orchestrator; `nil` if the orchestrator already has its keys.
   package var orchestrator: Orchestrator?
-  /// The new keys of agents, by the names of the processes.
+  /// The keys of agents that need new keys, by the names of their processes.
   package var agents: [String: Agent]
 
   package init(orchestrator: Orchestrator?, agents: [String: Agent]) {

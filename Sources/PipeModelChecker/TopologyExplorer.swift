@@ -3,14 +3,15 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// Searches the whole behavior of a topology before it is launched.
+/// The model checker: searches all reachable states of a topology before the topology runs.
 ///
-/// The topology's programs evaluate single steps, and the search combines them.
+/// The programs of the topology evaluate single steps, and the search combines these steps.
 package struct TopologyExplorer {
   private let loaded: LoadedTopology
   private let section: ExploreSection
   private let settings: ExplorationSettings
-  /// The time limit for one answer of a program, spent on computing or waiting.
+  /// The time limit for one answer of a program, not counting the time in which the program waits
+  /// for a processor.
   private let answerTimeout: Duration
 
   package init(
@@ -23,10 +24,11 @@ package struct TopologyExplorer {
     self.answerTimeout = answerTimeout
   }
 
-  /// Searches to the end, or to a limit.
+  /// Searches until all states are visited or a limit is reached.
   /// - Parameters:
-  ///   - isStopped: Returns whether the search must end now, with its findings so far.
-  ///   - progress: Called from time to time.
+  ///   - isStopped: Returns whether to end the search now. If so, the report contains the findings
+  ///     so far.
+  ///   - progress: Called from time to time, with the counts so far.
   nonisolated(nonsending) package func explore(
     isStopped: () -> Bool = { false }, progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> ExplorationReport {
@@ -34,11 +36,11 @@ package struct TopologyExplorer {
     let programEvaluators = ProgramEvaluators(loaded, answerTimeout: answerTimeout)
     var escalation = CapacityEscalation(loaded.pipes, section)
     var (report, full) = try await search(
-      escalation.capacities, programEvaluators, options, isStopped: isStopped, progress)
+      escalation.capacities, programEvaluators, explorationOptions, isStopped: isStopped, progress)
     while let fullPipes = full, escalation.raise(fullPipes) {
-      var options = options
-      options.stateLimit = CapacityEscalation.stateLimit(after: report.totals.states)
-      options.timeLimit = settings.time.map { max(.zero, $0 - (ContinuousClock.now - start)) }
+      var options = explorationOptions
+      options.stateLimit = CapacityEscalation.stateLimit(after: report.totals.stateCount)
+      options.timeLimit = settings.timeLimit.map { max(.zero, $0 - (ContinuousClock.now - start)) }
       let (next, nextFull) = try await search(
         escalation.capacities, programEvaluators, options, isStopped: isStopped, progress)
       full = nextFull
@@ -54,19 +56,25 @@ package struct TopologyExplorer {
   }
 
   /// Searches the topology once.
-  /// - Returns: The report and, if the search was complete, the indices of pipes that were full but
-  ///   can hold more events at run time.
+  /// - Returns: The report, and the indices of the pipes that were full in some state and have more
+  ///   capacity at run time. The indices are `nil` if the search was incomplete.
   private nonisolated(nonsending) func search(
     _ capacities: [Int], _ programEvaluators: ProgramEvaluators, _ options: ExplorationOptions,
     isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
   ) async throws -> (report: ExplorationReport, full: Set<Int>?) {
     let start = ContinuousClock.now
-    let (topology, watched) = try prepare(
-      visitsAllStates: settings.includesGraph || !settings.isReduced, programEvaluators, capacities)
-    var search = Exploration(topology.model, watched.questions, options: options)
+    let visitsAllStates = settings.includesGraph || !settings.isReduced
     let stopsAtViolation = settings.stopsAtViolation
-    let result = try await Self.run(&search, topology, progress) { findings in
-      isStopped() || stopsAtViolation && findings > 0
+    func isStoppedNow(_ findings: Int) -> Bool { isStopped() || stopsAtViolation && findings > 0 }
+    var (topology, watched) = try prepare(
+      visitsAllStates: visitsAllStates, programEvaluators, capacities, usesSymmetries: true)
+    var search = Exploration(topology.model, watched.questions, options: options)
+    var result = try await Self.run(&search, topology, progress, shouldStop: isStoppedNow)
+    if topology.hasBrokenSymmetry {
+      (topology, watched) = try prepare(
+        visitsAllStates: visitsAllStates, programEvaluators, capacities)
+      search = Exploration(topology.model, watched.questions, options: options)
+      result = try await Self.run(&search, topology, progress, shouldStop: isStoppedNow)
     }
     topology.checkFolds()
     var report = ExplorationFindings(topology, watched, settings).report(
@@ -76,14 +84,15 @@ package struct TopologyExplorer {
     return (report, watched.fullPipes(in: result))
   }
 
-  /// Searches to the end, or to a limit, and exports all evaluated steps as a Promela model.
-  /// - Parameter progress: Called from time to time.
+  /// Searches until all states are visited or a limit is reached, and exports all evaluated steps
+  /// as a Promela model.
+  /// - Parameter progress: Called from time to time, with the counts so far.
   nonisolated(nonsending) package func promela(
     progress: (ExplorationProgress) -> Void = { _ in }
   ) async throws -> (text: String, report: ExplorationReport) {
     let start = ContinuousClock.now
     let (topology, watched) = try prepare(visitsAllStates: true)
-    var search = Exploration(topology.model, watched.questions, options: options)
+    var search = Exploration(topology.model, watched.questions, options: explorationOptions)
     let result = try await Self.run(&search, topology, progress)
     let report = ExplorationFindings(topology, watched, settings).report(
       result, of: search, after: ContinuousClock.now - start)
@@ -91,25 +100,39 @@ package struct TopologyExplorer {
     return (topology.promela(of: search.model), report)
   }
 
-  /// Searches to the end, or to a limit, and keeps the visited states, so that the caller can walk
-  /// through them.
+  /// Searches until all states are visited or a limit is reached. Returns the visited states, so
+  /// that the caller can walk through them.
   nonisolated(nonsending) package func explored() async throws -> ExploredTopology {
     let start = ContinuousClock.now
     let (topology, watched) = try prepare(visitsAllStates: true)
-    var search = Exploration(topology.model, watched.questions, options: options)
+    var search = Exploration(topology.model, watched.questions, options: explorationOptions)
     let result = try await Self.run(&search, topology) { _ in }
     let report = ExplorationFindings(topology, watched, settings).report(
       result, of: search, after: ContinuousClock.now - start)
     return ExploredTopology(topology, search, report)
   }
 
-  /// - Parameter visitsAllStates: Whether to visit all states, rather than a sufficient subset.
+  /// Creates the model of the topology for a search.
+  /// - Parameters:
+  ///   - visitsAllStates: Whether to visit all states. If `false`, a reduced search may
+  ///   omit states.
+  ///   - usesSymmetries: Whether a reduced search visits only one of several states that differ by a
+  ///     renaming of keys.
   private func prepare(
-    visitsAllStates: Bool, _ programEvaluators: ProgramEvaluators? = nil, _ capacities: [Int]? = nil
+    visitsAllStates: Bool, _ programEvaluators: ProgramEvaluators? = nil,
+    _ capacities: [Int]? = nil, usesSymmetries: Bool = false
   ) throws -> (TopologyModel, WatchedStates) {
+    // A property that names instances can hold in a state, but not in the same state with renamed
+    // keys. So the search must not treat the two states as equal.
+    let isSymmetric = !section.properties.contains { property in
+      property.demand == .alwaysPossible
+        && property.states.states.keys.contains { InstanceName($0) != nil }
+    }
     let topology = TopologyModel(
-      loaded, section, nodeLimit: settings.nodeStateLimit, capacities: capacities)
+      loaded, section, nodeLimit: settings.nodeStateLimit, capacities: capacities,
+      usesSymmetries: usesSymmetries && isSymmetric && !visitsAllStates)
     try topology.build(programEvaluators ?? ProgramEvaluators(loaded, answerTimeout: answerTimeout))
+    try topology.checkEffectsOfInstances()
     try topology.checkConditions()
     if !visitsAllStates { try topology.addUnsentEvents() }
     var watched = try WatchedStates(topology, settings)
@@ -123,17 +146,19 @@ package struct TopologyExplorer {
     shouldStop: (_ findings: Int) -> Bool = { _ in false }
   ) async throws -> ExplorationResult {
     while true {
-      if shouldStop(search.progress.findings) { return search.stop() }
+      if topology.hasBrokenSymmetry || shouldStop(search.progress.findingCount) {
+        return search.stop()
+      }
       switch await search.advance() {
       case .progress(let totals):
         progress(
           ExplorationProgress(
-            states: totals.states, steps: totals.steps, depth: totals.depth,
+            states: totals.stateCount, steps: totals.stepCount, depth: totals.depth,
             byteCount: totals.byteCount))
       case .demands(let demands):
         for demand in demands {
           if shouldStop(0) { return search.stop() }
-          try topology.fill(demand, in: &search.model)
+          try topology.answerDemand(demand, in: &search.model)
         }
         if topology.nodeOverLimit != nil { return search.stop() }
       case .finished(let result): return result
@@ -141,96 +166,127 @@ package struct TopologyExplorer {
     }
   }
 
-  private var options: ExplorationOptions {
+  private var explorationOptions: ExplorationOptions {
     var options = ExplorationOptions()
-    options.timeLimit = settings.time
-    options.memoryLimit = settings.memory
-    options.threads = settings.threads
+    options.timeLimit = settings.timeLimit
+    options.memoryLimit = settings.memoryLimit
+    options.threadCount = settings.threadCount
     options.usesReduction = true
     options.localStateLimit = max(options.localStateLimit, settings.nodeStateLimit)
-    // Of further states, only the number is reported. Finding a path to a fingerprint takes long.
-    options.keptStateLimit = settings.isHashed ? 64 : 10_000
+    // Further deadlocks and stuck states are only counted. If only fingerprints are stored, the
+    // limit is low, since it takes long to find a path to such a state.
+    options.maximumKeptStateCount = settings.isHashed ? 64 : 10_000
     if settings.isHashed { options.storage = .fingerprints(seed: 0) }
     return options
   }
 }
 
-/// The states that a search of a topology watches for.
+/// The questions of a search, which follow from `properties` and `end` in the `explore` section of
+/// the topology file.
 struct WatchedStates {
   var questions = ExplorationQuestions()
-  /// The properties, by the numbers of their observations.
+  /// The properties, by the number of the observation. A property may have several observations.
   private(set) var properties: [Int: ExploredProperty] = [:]
-  /// The pipes that can hold more events at run time, by the observation that holds while they are full.
+  /// The indices of pipes, by the number of the observation that the pipe is full. Contains only
+  /// pipes that have more capacity at run time.
   private(set) var bounds: [Int: Int] = [:]
+  /// For each observation that a pipe from a locked instance is full: the index of the pipe.
+  private var lockBounds: [Int: Int] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
     let section = topology.section
     for property in section.properties
     where settings.properties.isEmpty || settings.properties.contains(property.name) {
-      // A node under `any` may also do nothing that would reach the states.
+      // Skips properties that the search cannot decide, because nothing is known about the steps of
+      // a node listed under `any`.
       if property.demand == .alwaysPossible && !section.any.isEmpty
         || topology.isUnknown(property.states)
       {
-        topology.values.note(.undecided(property: property.name, because: .anyBehaviour))
+        topology.eventValues.note(.undecided(property: property.name, because: .anyBehaviour))
         continue
       }
-      let observation = try topology.watch(property.states)
-      properties[observation] = property
-      switch property.demand {
-      case .never: questions.never.insert(observation)
-      case .alwaysPossible: questions.alwaysPossible.insert(observation)
+      for states in topology.keys.combinations(property.states) {
+        let observation = try topology.watch(states)
+        properties[observation] = property
+        switch property.demand {
+        case .never: questions.neverObservations.insert(observation)
+        case .alwaysPossible: questions.alwaysPossibleObservations.insert(observation)
+        }
       }
     }
-    // The maximum contents of pipes are known only if no step is skipped for good.
+    // Whether a pipe is ever full is known only if no step is postponed forever.
     questions.takesEveryStep = !topology.pipes.isEmpty
     for (place, pipe) in topology.pipes.enumerated()
     where pipe.capacity < pipe.specification.capacity {
       bounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
     }
-    questions.bounds = Set(bounds.keys)
+    for (place, pipe) in topology.pipes.enumerated()
+    where pipe.capacity >= pipe.specification.capacity
+      && topology.isParticipantWithKey(pipe.specification.sender)
+    {
+      lockBounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
+    }
+    questions.boundObservations = Set(bounds.keys).union(lockBounds.keys)
     guard settings.properties.isEmpty else {
-      questions.deadlocks = false
+      questions.findsDeadlocks = false
       return
     }
-    questions.coverage = true
-    // If only an explored capacity prevents further steps, the topology can take them at run time.
-    questions.ends = questions.bounds
+    questions.findsCoverage = true
+    // A state is no deadlock if only the explored capacity of a pipe prevents further steps: at run
+    // time, the pipe has more capacity, and the topology can take these steps.
+    questions.endObservations = Set(bounds.keys)
     for end in section.end where !topology.isUnknown(end) {
-      questions.ends.insert(try topology.watch(end))
+      for states in topology.keys.combinations(end) {
+        questions.endObservations.insert(try topology.watch(states))
+      }
+    }
+    // A state in which no instance exists is no deadlock: at run time, instances with other keys
+    // can still be created.
+    if !topology.keys.byNode.isEmpty {
+      questions.endObservations.insert(try topology.watchAbsentInstances())
     }
     guard !topology.pipes.isEmpty else { return }
-    // Only queued events can be stuck.
-    questions.stuck = true
+    // A state is stuck only if events wait in pipes.
+    questions.findsStuckStates = true
     var empty: [Int: Set<Int>] = [:]
     for pipe in topology.pipes {
       if let state = topology.model.localState(of: pipe.component, holding: []) {
         empty[pipe.component] = [state]
       }
     }
-    questions.rests.insert(try topology.model.addObservation(empty))
-    questions.rests.formUnion(questions.ends)
+    questions.restObservations.insert(try topology.model.addObservation(empty))
+    questions.restObservations.formUnion(questions.endObservations)
   }
 
-  /// Returns the indices of the pipes that were full but can hold more events at run time.
+  /// Returns the indices of the pipes that were full in some state and have more capacity at run
+  /// time.
   func fullPipes(in result: ExplorationResult) -> Set<Int> {
     Set(result.reachedBounds.compactMap { bounds[$0] })
   }
+
+  /// Returns the indices of the pipes that were full in some state, although a run may send more
+  /// events into them: an instance that is locked for a synchronized event sends its events even if
+  /// other instances have filled the pipe in the meantime.
+  func fullPipesOfLockedInstances(in result: ExplorationResult) -> Set<Int> {
+    Set(result.reachedBounds.compactMap { lockBounds[$0] })
+  }
 }
 
-/// The explored capacities of pipes: small at first, and raised while that may change the result.
+/// The explored capacities of pipes. The first search uses small capacities. Further searches use
+/// larger capacities, as long as these may change the result.
 ///
-/// If a pipe is never full, a larger pipe would behave in the same way. If a pipe is full in some
-/// state, it blocks its sender there, but a larger pipe would not.
+/// A pipe that is never full behaves like a larger pipe. A pipe that is full in some state blocks
+/// its sender there, and a larger pipe would not.
 struct CapacityEscalation {
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   private(set) var capacities: [Int]
   private let pipes: [PipeSpecification]
-  /// Whether the file declares the capacity, which is then not raised.
+  /// Whether the file declares the explored capacity. A declared capacity is not raised.
   private let isFixed: Bool
 
-  /// The number of states that a search with raised capacities may always visit.
+  /// The minimum state limit of a search with raised capacities.
   private static let minimumStateLimit = 200_000
-  /// The factor by which a search with raised capacities may exceed the previous search.
+  /// The factor by which the number of states may grow from one search to the next.
   private static let growthFactor = 4
 
   init(_ pipes: [PipeSpecification], _ section: ExploreSection) {
@@ -239,9 +295,9 @@ struct CapacityEscalation {
     capacities = pipes.map { ExploreSection.capacity(of: $0, in: section) }
   }
 
-  /// Raises the capacities of pipes that were full in a complete search.
+  /// Raises the capacities of the pipes that were full in a complete search.
   /// - Parameter full: The indices of these pipes.
-  /// - Returns: Whether another search may find more.
+  /// - Returns: Whether any capacity was raised, so that a further search may find more.
   mutating func raise(_ full: Set<Int>) -> Bool {
     guard !isFixed else { return false }
     let before = capacities
@@ -249,6 +305,31 @@ struct CapacityEscalation {
     return capacities != before
   }
 
-  /// Returns the state limit of the next search, given the number of states in the previous one.
+  /// Returns the state limit of the next search, given the number of states in the last search.
   static func stateLimit(after states: Int) -> Int { max(minimumStateLimit, growthFactor * states) }
+}
+
+extension TopologyModel {
+  /// - Throws: `TopologyErrors` if an effect of an instance gives a synchronized event. In a run, such
+  ///   an effect ends the node.
+  fileprivate func checkEffectsOfInstances() throws {
+    var errors: [Diagnostic] = []
+    for (node, outputs) in section.gives.sorted(by: { $0.key < $1.key }) {
+      guard let index = nodeIndices(of: node).first, nodes[index].key != nil else { continue }
+      for (output, pattern) in outputs.sorted(by: { $0.key < $1.key }) {
+        for event in pattern.events.map(\.event) {
+          guard let composites = nodes[index].synchronized[event] else { continue }
+          let list = composites.map { "'\($0)'" }.joined(separator: " or ")
+          errors.append(
+            loaded.source.diagnostic(
+              .synchronizedEvent,
+              at: loaded.source.mark(of: ["explore", "gives", node, output]),
+              "'explore', 'gives': effect '\(output)' of node '\(node)' cannot give '\(event)', which is "
+                + "a synchronized event of composite \(list): the node has a 'key'; remove the "
+                + "event, and send it to the composite through a pipe"))
+        }
+      }
+    }
+    guard errors.isEmpty else { throw TopologyErrors(errors) }
+  }
 }

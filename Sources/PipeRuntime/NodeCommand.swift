@@ -32,12 +32,14 @@ struct NodeCommand {
       _ = verbs.explore.parseOrExit(rest)
       var evaluator = EvaluatorServer(host)
       exit(evaluator.serve())
+    case "try-journals":
+      exit(JournalTrialServer.run(host, verbs.tryJournals.parseOrExit(rest).positionals[0]))
     case "view": exit(ViewCommand(program: program, views: views).run(verbs.view.parseOrExit(rest)))
     case "help", "--help", "-h":
       print(help)
       exit(0)
     case let verb?:
-      let known = verbs.all.map(\.name)
+      let known = verbs.allCommands.map(\.name)
       UsageError.unknownVerb(
         verb, suggestion: Suggestion.closest(to: verb, among: known), of: program
       )
@@ -49,15 +51,15 @@ struct NodeCommand {
   private var verbs: NodeVerbs { NodeVerbs(program: program) }
 
   private func checkNames() {
-    var seen: Set<String> = []
+    var seenNames: Set<String> = []
     for name in machines.map({ $0.name }) + monitors.map({ $0.name }) + composites.map({ $0.name })
-    where !seen.insert(name).inserted {
+    where !seenNames.insert(name).inserted {
       stop(
         "duplicate name '\(name)' among machines, monitors and composite states; give one "
           + "of them another 'name'", code: 2)
     }
-    seen = []
-    for view in views where !seen.insert(view.name).inserted {
+    seenNames = []
+    for view in views where !seenNames.insert(view.name).inserted {
       stop("duplicate view name '\(view.name)'; give one of the views another 'name'", code: 2)
     }
   }
@@ -149,7 +151,7 @@ struct NodeCommand {
           + Suggestion.among(monitors.map { $0.name }, like: name), code: 2)
     }
     pr_line_buffer_output()
-    let (program, watched) = (program, parsed.list("watch"))
+    let (program, watched) = (program, parsed.commaSeparatedValues("watch"))
     let parameters = self.parameters(of: parsed)
     let code = MainThread.run {
       do {
@@ -173,7 +175,7 @@ struct NodeCommand {
 
       Runs state machines as nodes of a topology.
 
-      \(text.section("Verbs:", text.definitionList(verbs.all.map { ($0.name, $0.summary) })))
+      \(text.section("Verbs:", text.definitionList(verbs.allCommands.map { ($0.name, $0.summary) })))
 
       Run '\(program) VERB --help' for more information about a verb.
       """
@@ -189,10 +191,13 @@ struct NodeCommand {
 private struct NodeVerbs {
   let program: String
 
-  var all: [CommandDescription] { [list, describe, monitor, view, explore, run] }
+  var allCommands: [CommandDescription] {
+    [list, describe, monitor, view, explore, tryJournals, run]
+  }
   var describe: CommandDescription { DescriptionRequest.description(of: program) }
   var view: CommandDescription { ViewCommand.description(of: program) }
   var explore: CommandDescription { EvaluatorServer.description(of: program) }
+  var tryJournals: CommandDescription { JournalTrialServer.description(of: program) }
   var run: CommandDescription { NodeArguments.description(of: program) }
 
   var list: CommandDescription {

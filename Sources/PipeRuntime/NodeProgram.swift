@@ -1,7 +1,8 @@
 import PipeClient
 import PipeMachines
 
-/// An executable that hosts machines as nodes. Mark a type of it with `@main`:
+/// An executable that contains machines and runs one of them as a node. Mark a conforming type with
+/// `@main`:
 ///
 /// ```swift
 /// @main struct Nodes: NodeProgram {
@@ -9,30 +10,30 @@ import PipeMachines
 /// }
 /// ```
 ///
-/// The program then has the verbs `run`, `describe` and `explore` (called by the orchestrator), `list`,
+/// The orchestrator calls the program's verbs `run`, `describe` and `explore`. You can call `list`,
 /// `monitor` and `view`.
 public protocol NodeProgram {
-  /// The machines that topologies may use.
+  /// The machines that nodes of a topology can run.
   static var machines: [any Machine.Type] { get }
-  /// The monitors that topologies may use. Default: none.
+  /// The monitors that a topology can start. Default: none.
   static var monitors: [any Monitor.Type] { get }
-  /// The composite states that a topology's composites may use. Default: none.
+  /// The states that composites of a topology can have. Default: none.
   static var composites: [any CompositeState.Type] { get }
   /// The views that show nodes on a terminal. Default: none.
   static var views: [any TerminalView.Type] { get }
 }
 
 extension NodeProgram {
-  /// No monitors.
+  /// The default: no monitors.
   public static var monitors: [any Monitor.Type] { [] }
 
-  /// No composite states.
+  /// The default: no composite states.
   public static var composites: [any CompositeState.Type] { [] }
 
-  /// No views.
+  /// The default: no views.
   public static var views: [any TerminalView.Type] { [] }
 
-  /// Runs the verb that the arguments name, and exits.
+  /// Runs the verb that the command line names, and ends the process.
   public static func main() {
     NodeCommand(
       machines: machines, monitors: monitors, composites: composites, views: views,

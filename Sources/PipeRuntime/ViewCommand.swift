@@ -5,7 +5,7 @@ import PipeSupport
 import PipeSystem
 import PipeTopology
 
-/// The verb `view`: `PROGRAM view VIEW NODE`.
+/// The verb `view` of a node program: `PROGRAM view VIEW NODE`.
 struct ViewCommand {
   let program: String
   let views: [any TerminalView.Type]
@@ -14,10 +14,10 @@ struct ViewCommand {
     CommandDescription(
       "view", of: program, "Shows a node on the terminal, and sends events by keys",
       discussion:
-        "Without a terminal, prints the view. q or ^C leaves the view. Exit codes: 0 left "
-        + "by the user, 1 the node, the topology or the terminal has gone, 2 wrong usage, or "
-        + "the view cannot show the node's states, 3 no such topology is running. If --up "
-        + "fails, the exit code of 'orchestrator up'.",
+        "Without a terminal, prints the view. q or ^C leaves the view. Exit codes: 0, the user "
+        + "has left the view; 1, the node, the topology or the terminal is gone; 2, wrong usage, "
+        + "or the view cannot show the node's states; 3, no such topology is running. If --up "
+        + "fails, the exit code is the exit code of 'orchestrator up'.",
       options: [
         .topology,
         Option(
@@ -50,7 +50,7 @@ struct ViewCommand {
       ])
   }
 
-  /// Shows a view until the view ends. Returns the exit code.
+  /// Shows a view until the view ends, and returns the exit code.
   func run(_ arguments: ParsedArguments) -> Int32 {
     let name = arguments.positionals[0]
     guard let view = views.first(where: { $0.name == name }) else {
@@ -80,7 +80,8 @@ struct ViewCommand {
     return code
   }
 
-  /// Prints the view of a state that is given as text.
+  /// Prints how the view shows the state that `text` contains.
+  /// - Parameter text: The state as JSON, or the plain name of a state without associated values.
   private func print(
     _ view: any TerminalView.Type, of text: String, _ arguments: ParsedArguments
   ) -> Int32 {
@@ -88,7 +89,7 @@ struct ViewCommand {
       return fail("--state cannot be used together with NODE or --up", code: 2)
     }
     do {
-      // A label may be written without quotes.
+      // The user may type a state without associated values as a plain name, without quotes.
       let state = (try? JSONValue(parsing: text.utf8)) ?? .string(text)
       let lines = try view.reader().read(state).body(size: PlainOutput.size)
       Swift.print(lines.map { "\($0)" }.joined(separator: "\n"))
@@ -113,8 +114,8 @@ struct ViewCommand {
     _ view: any TerminalView.Type, _ arguments: ParsedArguments, of target: TopologyTarget
   ) -> ViewEnding {
     do {
-      // Blocks the signals before the client's thread starts, because that thread inherits the
-      // mask.
+      // The signals must be blocked before the client starts its thread, so that the thread
+      // inherits the signal mask.
       let signals = try SignalDescriptor([
         .terminate, .interrupt, .hangUp, .windowSize, .resume,
       ])
@@ -125,8 +126,8 @@ struct ViewCommand {
           client: client, node: arguments.positionals[1],
           arguments.flag("every") ? .every : .latest),
         signals: signals,
-        limit: arguments.count("count"))
-      // Keeps the shell alive, because the loop does not retain the objects that it calls.
+        limit: arguments.countValue("count"))
+      // The loop does not retain the objects that it calls, so this call keeps the shell alive.
       return withExtendedLifetime(shell) { shell.run() }
     } catch {
       return .failed("\(error)", code: (error as? TopologyClientError)?.exitCode ?? 1)
@@ -143,55 +144,55 @@ extension ViewEnding {
   }
 }
 
-/// A topology that is started from a file for a view. It is stopped when the view ends.
+/// A topology that a view starts from a file, and stops when the view ends.
 struct ViewedTopology {
   /// The topology's name.
   let name: String
   private let file: String
   private let wasRunning: Bool
 
-  /// The reason why the topology cannot be viewed.
+  /// The reason why the topology of a file cannot be viewed.
   struct LaunchError: Error, CustomStringConvertible {
     var description: String
     var code: Int32
   }
 
-  /// Starts the topology and waits for its nodes, unless it already runs.
+  /// Starts the topology and waits for its nodes. Does nothing if the topology is already running.
   init(file: String) throws {
     let name = try TopologyReader.read(path: file).topology.name
     self.name = name
     self.file = file
     wasRunning = RunningTopology.find(try RuntimeDirectories(topology: name)) != nil
     if wasRunning { return }
-    let code = try Self.orchestrate("up", "--wait", file)
+    let code = try Self.runOrchestrator("up", "--wait", file)
     guard code == 0 else {
       throw LaunchError(
         description: "topology '\(name)' of '\(file)' could not be started", code: code)
     }
   }
 
-  /// Stops the topology, unless it ran before.
+  /// Stops the topology, unless the topology was already running before the view started.
   func close() throws {
     guard !wasRunning, let directories = try? RuntimeDirectories(topology: name),
       RunningTopology.find(directories) != nil
     else { return }
-    let code = try Self.orchestrate("down", "-p", name)
+    let code = try Self.runOrchestrator("down", "-p", name)
     guard code == 0 else {
-      throw LaunchError(description: "topology '\(name)' did not stop in order", code: code)
+      throw LaunchError(description: "topology '\(name)' did not stop gracefully", code: code)
     }
   }
 
-  /// Runs the `orchestrator` in the directory of this program, or else the `orchestrator` in
-  /// `PATH`. Returns its exit code.
-  private static func orchestrate(_ words: String...) throws -> Int32 {
+  /// Runs the `orchestrator` command and returns its exit code. Uses the executable in the
+  /// directory of this program or, if there is none, the executable in `PATH`.
+  private static func runOrchestrator(_ words: String...) throws -> Int32 {
     let siblingPath = OwnProcess.executablePath.map {
-      FileSystem.directory(of: $0) + "/orchestrator"
+      FileSystem.parentDirectory(of: $0) + "/orchestrator"
     }
     let program = siblingPath.flatMap { access($0, X_OK) == 0 ? $0 : nil } ?? "orchestrator"
     var arguments = ([program] + words).map { strdup($0) }
     defer { for argument in arguments { free(argument) } }
     arguments.append(nil)
-    // The orchestrator's output goes to standard error, because standard output belongs to the
+    // The orchestrator's output is redirected to standard error, because standard output is for the
     // view.
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)

@@ -3,54 +3,56 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// A child process of the test, with its output and its exit.
+/// A child process of the test, with its output and its exit status.
 package final class LaunchedProgram: Sendable {
   package let pid: Int32
   private let path: String
   private let child: Mutex<ChildProcess>
-  private let input: Mutex<Int32>
-  private let output: Int32
-  private let error: Int32
-  /// The test directory of the program. While any process of this directory makes progress, waits
-  /// for the program continue.
+  private let inputDescriptor: Mutex<Int32>
+  private let outputDescriptor: Int32
+  private let errorDescriptor: Int32
+  /// The test directory in which the program runs; `nil` if it runs elsewhere. A wait for the
+  /// program continues as long as any process of this directory makes progress.
   private let testDirectory: TestDirectory?
 
-  /// Starts a program. Its standard input is a pipe whose write end only this process holds.
+  /// Starts a program. Its standard input is a pipe whose write end is open only in this process.
   package init(
     _ path: String, _ arguments: [String] = [], environment: [String: String],
     directory: String? = nil
   ) throws {
     self.path = path
     testDirectory = TestDirectory(environment: environment)
-    var ends: [Int32] = [-1, -1]
-    guard pipe(&ends) == 0 else { throw SystemError("pipe", code: errno) }
-    // Children that this library starts do not inherit these descriptors. The flag is for children
-    // that other code starts.
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    defer { close(ends[0]) }
-    // Unlike a pipe, an unlinked file needs no reader. The file disappears when its last descriptor
-    // is closed.
-    output = try Self.file()
-    error = try Self.file()
+    var pipeDescriptors: [Int32] = [-1, -1]
+    guard pipe(&pipeDescriptors) == 0 else { throw SystemError("pipe", code: errno) }
+    // Other code in this process may start children, which would inherit these descriptors without
+    // this flag. Children that this library starts never inherit them.
+    for end in pipeDescriptors { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    defer { close(pipeDescriptors[0]) }
+    // The output goes to a file, since a pipe would need a reader. The file is unlinked, so it
+    // disappears when its last descriptor is closed.
+    outputDescriptor = try Self.openOutputFile()
+    errorDescriptor = try Self.openOutputFile()
     do {
-      // No death signal: the kernel would send it when the pool thread that runs this code ends.
+      // The child gets no death signal. The kernel would send that signal when the pool thread that
+      // runs this code ends.
       let child = try ChildProcess.spawn(
         ChildCommand(
           path: path, arguments: arguments, environment: environment, directory: directory,
-          input: ends[0], output: .descriptors(output: output, error: error), deathSignal: nil))
+          input: pipeDescriptors[0],
+          output: .descriptors(output: outputDescriptor, error: errorDescriptor), deathSignal: nil))
       pid = child.pid
       self.child = Mutex(child)
-      input = Mutex(ends[1])
+      inputDescriptor = Mutex(pipeDescriptors[1])
     } catch {
-      close(ends[1])
-      close(output)
-      close(self.error)
+      close(pipeDescriptors[1])
+      close(outputDescriptor)
+      close(self.errorDescriptor)
       throw error
     }
   }
 
-  /// Kills the child if no caller has waited for it. The child must not keep running. It must not
-  /// become a zombie either, because zombies delay waits for other children of this process.
+  /// Kills and reaps the child, unless this has already happened. The child must not remain, either
+  /// as a running process or as a zombie: zombies delay waits for other children of this process.
   deinit {
     closeInput()
     child.withLock { child in
@@ -58,11 +60,11 @@ package final class LaunchedProgram: Sendable {
       child.signal(.kill)
       child.wait()
     }
-    close(output)
-    close(error)
+    close(outputDescriptor)
+    close(errorDescriptor)
   }
 
-  private static func file() throws -> Int32 {
+  private static func openOutputFile() throws -> Int32 {
     var path = Array("/tmp/prt-XXXXXX".utf8CString)
     let descriptor = mkstemp(&path)
     guard descriptor >= 0 else { throw SystemError("mkstemp", on: "/tmp", code: errno) }
@@ -72,9 +74,9 @@ package final class LaunchedProgram: Sendable {
   }
 
   /// The text that the program has written to standard output so far.
-  package var outputText: String { Self.text(of: output) }
+  package var outputText: String { Self.text(of: outputDescriptor) }
   /// The text that the program has written to standard error so far.
-  package var errorText: String { Self.text(of: error) }
+  package var errorText: String { Self.text(of: errorDescriptor) }
 
   private static func text(of descriptor: Int32) -> String {
     var status = stat()
@@ -87,17 +89,18 @@ package final class LaunchedProgram: Sendable {
 
   /// Closes the program's standard input.
   package func closeInput() {
-    input.withLock { descriptor in
+    inputDescriptor.withLock { descriptor in
       if descriptor >= 0 { close(descriptor) }
       descriptor = -1
     }
   }
 
-  /// Sends a signal. Returns whether the process still existed.
+  /// Sends a signal to the process.
+  /// - Returns: Whether the process still exists.
   @discardableResult
   package func signal(_ signal: Signal) -> Bool { child.withLock { $0.signal(signal) } }
 
-  /// The exit of the process, or `nil` while it runs.
+  /// The exit of the process; `nil` while the process is running.
   package var exit: ProcessExit? { child.withLock { $0.reap() } }
 
   /// Waits for the process to exit. Returns `nil` if there is no progress for `limit`.
@@ -105,13 +108,13 @@ package final class LaunchedProgram: Sendable {
     try await poll(within: limit, of: testDirectory) { exit }
   }
 
-  /// Waits for the process to exit, or until there is no progress for `limit`.
+  /// Waits for the process to exit. Stops waiting if the process makes no progress for `limit`.
   func waitForEnd(within limit: Duration) async throws -> WaitResult<ProcessExit> {
     try await ask(within: limit, of: testDirectory) { exit }
   }
 
-  /// Waits until the program has written the text to standard output or standard error.
-  /// - Returns: Whether the text appeared before the program stalled.
+  /// Waits until the program has written a text to standard output or standard error.
+  /// - Returns: Whether the text appeared. `false` if the program makes no progress for `limit`.
   package func waitForOutput(
     containing text: String, within limit: Duration = .seconds(10)
   ) async throws -> Bool {
@@ -122,7 +125,8 @@ package final class LaunchedProgram: Sendable {
 }
 
 /// Limits the number of topologies that run at the same time. A test framework starts all its tests
-/// together, and hundreds of processes on a few cores would only wait for processor time.
+/// together. Without the limit, hundreds of processes would run on a few cores, and most of them
+/// would only wait for a processor.
 package final class LaunchLimit: Sendable {
   private struct State {
     var freeCount: Int
@@ -131,16 +135,17 @@ package final class LaunchLimit: Sendable {
 
   private let state: Mutex<State>
 
-  /// The limit for all topologies of this process: one for each core, and two on a single core.
+  /// The limit for all topologies of this test process: the number of cores, but at least two.
   package static let shared = LaunchLimit(max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))))
 
-  /// Whether the task runs inside ``run(isolation:_:)``. A topology inside another topology must
-  /// not wait for the end of the outer topology.
+  /// Whether this task already runs within ``run(isolation:_:)``. A test may start a second
+  /// topology while its first topology runs. The second topology must not wait for the first
+  /// topology to end.
   @TaskLocal private static var isInside = false
 
   init(_ count: Int) { state = Mutex(State(freeCount: count)) }
 
-  /// Runs the body as soon as fewer topologies run than the limit allows.
+  /// Runs the body as soon as the number of running topologies is below the limit.
   package func run<Result>(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Result
   ) async throws -> Result {

@@ -1,10 +1,9 @@
 import PipeRuntime
 import Synchronization
 
-/// The recorded states of a topology's nodes. Expectations wait here for further states.
+/// The recorded states of a topology's nodes. Expectations search this history for states.
 final class StateHistory: Sendable {
-  /// A position in the history of a node: the incarnation and the step. Searches skip all earlier
-  /// states.
+  /// A position in the history of a node. A search ignores all states before its start position.
   struct StepPosition: Comparable, Sendable {
     var incarnation: UInt64
     var version: UInt64
@@ -15,15 +14,16 @@ final class StateHistory: Sendable {
   }
 
   private struct Node {
-    /// The number of states that were discarded.
+    /// The number of states that were discarded. The oldest states are discarded first.
     var droppedCount = 0
     var changes: [StateChange] = []
-    /// The position where the next search starts, counted from the first state recorded.
+    /// The index at which the next search starts, counted from the first state that was ever
+    /// recorded.
     var position = 0
     var searchStart = StepPosition(incarnation: 0, version: 0)
 
-    /// Whether searches consider a state. An intermediate state belongs to the step during which it
-    /// occurred. Returns `nil` if the end of that step has not been recorded yet.
+    /// Returns whether searches consider the state. They consider an intermediate state if they
+    /// consider the end of its step. Returns `nil` if the end of this step is not recorded yet.
     func isConsidered(at index: Int) -> Bool? {
       let change = changes[index]
       if StepPosition(incarnation: change.incarnation, version: change.version) >= searchStart {
@@ -47,8 +47,8 @@ final class StateHistory: Sendable {
   }
 
   private let record = Mutex(Record())
-  /// The maximum number of states kept for a node.
-  private static let limit = 100_000
+  /// The maximum number of states to keep for a node.
+  private static let maximumStateCount = 100_000
 
   // MARK: Writing
 
@@ -56,18 +56,18 @@ final class StateHistory: Sendable {
     wake { record in
       var node = record.nodes.removeValue(forKey: change.node) ?? Node()
       node.changes.append(change)
-      if node.changes.count > Self.limit {
-        node.changes.removeFirst(Self.limit / 2)
-        node.droppedCount += Self.limit / 2
+      if node.changes.count > Self.maximumStateCount {
+        node.changes.removeFirst(Self.maximumStateCount / 2)
+        node.droppedCount += Self.maximumStateCount / 2
       }
       record.nodes[change.node] = node
     }
   }
 
-  /// Ends the history: no more states arrive.
+  /// Ends the history, because no more states can arrive.
   func end() { wake { $0.hasEnded = true } }
 
-  /// Excludes the node's states before this position from further searches.
+  /// Makes later searches ignore the node's states before `searchStart`.
   func advance(_ node: String, to searchStart: StepPosition) {
     record.withLock { record in
       let known = record.nodes[node]?.searchStart ?? searchStart
@@ -86,20 +86,21 @@ final class StateHistory: Sendable {
 
   // MARK: Reading
 
-  /// The recorded states of the node, oldest first.
+  /// Returns the recorded states of a node, oldest first.
   func states(of node: String) -> [StateChange] {
     record.withLock { $0.nodes[node]?.changes ?? [] }
   }
 
-  /// The incarnation of the node's last state; 0 if there is no state.
+  /// Returns the incarnation of a node's last state; 0 if no state is recorded.
   func incarnation(of node: String) -> UInt64 {
     record.withLock { $0.nodes[node]?.changes.last?.incarnation ?? 0 }
   }
 
-  /// Waits until the search has found its states. The next search starts after the last of these
+  /// Waits until `search` has found its states. The next search starts after the last of these
   /// states.
-  /// - Parameter directory: The directory of the test, whose processes should produce the states.
-  /// - Returns: The states, or `nil` if no more states can arrive.
+  /// - Parameter directory: The directory of the test. The wait continues as long as the processes
+  ///   that run in this directory make progress.
+  /// - Returns: The states that were found; `nil` if the history has ended.
   func find(
     _ search: StateSearch, of node: String, within limit: Duration, directory: TestDirectory
   ) async throws -> WaitResult<[StateChange]?> {
@@ -135,8 +136,8 @@ final class StateHistory: Sendable {
     return nil
   }
 
-  /// Waits until there is a state of the node at the position. Returns `false` if no more states
-  /// can arrive.
+  /// Waits until more than `position` states of the node have been recorded. Returns `false` if the
+  /// history has ended.
   private func waitForChange(of node: String, past position: Int) async -> Bool {
     let id = record.withLock { record in
       record.lastID += 1

@@ -1,16 +1,17 @@
 import PipeRuntime
 
-/// A pattern for the states of a node that an expectation accepts.
+/// A pattern that describes which states an expectation accepts.
 ///
-/// A string literal matches all states with that label, whatever their values. A dictionary literal
-/// matches the state with exactly these values: `"closed"`, `["closing": ["persons": 3]]`.
+/// A string literal such as `"closed"` accepts each state with this label, whatever its values. A
+/// dictionary literal such as `["closing": ["persons": 3]]` accepts only the state with exactly
+/// these values.
 public struct StatePattern: Sendable, CustomStringConvertible {
-  /// The pattern in readable form.
+  /// A readable form of the pattern.
   public let description: String
   private let accepts: @Sendable (JSONValue) -> Bool
 
   /// Creates a pattern from a predicate.
-  /// - Parameter description: The accepted states, in words.
+  /// - Parameter description: A description of the accepted states, for messages.
   public init(_ description: String, accepts: @escaping @Sendable (JSONValue) -> Bool) {
     self.description = description
     self.accepts = accepts
@@ -21,12 +22,13 @@ public struct StatePattern: Sendable, CustomStringConvertible {
 }
 
 extension StatePattern {
-  /// Accepts the states with this label, whatever their values.
+  /// Returns a pattern that accepts each state with this label, whatever its values.
   public static func label(_ label: String) -> StatePattern {
     StatePattern(label) { $0.caseName == label }
   }
 
-  /// Accepts the state with this JSON form. A bare label accepts only the state without values.
+  /// Returns a pattern that accepts the state with this JSON. If the JSON is a label, the pattern
+  /// accepts only the state without values.
   public static func json(_ state: JSONValue) -> StatePattern {
     StatePattern(state.text) { seen in
       guard let label = state.caseName, let members = state.caseMembers else {
@@ -36,15 +38,21 @@ extension StatePattern {
     }
   }
 
-  /// Accepts exactly this state.
+  /// Returns a pattern that accepts exactly this state.
   public static func state<State: MachineState & Equatable>(_ state: State) -> StatePattern {
     StatePattern("\(state)") { seen in
       (try? EventCodec<State>().decode(seen.bytes)) == state
     }
   }
 
-  /// Accepts the states of a type that satisfy the predicate.
-  /// - Parameter description: The accepted states, in words.
+  /// Returns a pattern that accepts states of type `State` that satisfy a predicate.
+  ///
+  /// ```swift
+  /// let isCrowded = StatePattern.matching("at least three persons") { (state: Cabin.State) in
+  ///   state.persons >= 3
+  /// }
+  /// ```
+  /// - Parameter description: A description of the accepted states, for messages.
   public static func matching<State: MachineState>(
     _ description: String, _ predicate: @escaping @Sendable (State) -> Bool
   ) -> StatePattern {
@@ -56,46 +64,49 @@ extension StatePattern {
 }
 
 extension StatePattern: ExpressibleByStringLiteral, ExpressibleByDictionaryLiteral {
-  /// Creates a pattern for a label.
+  /// Creates a pattern that accepts each state with this label, whatever its values.
   public init(stringLiteral label: String) { self = .label(label) }
 
-  /// Creates a pattern for a state with these values.
+  /// Creates a pattern that accepts the state with exactly these values.
   public init(dictionaryLiteral members: (String, JSONValue)...) {
     self = .json(.object(Dictionary(members) { _, last in last }))
   }
 }
 
-/// Searches the states of one node for a sequence of patterns.
+/// Searches the states of a node for states that match a sequence of patterns.
 struct StateSearch: Sendable {
-  /// Whether other states may occur between the states that match.
+  /// Whether other states may be between the matching states: with `inOrder`, they may; with
+  /// `exactly`, they may not.
   enum Order: Sendable { case inOrder, exactly }
 
   let patterns: [StatePattern]
   let order: Order
-  private var matched: [StateChange] = []
+  private var matchedStates: [StateChange] = []
 
   init(_ patterns: [StatePattern], _ order: Order) {
     self.patterns = patterns
     self.order = order
   }
 
-  /// Adds the next state. Returns the matching states once all patterns have matched.
+  /// Adds the node's next state to the search. Returns the matching states if all patterns have
+  /// matched, and otherwise `nil`.
   mutating func add(_ change: StateChange) -> [StateChange]? {
     switch order {
     case .inOrder:
-      if patterns[matched.count].accepts(change.state) { matched.append(change) }
+      if patterns[matchedStates.count].accepts(change.state) { matchedStates.append(change) }
     case .exactly:
-      // The longest sequence of states that ends with this state and matches the first patterns.
-      var run = change.missed == 0 ? matched + [change] : [change]
+      // Finds the longest run of consecutive states that ends with this state and matches the first
+      // patterns. Missed states interrupt a run.
+      var run = change.missed == 0 ? matchedStates + [change] : [change]
       while !run.isEmpty, !zip(run, patterns).allSatisfy({ $1.accepts($0.state) }) {
         run.removeFirst()
       }
-      matched = run
+      matchedStates = run
     }
-    return matched.count == patterns.count ? matched : nil
+    return matchedStates.count == patterns.count ? matchedStates : nil
   }
 
-  /// The patterns, in words.
+  /// A description of the patterns, for messages.
   var description: String {
     let list = patterns.map(\.description).joined(separator: ", ")
     guard patterns.count > 1 else { return list }

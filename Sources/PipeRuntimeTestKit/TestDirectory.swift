@@ -4,47 +4,52 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// The directory of one test. It is removed with the test, even if the test process crashes.
+/// The directory of a test. The directory is removed after the test, even if the test process
+/// crashes.
 package struct TestDirectory: Sendable {
-  /// The path, which is short because the paths of sockets in the directory must fit into 107
-  /// bytes.
+  /// The path of the directory. The path is short, because paths of sockets in the directory must
+  /// not exceed 107 bytes.
   package let path: String
 
   package init() throws {
     path = try FileSystem.makeTemporaryDirectory("/tmp/prt-")
-    Self.inUse.withLock { _ = $0.insert(path) }
+    Self.pathsInUse.withLock { _ = $0.insert(path) }
   }
 
-  /// The directories of all tests that run in this process now.
-  private static let inUse = Mutex<Set<String>>([])
+  /// The directories of all tests that are running in this process.
+  private static let pathsInUse = Mutex<Set<String>>([])
 
-  /// Creates a reference to a directory that another test made.
+  /// Creates a reference to an existing directory, which another test has created.
   package init(existing path: String) { self.path = path }
 
-  /// Creates a reference to the test directory that an environment names; `nil` if it names none.
+  /// Creates a reference to the test directory that an environment variable names; `nil` if the
+  /// variable is not set.
   init?(environment: [String: String]) {
-    guard let path = environment[Self.variable] else { return nil }
+    guard let path = environment[Self.rootVariable] else { return nil }
     self.path = path
   }
 
-  /// The runtime roots of topologies that run in this directory.
-  package var roots: RuntimeRoots { RuntimeRoots(environment: [Self.variable: path]) }
+  /// The runtime roots that topologies of this directory use.
+  package var roots: RuntimeRoots { RuntimeRoots(environment: [Self.rootVariable: path]) }
 
-  /// The environment of programs that run in this directory.
+  /// Returns the environment for programs that run in this directory.
+  /// - Parameters:
+  ///   - own: Variables that replace the variables of this process.
+  ///   - search: Directories to add to the front of `PATH`.
   package func environment(adding own: [String: String] = [:], path search: [String] = [])
     -> [String: String]
   {
     var environment = ProcessEnvironment.current.merging(own) { _, own in own }
-    environment[Self.variable] = path
+    environment[Self.rootVariable] = path
     environment["NO_COLOR"] = "1"
     let inheritedPath = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     environment["PATH"] = (search + [inheritedPath]).joined(separator: ":")
     return environment
   }
 
-  private static let variable = "PIPERUNTIME_ROOT"
+  private static let rootVariable = "PIPERUNTIME_ROOT"
 
-  /// Writes a file. Returns its path.
+  /// Writes a file, and returns its path.
   @discardableResult
   package func write(_ text: String, to name: String, mode: mode_t = 0o600) throws -> String {
     let file = path + "/" + name
@@ -61,9 +66,9 @@ package struct TestDirectory: Sendable {
     return file
   }
 
-  /// Starts a helper that removes the directory after this process and the process `pid` have
-  /// ended.
-  /// - Returns: The helper process. Close its input if its work is done already.
+  /// Starts a helper process that removes the directory after this process and the process `pid`
+  /// have ended.
+  /// - Returns: The helper process. To end it earlier, close its standard input.
   package func removeAfterCrash(and pid: Int32) throws -> LaunchedProgram {
     let script = """
       cat > /dev/null
@@ -75,9 +80,9 @@ package struct TestDirectory: Sendable {
       environment: ["PATH": "/usr/bin:/bin"])
   }
 
-  /// Starts a helper that kills all processes of the directory and removes the directory after this
-  /// process has ended. The helper is for processes that outlive this process.
-  /// - Returns: The helper process. It ends when its ``LaunchedProgram`` is released.
+  /// Starts a helper process that waits until this process has ended. Then the helper kills the
+  /// processes of the directory that are still running, and removes the directory.
+  /// - Returns: The helper process. It ends when the ``LaunchedProgram`` is released.
   package func killAfterCrash() throws -> LaunchedProgram {
     let script = """
       cat > /dev/null
@@ -87,50 +92,51 @@ package struct TestDirectory: Sendable {
       rm -rf -- "$2"
       """
     return try LaunchedProgram(
-      "/bin/sh", ["-c", script, "sh", Self.variable, path],
+      "/bin/sh", ["-c", script, "sh", Self.rootVariable, path],
       environment: ["PATH": "/usr/bin:/bin"])
   }
 
   package func remove() {
     FileSystem.removeTree(path)
-    Self.inUse.withLock { _ = $0.remove(path) }
+    Self.pathsInUse.withLock { _ = $0.remove(path) }
   }
 
   // MARK: Leftovers
 
-  /// The sockets, locks and records of topologies that run in this directory, or that were killed
-  /// there.
+  /// The paths of the sockets, locks and records in this directory. Each belongs to a topology that
+  /// is running or was killed.
   package var sockets: [String] {
-    FileSystem.entries(of: roots.runtime).flatMap { name -> [String] in
+    FileSystem.entryNames(of: roots.runtime).flatMap { name -> [String] in
       let directory = roots.runtime + "/" + name
-      let entries = FileSystem.entries(of: directory)
+      let entries = FileSystem.entryNames(of: directory)
       return entries.isEmpty ? [directory] : entries.map { directory + "/" + $0 }
     }
   }
 
-  /// The processes that were started for this directory, identified by their environment.
+  /// The running processes that were started for this directory. Their environment contains the
+  /// directory's path.
   package var processes: [LeftoverProcess] {
     processIDs.compactMap { pid in
       let arguments = FileSystem.contents(of: "/proc/\(pid)/cmdline") ?? []
       let words = arguments.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
-      // The process has ended since its id was read.
+      // The process has ended after its id was read.
       if words.isEmpty { return nil }
       return LeftoverProcess(pid: pid, command: words.joined(separator: " "))
     }
   }
 
-  /// The ids of the ``processes``.
+  /// The process ids of the ``processes``.
   var processIDs: [Int32] { Self.processIDs(of: [path]) }
 
-  /// The ids of the processes that were started for any directory of this process's tests.
+  /// The ids of the processes that were started for any test directory of this process.
   static var allProcessIDs: [Int32] {
-    let paths = inUse.withLock(\.self)
+    let paths = pathsInUse.withLock(\.self)
     return paths.isEmpty ? [] : processIDs(of: paths)
   }
 
   private static func processIDs(of paths: some Sequence<String>) -> [Int32] {
-    let entries = paths.map { Array("\(variable)=\($0)\0".utf8) }
-    return FileSystem.entries(of: "/proc").compactMap { name in
+    let entries = paths.map { Array("\(rootVariable)=\($0)\0".utf8) }
+    return FileSystem.entryNames(of: "/proc").compactMap { name in
       guard let pid = Int32(name), pid != getpid(),
         let environment = FileSystem.contents(of: "/proc/\(name)/environ").map({ $0 + [0] }),
         entries.contains(where: { environment.contains($0) })
@@ -140,7 +146,7 @@ package struct TestDirectory: Sendable {
   }
 }
 
-/// A process that outlived its parent.
+/// A process that is still running after its parent has ended.
 package struct LeftoverProcess: Hashable, Sendable, CustomStringConvertible {
   package var pid: Int32
   package var command: String
@@ -151,19 +157,20 @@ package struct LeftoverProcess: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension TestDirectory {
-  /// The signals of a crashing program: a trap, an abort, a bad address. No test sends them.
+  /// The signals that show that a program has crashed, for example because of a trap, an abort or
+  /// an invalid address. Tests do not send these signals themselves.
   private static let crashSignals = [
     SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPIPE,
   ].map { Signal(number: $0) }
 
-  /// Returns the crashes of nodes in this directory, read from the nodes' logs.
+  /// Returns a description of each crash of a node in this directory, according to the nodes' logs.
   /// - Parameter expected: The nodes that may crash.
   package func crashes(except expected: Set<String> = []) -> [String] {
     let crashSignalsByText = Dictionary(
       uniqueKeysWithValues: Self.crashSignals.map { signal in
         ("\(NodeReport.exited(.signalled(number: signal.number)))", signal)
       })
-    return FileSystem.entries(of: roots.state).flatMap { topology -> [String] in
+    return FileSystem.entryNames(of: roots.state).flatMap { topology -> [String] in
       guard let directories = try? RuntimeDirectories(topology: topology, roots: roots) else {
         return []
       }
@@ -178,18 +185,19 @@ extension TestDirectory {
   }
 }
 
-/// Finds the `orchestrator` with which a test launches topologies.
+/// Finds the `orchestrator` command with which a test launches topologies.
 package enum BinaryLocator {
-  /// Returns the path of an executable: the executable that the variable names, or the executable
-  /// beside the test's build products, or the executable in `PATH`.
-  /// - Parameter variable: An environment variable that names the executable.
+  /// Returns the path of an executable. Searches the environment variable `variable`, then the
+  /// directories of the test's build products, and then the directories in `PATH`.
+  /// - Parameter variable: The name of an environment variable that may contain the path of the
+  ///   executable.
   package static func find(
     _ name: String, variable: String? = nil,
     environment: [String: String] = ProcessEnvironment.current
   ) throws -> String {
     if let variable, let path = environment[variable], !path.isEmpty {
       guard isExecutable(path) else { throw BinaryError.notExecutable(path, variable: variable) }
-      return FileSystem.absolute(path)
+      return FileSystem.absolutePath(path)
     }
     let search = environment["PATH"]?.split(separator: ":").map(String.init) ?? []
     for directory in productDirectories + search where isExecutable(directory + "/" + name) {
@@ -198,16 +206,18 @@ package enum BinaryLocator {
     throw BinaryError.missing(name, variable: variable)
   }
 
-  /// The directories where `swift build` may have put its products, from the test program upwards.
+  /// The directories that may contain the products of `swift build`. These are the directories of
+  /// the test program and of the working directory, the directories above them, and the build
+  /// directories in each of them.
   static var productDirectories: [String] {
     var directories: [String] = []
-    let own = [OwnProcess.executablePath, CommandLine.arguments.first.map(FileSystem.absolute)]
-    for case let start? in own + [FileSystem.absolute("x")] {
-      var directory = FileSystem.directory(of: start)
+    let own = [OwnProcess.executablePath, CommandLine.arguments.first.map(FileSystem.absolutePath)]
+    for case let start? in own + [FileSystem.absolutePath("x")] {
+      var directory = FileSystem.parentDirectory(of: start)
       while true {
         directories += [directory, directory + "/.build/debug", directory + "/.build/release"]
         guard directory != "/" else { break }
-        directory = FileSystem.directory(of: directory)
+        directory = FileSystem.parentDirectory(of: directory)
       }
     }
     return directories
@@ -218,7 +228,7 @@ package enum BinaryLocator {
   }
 }
 
-/// The reasons why a test does not find a program that it needs.
+/// The reason why a test cannot use an executable.
 package enum BinaryError: Error, Hashable, CustomStringConvertible {
   case missing(String, variable: String?)
   case notExecutable(String, variable: String)

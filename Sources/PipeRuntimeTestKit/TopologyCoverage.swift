@@ -1,13 +1,15 @@
 import PipeRuntime
 
-/// Counts the steps of nodes, and the synchronized events, that a suite has seen in a topology.
+/// Counts how often a test suite has seen each step of a topology's nodes, and each synchronized
+/// event.
 ///
-/// Set it as ``TopologyHarness/Options/coverage`` of the suite's topologies. Many topologies may
-/// use one collector, in sequence or at the same time. The collector reads their feeds, so the
-/// cause of a step does not matter: an event from the test, an event from a pipe, or an effect.
+/// Assign the collector to ``TopologyHarness/Options/coverage`` for each topology of the suite.
+/// One collector can serve many topologies, one after another or at the same time. The collector
+/// reads the feeds of the topologies. So it counts steps with any cause: an event from the test, an
+/// event from a pipe, or an effect.
 ///
-/// The author lists the expected steps. The synchronized events of the composites are read from the
-/// topologies themselves.
+/// List the steps of nodes that you expect. You do not have to list synchronized events: the
+/// collector reads them from the composites of the topologies.
 ///
 /// ```swift
 /// let coverage = TopologyCoverage(expecting: [
@@ -21,27 +23,27 @@ import PipeRuntime
 /// ```
 public final class TopologyCoverage: Sendable {
   private struct Record {
-    /// The expected steps, in the order given.
-    var expected: [TopologyStep] = []
-    var counts: [TopologyStep: Int] = [:]
-    var missed: UInt64 = 0
+    /// The expected steps, in the order in which they were listed.
+    var expectedSteps: [TopologyStep] = []
+    var stepCounts: [TopologyStep: Int] = [:]
+    var missedCount: UInt64 = 0
   }
 
   private let record = Locked(Record())
 
-  /// Creates a collector without any counts.
-  /// - Parameter steps: The expected steps. A node without expected steps may take any steps, or
-  ///   none.
+  /// Creates a collector. All counts are zero.
+  /// - Parameter steps: The expected steps. For a node without expected steps, no step is
+  ///   unexpected.
   public init(expecting steps: [TopologyStep] = []) { expect(steps) }
 
   private func expect(_ steps: [TopologyStep]) {
     record.withLock { record in
-      record.expected += steps.filter { !record.expected.contains($0) }
+      record.expectedSteps += steps.filter { !record.expectedSteps.contains($0) }
     }
   }
 
   /// Adds the synchronized events of a topology to the expected steps.
-  /// - Returns: A function that receives the states of the topology's feeds.
+  /// - Returns: A function that must be called with each state that the topology's feeds report.
   package func makeRecorder(of composites: [CompositeSpecification])
     -> @Sendable (StateChange) -> Void
   {
@@ -58,8 +60,8 @@ public final class TopologyCoverage: Sendable {
         return (steps.add(change), steps.missed - missed)
       }
       record.withLock { record in
-        for step in newSteps { record.counts[step, default: 0] += 1 }
-        record.missed += missed
+        for step in newSteps { record.stepCounts[step, default: 0] += 1 }
+        record.missedCount += missed
       }
     }
   }
@@ -67,7 +69,7 @@ public final class TopologyCoverage: Sendable {
 
 // Results.
 extension TopologyCoverage {
-  /// One step with its count.
+  /// A step with its count.
   public struct Entry: Hashable, Sendable {
     /// The step.
     public var step: TopologyStep
@@ -75,30 +77,32 @@ extension TopologyCoverage {
     public var seen: Int
   }
 
-  /// The expected steps in the order given, followed by the synchronized events.
+  /// The expected steps with their counts: first the steps from `expecting:`, then the synchronized
+  /// events.
   public var entries: [Entry] {
     record.withLock { record in
-      record.expected.map { Entry(step: $0, seen: record.counts[$0] ?? 0) }
+      record.expectedSteps.map { Entry(step: $0, seen: record.stepCounts[$0] ?? 0) }
     }
   }
 
   /// The expected steps that were not seen.
   public var missing: [TopologyStep] { entries.filter { $0.seen == 0 }.map(\.step) }
 
-  /// The unexpected steps of nodes that have expected steps, sorted by description.
+  /// The steps that were seen but not expected, sorted by description. Only for nodes that have
+  /// expected steps.
   public var unexpected: [TopologyStep] {
     record.withLock { record in
-      let nodes = Set(record.expected.filter(\.isMove).map(\.node))
-      return record.counts.keys
-        .filter { $0.isMove && nodes.contains($0.node) && !record.expected.contains($0) }
+      let nodes = Set(record.expectedSteps.filter(\.isMove).map(\.node))
+      return record.stepCounts.keys
+        .filter { $0.isMove && nodes.contains($0.node) && !record.expectedSteps.contains($0) }
         .sorted { $0.description < $1.description }
     }
   }
 
-  /// The counts as a table, in which missing steps are marked.
+  /// The counts as a table. Expected steps that were never seen are marked `not seen`.
   public var report: String {
     let entries = entries
-    let (counts, missed) = record.withLock { ($0.counts, $0.missed) }
+    let (counts, missed) = record.withLock { ($0.stepCounts, $0.missedCount) }
     var lines = ["\(entries.count { $0.seen > 0 }) of \(entries.count) steps seen"]
     let rows =
       [["step", "seen", ""]]
@@ -111,20 +115,20 @@ extension TopologyCoverage {
     return lines.joined(separator: "\n")
   }
 
-  /// Asserts that every expected step was seen. Without expected steps, the assertion fails.
+  /// Asserts that every expected step was seen. Fails if no steps are expected.
   ///
-  /// An unexpected step of a node that has expected steps is a failure. An exception that was seen,
-  /// or that is not an expected step, is a failure, too.
-  /// - Parameter exceptions: The steps that need not be seen.
+  /// Also fails if a node with expected steps takes an unexpected step, and if an exception was
+  /// seen or is not an expected step.
+  /// - Parameter exceptions: The steps that do not have to be seen.
   public func assertComplete(
     except exceptions: [TopologyStep] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) {
     let coverageReport = CoverageReport(
       entries: entries.map { CoverageReport.Entry(name: $0.step, isSeen: $0.seen > 0) },
-      others: unexpected,
+      unexpectedNames: unexpected,
       wording: CoverageReport.Wording(
-        items: "steps", seen: "seen", expectedItem: "expected step",
+        items: "steps", seenParticiple: "seen", expectedItem: "expected step",
         advice: "Make the topology take each step, or list exceptions in 'except:'.",
         adviceIfEmpty:
           "List steps in 'expecting:', and set 'coverage' in the options of the topology."))

@@ -1,15 +1,15 @@
 import PipeRuntime
 
-// Expectations of a node's states. Each expectation considers only the states after the last
-// expected state of that node, or after the last event that the test has sent to it, whichever is
-// later.
+// Expectations of a node's states. An expectation considers only states after two points: the last
+// state that an earlier expectation has found, and the last event that the test has sent to the
+// node.
 //
-// The parameter `within:` limits the time without progress. In this time, neither this process nor
-// a process of the topology computes, or waits for a processor or a disk. So a busy machine makes a
-// wait longer, but does not fail a test.
+// The parameter `within:` limits the time without progress. Time in which this process or a process
+// of the topology computes, or waits for a processor or a disk, does not count. So a wait takes
+// longer on a busy host, but does not fail because of it.
 extension TopologyHarness {
-  /// Waits until the node is in a state that matches the pattern.
-  /// - Returns: The state.
+  /// Waits until the node is in a state that `pattern` accepts.
+  /// - Returns: The accepted state.
   @discardableResult
   public func expect(
     _ node: String, is pattern: StatePattern, within timeout: Duration = .seconds(10),
@@ -21,7 +21,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node, or an instance such as `orders[4711]`, is in this state.
+  /// Waits until the node, or an instance such as `orders[4711]`, is in a state that equals
+  /// `state`.
   @discardableResult
   public func expect<State: MachineState & Equatable>(
     _ node: String, _ state: State, within timeout: Duration = .seconds(10),
@@ -33,9 +34,9 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node is in a state that the predicate accepts.
-  /// - Parameter description: The expectation, in words.
-  /// - Returns: The state.
+  /// Waits until the node is in a state that satisfies `predicate`.
+  /// - Parameter description: A description of the expectation, for messages.
+  /// - Returns: The state that satisfies the predicate.
   @discardableResult
   public func expect<State: MachineState>(
     _ node: String, _ description: String = "a state that the test accepts",
@@ -50,8 +51,12 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node has gone through states that match these patterns, in this order. Other
-  /// states may occur in between.
+  /// Waits until the node has been in states that match `patterns`, in this order. The node may
+  /// have been in other states in between.
+  ///
+  /// ```swift
+  /// try await elevator.expect("door", inOrder: [["closing": ["persons": 3]], "closed"])
+  /// ```
   @discardableResult
   public func expect(
     _ node: String, inOrder patterns: [StatePattern], within timeout: Duration = .seconds(10),
@@ -63,8 +68,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Waits until the node has gone through states that match these patterns, one directly after
-  /// another.
+  /// Waits until the node has been in consecutive states that match `patterns`, in this order.
   @discardableResult
   public func expect(
     _ node: String, exactly patterns: [StatePattern], within timeout: Duration = .seconds(10),
@@ -82,7 +86,7 @@ extension TopologyHarness {
     if search.patterns.isEmpty { return [] }
     let known = try await client.directory(fresh: false)
     if known[node: node] == nil, let instance = InstanceName(node),
-      known[node: instance.node]?.instanceField != nil
+      known.processes(of: instance.node).first?.instanceField != nil
     {
       try await watchInstance(node)
     } else if known[node: node] == nil {
@@ -101,11 +105,15 @@ extension TopologyHarness {
       of: node, after: waitResult.stall)
   }
 
-  /// The recorded states of the node, oldest first.
+  /// Returns the recorded states of the node, oldest first.
   public func seen(of node: String) -> [StateChange] { history.states(of: node) }
 
-  /// Waits until the orchestrator's information about the node satisfies the predicate.
-  /// - Parameter description: The expectation, in words.
+  /// Waits until the orchestrator's information about the node satisfies `predicate`.
+  ///
+  /// ```swift
+  /// try await elevator.expectStatus(of: "door", "two restarts") { $0.restarts == 2 }
+  /// ```
+  /// - Parameter description: A description of the expectation, for messages.
   @discardableResult
   public func expectStatus(
     of node: String, _ description: String, within timeout: Duration = .seconds(10),
@@ -113,14 +121,14 @@ extension TopologyHarness {
     column: UInt = #column, where predicate: (NodeInformation) -> Bool
   ) async throws -> NodeInformation {
     try await at(fileID, filePath, line, column) {
-      var last: NodeInformation?
+      var lastInformation: NodeInformation?
       let waitResult = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
         let information = try client.node(node, in: await client.directory(fresh: true))
-        last = information
+        lastInformation = information
         return predicate(information) ? information : nil
       }
       if let found = waitResult.value { return found }
-      let lastStatus = last.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
+      let lastStatus = lastInformation.flatMap { try? JSONValue(encoding: $0).text } ?? "nothing"
       throw await failure(
         "timed out: node '\(node)': expected \(description) within \(timeout.shortText); "
           + "last status: \(lastStatus)", of: node, after: waitResult.stall)
@@ -147,8 +155,8 @@ extension TopologyHarness {
   }
 
   /// Waits until the topology has ended.
-  /// - Returns: The exit code of the orchestrator; 128 plus the signal's number if a signal ended
-  ///   it.
+  /// - Returns: The exit code of the orchestrator. If a signal ended the orchestrator, the result
+  ///   is 128 plus the number of the signal.
   @discardableResult
   public func expectEnd(
     within timeout: Duration = .seconds(30), fileID: String = #fileID,
@@ -166,7 +174,7 @@ extension TopologyHarness {
       return switch exit {
       case .exited(let code): code
       case .signalled(let number): 128 + number
-      // The exit of a direct child is always known, so these cases do not occur.
+      // These exits do not occur for a child process, whose exit status is always known.
       case .unreported, .unobserved, .leaseExpired: -1
       }
     }

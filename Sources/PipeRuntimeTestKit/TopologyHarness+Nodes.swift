@@ -3,9 +3,9 @@ import PipeRuntime
 // Events.
 extension TopologyHarness {
   /// Sends an event to a node and waits for the outcome.
-  /// - Parameter timeout: The longest wait; `nil`, the default, waits until there was no progress
-  ///   for 10 s.
-  /// - Throws: ``PipeRuntime/TopologyClientError``, if the event does not reach the machine.
+  /// - Parameter timeout: The maximum time to wait. By default, the call waits until there is no
+  ///   progress for 10 s.
+  /// - Throws: ``PipeRuntime/TopologyClientError`` if the event does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: some MachineEvent, timeout: Duration? = nil, fileID: String = #fileID,
@@ -19,8 +19,9 @@ extension TopologyHarness {
     }
   }
 
-  /// Sends an event given as JSON: `"closed"`, or `["closing": ["persons": 3]]`.
-  /// - Throws: ``PipeRuntime/TopologyClientError``, if the event does not reach the machine.
+  /// Sends an event as JSON, such as `"closed"` or `["closing": ["persons": 3]]`, and waits for the
+  /// outcome.
+  /// - Throws: ``PipeRuntime/TopologyClientError`` if the event does not reach the machine.
   @discardableResult
   public func send(
     _ node: String, _ event: JSONValue, timeout: Duration? = nil, fileID: String = #fileID,
@@ -34,7 +35,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Sends an event. The next expectation starts at the state that the event caused.
+  /// Sends an event. Later expectations ignore the node's states before the step of this event.
   private func advancingHistory(
     _ node: String, _ send: @escaping @Sendable () async throws -> RequestOutcome
   ) async throws -> RequestOutcome {
@@ -47,7 +48,11 @@ extension TopologyHarness {
     return outcome
   }
 
-  /// Waits for an answer for as long as there is progress. The client's own timeout is much longer.
+  /// Makes a request and waits for the answer as long as there is progress. The client's own
+  /// timeout is much longer.
+  /// - Parameters:
+  ///   - problem: The message if there is no answer.
+  ///   - limit: The maximum time without progress.
   private func answer<Answer: Sendable>(
     _ problem: String, within limit: Duration = .seconds(10),
     _ request: @escaping @Sendable () async throws -> Answer
@@ -61,7 +66,7 @@ extension TopologyHarness {
 
 // Status.
 extension TopologyHarness {
-  /// Returns the directory of the topology, with the current status of each node.
+  /// Returns the status of the topology and of all its nodes.
   public func directory(
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
@@ -71,7 +76,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Returns a node with its current status.
+  /// Returns the orchestrator's current information about a node.
   public func status(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -82,9 +87,10 @@ extension TopologyHarness {
     }
   }
 
-  /// Queries the orchestrator until the relevant nodes have reported their status after this call.
-  /// The orchestrator waits for new reports only briefly, and then returns older reports. Returns
-  /// the last directory if there is no progress.
+  /// Requests the directory repeatedly, until each relevant node has reported its status after the
+  /// start of this call. A single request is not enough, because the orchestrator waits only
+  /// briefly for new statuses before it returns older ones. If there is no progress for 10 s,
+  /// returns the last answer.
   private func upToDateDirectory(by isRelevant: (NodeInformation) -> Bool) async throws
     -> TopologyDirectory
   {
@@ -101,16 +107,16 @@ extension TopologyHarness {
     return last
   }
 
-  /// Whether a node has reported its status since `start`, or cannot report because a signal has
-  /// stopped its process.
+  /// Returns whether a node has reported its status since `start`. Also returns `true` if the node
+  /// cannot report, because its process is paused.
   private static func hasReported(_ node: NodeInformation, since start: Int64) -> Bool {
     guard node.isRunning, node.kind != .monitor, let pid = node.pid else { return true }
     if let time = node.status?.time, time >= start { return true }
     return FileSystem.text(of: "/proc/\(pid)/stat")?.contains(") T ") == true
   }
 
-  /// Returns a stream of the states of some nodes, or of all: first the current state of each, then
-  /// every change.
+  /// Returns a stream of the states of the given nodes; `nil` means all nodes. The stream begins
+  /// with the current state of each node.
   public func states(
     of nodes: [String]? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -128,7 +134,10 @@ extension TopologyHarness {
 
 // Starting, stopping and signals.
 extension TopologyHarness {
-  /// Kills a node's process. The node's restart policy applies. Later expectations consider only
+  /// Kills a node's process with SIGKILL. If the node is just being restarted, first waits for its
+  /// next process.
+  ///
+  /// The orchestrator then applies the node's restart policy. Later expectations consider only
   /// states after the restart.
   public func kill(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
@@ -136,9 +145,29 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws {
     try await at(fileID, filePath, line, column) {
-      let incarnation = try await information(of: node).incarnation
-      try await signal(node, .kill)
+      let wait = try await ask(every: .milliseconds(5), within: .seconds(10), of: directory) {
+        try await killProcess(of: node)
+      }
+      guard case .found(let incarnation) = wait else {
+        throw TopologyClientError.failed("node '\(node)' has no process")
+      }
       history.advance(node, to: StateHistory.StepPosition(incarnation: incarnation + 1, version: 0))
+    }
+  }
+
+  /// Kills a node's process.
+  /// - Returns: The incarnation of the process; `nil` if the node has no process now, and is being
+  ///   restarted.
+  private func killProcess(of name: String) async throws -> UInt64? {
+    let directory = try await client.directory(fresh: false)
+    let node = try client.node(name, in: directory)
+    do {
+      try await signal(name, .kill)
+      return node.incarnation
+    } catch TopologyClientError.failed
+      where node.kind != .monitor && (node.isRunning || node.isAboutToRun(in: directory))
+    {
+      return nil
     }
   }
 
@@ -153,7 +182,7 @@ extension TopologyHarness {
     }
   }
 
-  /// Suspends a node's process with SIGSTOP, which has the same effect as a deadlock.
+  /// Pauses a node's process with SIGSTOP. The node then appears to hang.
   public func pause(
     _ node: String, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -161,7 +190,7 @@ extension TopologyHarness {
   ) async throws {
     try await at(fileID, filePath, line, column) {
       try await signal(node, .stop)
-      state.withLock { _ = $0.paused.insert(node) }
+      state.withLock { _ = $0.pausedNodes.insert(node) }
     }
   }
 
@@ -172,12 +201,12 @@ extension TopologyHarness {
     column: UInt = #column
   ) async throws {
     try await at(fileID, filePath, line, column) {
-      state.withLock { _ = $0.paused.remove(node) }
+      state.withLock { _ = $0.pausedNodes.remove(node) }
       try await signal(node, .resume)
     }
   }
 
-  /// Sends any signal to a node's process.
+  /// Sends a signal to a node's process.
   public func signal(
     _ node: String, number: Int32, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,
@@ -218,8 +247,8 @@ extension TopologyHarness {
     }
   }
 
-  /// Stops nodes gracefully and starts them again. Later expectations consider only the nodes'
-  /// states after the restart.
+  /// Stops nodes gracefully, and starts them again. Later expectations consider only states after
+  /// the restart.
   public func restart(
     _ nodes: String..., fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line,

@@ -3,20 +3,20 @@ import PipeRuntime
 import PipeSupervision
 
 extension TopologyHarness {
-  /// The number of lines of each log that a report shows.
+  /// The maximum number of lines that a report contains of each log.
   private static let displayLimit = 12
 
-  /// The log lines of a node, including the orchestrator's notes about it, oldest first.
+  /// Returns the log lines of a node, and the orchestrator's notes about the node, oldest first.
   public func logs(_ node: String) -> [String] {
     var reader = LogReader(directory: directories.logs, nodes: [node])
     return reader.next().map { "\($0.time) \($0.stream.rawValue) \($0.text)" }
   }
 
-  /// The output of the orchestrator.
+  /// The text that the orchestrator has written to standard output and standard error so far.
   public var orchestratorOutput: String { orchestrator.outputText + orchestrator.errorText }
 
-  /// Runs a call of the test. If the call throws an error, remembers its location in the test's
-  /// source.
+  /// Makes a call for the test. If the call throws an error, stores the location of the call in the
+  /// test's source.
   func at<Result>(
     _ fileID: String, _ filePath: StaticString, _ line: UInt, _ column: UInt,
     isolation: isolated (any Actor)? = #isolation, _ call: () async throws -> Result
@@ -31,13 +31,15 @@ extension TopologyHarness {
     }
   }
 
-  /// Returns the location of the call that threw an error; `nil` if no call of the harness did.
+  /// Returns the location of the harness call that has thrown this error. Returns `nil` if the
+  /// error comes from elsewhere.
   func callSite(of error: any Error) -> AssertionLocation? {
     let text = "\(error)"
     return state.withLock { $0.failedCall.flatMap { $0.error == text ? $0.callSite : nil } }
   }
 
-  /// Returns the status of the nodes and the last lines of every log, for a failure's message.
+  /// Returns a text for failure messages: the statuses of the nodes, the last lines of their logs,
+  /// and the last output of the orchestrator.
   public func report() async -> String {
     var lines: [String] = []
     if let directory = try? await client.directory(fresh: false) {
@@ -47,7 +49,7 @@ extension TopologyHarness {
         lines.append("  \(node.name) is \(node.phase), incarnation \(node.incarnation)\(reason)")
       }
     }
-    for node in LogReader.nodes(in: directories.logs) {
+    for node in LogReader.nodesWithLogs(in: directories.logs) {
       let log = logs(node)
       lines.append("log of '\(node)'\(log.count > Self.displayLimit ? ", last lines" : ""):")
       lines += log.suffix(Self.displayLimit).map { "  \($0)" }
@@ -63,7 +65,8 @@ extension TopologyHarness {
     return (["the orchestrator \(end):"] + outputLines.map { "  \($0)" }).joined(separator: "\n")
   }
 
-  /// - Parameter stall: The stall that ended the wait.
+  /// Creates the failure of an expectation, with the recorded states of `node` and a report.
+  /// - Parameter stall: The stall that ended the wait; `nil` if the failure has a different reason.
   func failure(
     _ expectation: String, of node: String? = nil, after stall: Stall? = nil
   ) async -> TopologyExpectationFailure {
@@ -74,24 +77,24 @@ extension TopologyHarness {
   }
 }
 
-/// An expectation that was not met: the expectation, the states seen, and the last log lines.
+/// The failure of an expectation, with the recorded states and a report on the topology.
 public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertible {
-  /// The expectation.
+  /// The expectation that was not met, as text.
   public var expectation: String
-  /// The location of the failed call in the test, as `FILE:LINE:COLUMN`; `nil` if no call on the
-  /// harness failed.
+  /// The location of the failed call in the test's source, in the form `FILE:LINE:COLUMN`. `nil` if
+  /// the failure did not occur in a call of the harness.
   public var location: String?
-  /// The error that ended the test's body, if it was not an unmet expectation.
+  /// The error that the test's body has thrown; `nil` if a failed expectation ended the body.
   public var cause: (any Error)?
-  /// The recorded states of the node, oldest first.
+  /// The recorded states of the node, oldest first. Empty if the failure is not about a node.
   public var seen: [StateChange]
-  /// The status of the topology at the failure, with the last lines of its logs.
+  /// The status of the topology when the expectation failed, with the last lines of its logs.
   public var report: String
 
-  /// The maximum number of states that `description` shows.
+  /// The maximum number of states that `description` lists.
   private static let displayLimit = 30
 
-  /// The expectation, the states seen, and the report.
+  /// The expectation, the recorded states, and the report.
   public var description: String {
     var lines = [(location.map { "\($0): " } ?? "") + expectation]
     if !seen.isEmpty {

@@ -4,40 +4,43 @@ import Synchronization
 
 /// A topology that runs for one test, with its own processes and its own directory.
 ///
-/// `withTopology` creates a harness, and stops the topology when the test has ended.
+/// `withTopology` creates the harness, and stops the topology after the test.
 public final class TopologyHarness: Sendable {
   /// The options for launching a topology in a test.
   public struct Options: Sendable {
-    /// The path of the `orchestrator`. `nil` selects the `orchestrator` that
-    /// `PIPERUNTIME_ORCHESTRATOR` names, or the `orchestrator` beside the test's build products, or
-    /// the `orchestrator` in `PATH`.
+    /// The path of the `orchestrator` command. If `nil`, the harness uses the path in the
+    /// environment variable `PIPERUNTIME_ORCHESTRATOR`. If the variable is not set, the harness
+    /// searches the directories of the test's build products, and then `PATH`.
     public var orchestrator: String?
-    /// The directories in which node programs are searched, before `PATH`.
+    /// The directories in which the harness searches for node programs before it searches `PATH`.
     public var searchPath: [String] = []
-    /// Variables to add to the environment of the orchestrator and the nodes.
+    /// Variables that are added to the environment of the orchestrator and the nodes.
     public var environment: [String: String] = [:]
-    /// Whether the test's body starts only when every node runs. Default: `true`.
+    /// Whether the test's body starts only after all nodes are running. Default: `true`.
     public var waitsUntilRunning = true
-    /// The nodes whose states are all recorded, for `expect` and `seen`; `nil` for all nodes. For
-    /// tens of thousands of states, recording takes longer than the nodes need to produce the
-    /// states.
+    /// The nodes whose states are recorded for `expect` and `seen`; `nil` means all nodes. Exclude
+    /// nodes that take tens of thousands of steps, because recording a state takes longer than the
+    /// step.
     public var recordedNodes: Set<String>?
-    /// The collector for the steps of the recorded nodes and the composites' synchronized events.
-    /// Default: none.
+    /// The collector that counts the steps of the recorded nodes and the synchronized events of
+    /// composites. Default: none.
     public var coverage: TopologyCoverage?
-    /// The nodes whose processes may crash through a trap, an abort or a bad address. A crash of
-    /// any other node fails the test. Default: none.
+    /// Whether the run is recorded, and compared with the topology after the test, as by
+    /// `orchestrator conform`. If the run does not conform, the test fails. Default: `false`.
+    public var checksConformance = false
+    /// The nodes that may crash, for example because of a trap, an abort or an invalid address. If
+    /// another node crashes, the test fails. Default: none.
     public var crashingNodes: Set<String> = []
-    /// The longest time without progress during the start. Default: 30 s.
+    /// The maximum time without progress during the start of the topology. Default: 30 s.
     public var startTimeout: Duration = .seconds(30)
-    /// The longest time without progress during the stop. After that time, the remaining processes
-    /// are killed and the test fails. Default: 30 s.
+    /// The maximum time without progress during the stop of the topology. After this time, the
+    /// remaining processes are killed, and the test fails. Default: 30 s.
     public var stopTimeout: Duration = .seconds(30)
 
     /// Creates the default options.
     public init() {}
 
-    /// Returns the default options for a test in which these nodes crash.
+    /// Returns the default options, with these nodes in ``crashingNodes``.
     public static func crashing(_ nodes: String...) -> Options {
       var options = Options()
       options.crashingNodes = Set(nodes)
@@ -49,7 +52,8 @@ public final class TopologyHarness: Sendable {
   public let topology: String
   /// The client that is attached to the topology.
   public let client: TopologyClient
-  /// The orchestrator's endpoint, for further ``TopologyClient``s of the test.
+  /// The control endpoint of the orchestrator, to which the test can attach further
+  /// ``TopologyClient``s.
   package let control: String
   package let directory: TestDirectory
   package let orchestrator: LaunchedProgram
@@ -62,13 +66,14 @@ public final class TopologyHarness: Sendable {
 
   struct State {
     /// The nodes that the test has paused.
-    var paused: Set<String> = []
-    /// Whether the test has waited for the end of the topology, whatever the exit code was.
+    var pausedNodes: Set<String> = []
+    /// Whether the test has waited for the end of the topology. The test has then received the
+    /// orchestrator's exit code, so the harness does not check it again.
     var hasSeenEnd = false
     var watchTask: Task<Void, Never>?
     /// The tasks that record the states of instances, by the instances' names.
     var instanceTasks: [String: Task<Void, Never>] = [:]
-    /// The last call of the test that has thrown an error.
+    /// The last call of the harness that has thrown an error.
     var failedCall: FailedCall?
   }
 
@@ -77,7 +82,7 @@ public final class TopologyHarness: Sendable {
     var callSite: AssertionLocation
   }
 
-  /// Starts a topology, and attaches to it.
+  /// Starts a topology, attaches a client to it, and waits for the states of its nodes.
   init(
     file: String, name: String, directory: TestDirectory, binary: String, options: Options
   ) async throws {
@@ -88,8 +93,11 @@ public final class TopologyHarness: Sendable {
     directories = try RuntimeDirectories(topology: name, roots: directory.roots)
     let failpointSwitch = try directory.write("", to: Self.failpointSwitch)
     control = try directories.endpoint(.control)
+    let verb =
+      options.checksConformance
+      ? ["record", "--out", directory.path + "/" + Self.recordedRun] : ["run", "--plain"]
     orchestrator = try LaunchedProgram(
-      binary, ["run", "--plain", "--lifeline", file],
+      binary, verb + ["--lifeline", file],
       environment: directory.environment(
         adding: [FailpointCounter.switchVariable: failpointSwitch]
           .merging(options.environment) { _, own in own },
@@ -120,12 +128,16 @@ public final class TopologyHarness: Sendable {
     }
   }
 
-  /// The name of a file in the test's directory. Failpoints act only while this file exists. The
-  /// file is removed before the topology stops, because a failpoint that has not acted before is
-  /// not part of the test.
+  /// The name of a file in the test's directory. Failpoints have an effect only while this file
+  /// exists. The harness removes the file before it stops the topology, since failpoints must not
+  /// affect the stop, which is no longer a part of the test.
   private static let failpointSwitch = "failpoints"
 
-  /// The timeout of the client's requests. A test without progress ends long before.
+  /// The name of the directory of the recorded run, in the test's directory.
+  static let recordedRun = "run"
+
+  /// The timeout of the client's requests. If there is no progress, a test ends long before this
+  /// time.
   package static let clientTimeout: Duration = .seconds(600)
 
   // MARK: The start
@@ -142,8 +154,8 @@ public final class TopologyHarness: Sendable {
     func checkNotEnded() throws {
       if let exit = orchestrator.exit { throw failure("did not start: \(exit)") }
     }
-    // The client retries a failed connection only after a delay. So the harness waits for the
-    // socket first.
+    // A client that cannot connect waits before it tries again. To avoid this delay, the harness
+    // waits until the socket exists.
     let path = String(control.dropFirst("ipc://".count))
     let socket: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
       try checkNotEnded()
@@ -179,7 +191,7 @@ public final class TopologyHarness: Sendable {
     state.withLock { $0.watchTask = task }
   }
 
-  /// Begins to record the states of an instance, unless that has begun before.
+  /// Begins to record the states of an instance, unless they are already being recorded.
   func watchInstance(_ name: String) async throws {
     guard state.withLock({ $0.instanceTasks[name] == nil }) else { return }
     let stream = try await client.states(of: [name])
@@ -195,8 +207,8 @@ public final class TopologyHarness: Sendable {
     }
   }
 
-  /// Waits until the feeds have delivered the current state of each node, so that no later state is
-  /// missed.
+  /// Waits until the feeds have delivered the current states of all nodes. From then on, no state
+  /// is missed.
   private func awaitStates() async throws {
     var nodesWithoutState: [String] = []
     let states: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
@@ -215,8 +227,9 @@ public final class TopologyHarness: Sendable {
 
   // MARK: The end
 
-  /// Stops the topology gracefully and removes its directory.
-  /// - Returns: The problems that occurred.
+  /// Stops the topology gracefully, and removes the test's directory.
+  /// - Returns: A description of each problem: an early end, an ungraceful stop, a crash, or
+  ///   leftover processes or files.
   func stop() async -> [String] {
     var problems: [String] = []
     let endedBefore = orchestrator.exit
@@ -225,11 +238,11 @@ public final class TopologyHarness: Sendable {
     }
     unlink(directory.path + "/" + Self.failpointSwitch)
     if endedBefore == nil {
-      for node in state.withLock({ $0.paused }) { try? await resume(node) }
+      for node in state.withLock({ $0.pausedNodes }) { try? await resume(node) }
       orchestrator.signal(.resume)
       let hasFailedNodes = await hasFailedNodes()
       orchestrator.signal(.terminate)
-      let exit = try? await Self.unlessCancelled { [self] in
+      let exit = try? await Self.ignoringCancellation { [self] in
         try await orchestrator.waitForExit(within: options.stopTimeout)
       }
       if exit == nil {
@@ -237,11 +250,11 @@ public final class TopologyHarness: Sendable {
         orchestrator.signal(.kill)
         _ = try? await orchestrator.waitForExit(within: .seconds(10))
       } else if exit?.isSuccess == false, let exit,
-        // If a node has failed, the orchestrator exits with code 1 even after a graceful stop.
+        // If a node has failed, the orchestrator's exit code is 1 even after a graceful stop.
         !hasFailedNodes || exit != .exited(code: 1)
           || orchestrator.errorText.contains("did not stop gracefully")
       {
-        problems.append("the topology did not stop in order: \(exit)")
+        problems.append("the topology did not stop gracefully: \(exit)")
       }
     }
     client.close()
@@ -250,12 +263,27 @@ public final class TopologyHarness: Sendable {
       for task in state.instanceTasks.values { task.cancel() }
     }
     problems += directory.crashes(except: options.crashingNodes)
+    if options.checksConformance { problems += await conformanceProblems() }
     problems += await removeLeftovers()
     return problems
   }
 
+  /// Compares the recorded run with the topology.
+  private func conformanceProblems() async -> [String] {
+    let exit = try? await Self.ignoringCancellation { [self] in
+      let program = try LaunchedProgram(
+        binary, ["conform", directory.path + "/" + Self.recordedRun],
+        environment: directory.environment(adding: options.environment, path: options.searchPath))
+      let exit = try await program.waitForExit(within: options.stopTimeout)
+      return (exit, program.errorText + program.outputText)
+    }
+    FileSystem.removeTree(directory.path + "/" + Self.recordedRun)
+    guard let exit else { return ["the recorded run could not be compared with the topology"] }
+    return exit.0?.isSuccess == true ? [] : [exit.1]
+  }
+
   private func hasFailedNodes() async -> Bool {
-    let directory = try? await Self.unlessCancelled { [client] in
+    let directory = try? await Self.ignoringCancellation { [client] in
       try await client.directory(fresh: false)
     }
     return directory?.nodes.contains { $0.phase == "failed" } ?? false
@@ -263,11 +291,14 @@ public final class TopologyHarness: Sendable {
 
   private static func end(_ cleanupProcess: LaunchedProgram) async {
     cleanupProcess.closeInput()
-    _ = try? await unlessCancelled { try await cleanupProcess.waitForExit(within: .seconds(10)) }
+    _ = try? await ignoringCancellation {
+      try await cleanupProcess.waitForExit(within: .seconds(10))
+    }
   }
 
-  /// Runs an operation regardless of cancellation: a cancelled test must still stop its topology.
-  private static func unlessCancelled<Value: Sendable>(
+  /// Runs an operation to its end, even if this task is cancelled. A cancelled test must also stop
+  /// its topology.
+  private static func ignoringCancellation<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
   ) async throws -> Value {
     try await Task { try await operation() }.value
@@ -276,7 +307,7 @@ public final class TopologyHarness: Sendable {
   private func removeLeftovers() async -> [String] {
     var remaining: [LeftoverProcess] = []
     // Processes with a death signal end shortly after their parent.
-    _ = try? await Self.unlessCancelled { [directory] in
+    _ = try? await Self.ignoringCancellation { [directory] in
       try await ask(every: .milliseconds(10), within: .seconds(2), of: directory) {
         directory.processIDs.isEmpty ? true : nil
       }
@@ -284,8 +315,8 @@ public final class TopologyHarness: Sendable {
     remaining = directory.processes
     var problems = remaining.map { "left behind: \($0)" }
     for process in remaining { process.kill() }
-    // A process that SIGKILL ends does not clean up. Only the next start of a topology with that
-    // name would.
+    // After SIGKILL, the orchestrator's files remain. Only the next start of a topology with this
+    // name would remove them.
     if orchestrator.exit != .signalled(number: Signal.kill.number) {
       problems += directory.sockets.map { "left behind: \($0)" }
     }

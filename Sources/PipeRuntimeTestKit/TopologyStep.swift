@@ -1,29 +1,29 @@
 import PipeRuntime
 
-/// A step that the feeds of a topology report: a node moves from one state to the next, or the
-/// nodes of a composite take an event together.
+/// A step that the feeds of a topology report: a state change of a node, or a synchronized event of
+/// a composite.
 public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
   enum Kind: Hashable {
     case moved(from: String, to: String)
     case synchronized(String)
   }
 
-  /// The node or the composite.
+  /// The name of the node or of the composite.
   public let node: String
   let kind: Kind
 
-  /// A step of a node, or of a composite with a `CompositeState`. The states are named by their
-  /// cases. The name of a state that is not a case is `state`.
+  /// A change of the state of a node, or of a composite with a `CompositeState`. A state that is an
+  /// enum has the name of its case. Any other state has the name `state`.
   public static func moved(_ node: String, from state: String, to next: String) -> Self {
     Self(node: node, kind: .moved(from: state, to: next))
   }
 
-  /// An event that the composite's participants have taken together.
+  /// A synchronized event that the participants of a composite accept together.
   public static func synchronized(_ event: String, by composite: String) -> Self {
     Self(node: composite, kind: .synchronized(event))
   }
 
-  /// The step as text: `door from open to closing`, `eventX by models`.
+  /// A readable form of the step, such as `door from open to closing` or `eventX by models`.
   public var description: String {
     switch kind {
     case .moved(let state, let next): "\(node) from \(state) to \(next)"
@@ -32,27 +32,28 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Derives steps from the states that the feeds of one run of a topology report.
+/// Derives steps from the states that the feeds of a running topology report.
 struct StepDetector {
-  /// The synchronized events of each composite.
-  let synchronized: [String: Set<String>]
-  private var last: [String: StateChange] = [:]
-  /// The number of states that the feeds have missed. Steps to and from these states are unknown.
+  /// The names of the synchronized events, by composite.
+  let synchronizedEvents: [String: Set<String>]
+  private var lastChanges: [String: StateChange] = [:]
+  /// The number of states that the feeds did not deliver. Steps to and from these states are
+  /// unknown.
   private(set) var missed: UInt64 = 0
 
-  init(synchronized: [String: Set<String>] = [:]) { self.synchronized = synchronized }
+  init(synchronized: [String: Set<String>] = [:]) { self.synchronizedEvents = synchronized }
 
   mutating func add(_ change: StateChange) -> [TopologyStep] {
-    let previous = last.updateValue(change, forKey: change.node)
+    let previous = lastChanges.updateValue(change, forKey: change.node)
     guard
       previous.map({ ($0.incarnation, $0.version) < (change.incarnation, change.version) }) ?? true
     else {
-      // The feed repeats this state for a new subscriber.
+      // The feed has repeated the state for a new subscriber, so the node has taken no step.
       return []
     }
     missed += change.missed
     var steps: [TopologyStep] = []
-    if change.version > 0, synchronized[change.node]?.contains(change.cause) == true {
+    if change.version > 0, synchronizedEvents[change.node]?.contains(change.cause) == true {
       steps.append(.synchronized(change.cause, by: change.node))
     }
     if let previous, previous.incarnation == change.incarnation,

@@ -3,10 +3,10 @@ import PipeRuntime
 
 /// Launches the topology of a file for a test, and stops it afterwards.
 ///
-/// The test has its own processes, sockets and logs, so tests may run at the same time. The
-/// processes and files are removed at the end, even if the test fails or its process crashes. If
-/// the test target depends on the product `orchestrator`, SwiftPM builds the orchestrator beside
-/// the tests, and the test finds it there.
+/// Each test has its own processes, sockets and logs, so tests can run at the same time. The
+/// processes and files are removed at the end, even if the test fails or the test process crashes.
+/// If the test target depends on the product `orchestrator`, SwiftPM builds the orchestrator into
+/// the directory of the tests, where the harness finds it.
 ///
 /// ```swift
 /// try await withTopology("topologies/elevator.yaml") { elevator in
@@ -15,13 +15,13 @@ import PipeRuntime
 /// }
 /// ```
 /// - Parameters:
-///   - file: The file's path, relative to the working directory or to a directory above the test's
-///     source.
+///   - file: The path of the file, relative to the working directory or to a directory that
+///     contains the test's source.
 ///   - body: The test.
-/// - Throws: ``TopologyExpectationFailure``, with the states seen and the logs. It is also thrown
-///   if the topology does not start, does not stop gracefully, or leaves processes or files behind.
-///   Swift Testing reports the failure at the line of the failed call on the harness. Elsewhere,
-///   the error contains that line.
+/// - Throws: ``TopologyExpectationFailure``, with the recorded states and the logs, if an
+///   expectation fails, or if the topology does not start, does not stop gracefully, or leaves
+///   processes or files behind. Swift Testing reports the failure at the line in which the test
+///   calls the harness and the call fails. In other tests, the error contains that line.
 @discardableResult
 public func withTopology<Result>(
   _ file: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -33,7 +33,7 @@ public func withTopology<Result>(
   return try await run(name: name, options: options, body) { _ in path }
 }
 
-/// Launches a topology given as YAML text for a test, and stops it afterwards.
+/// Launches a topology that is given as YAML text, and stops it after the test.
 @discardableResult
 public func withTopology<Result>(
   yaml text: String, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -46,7 +46,7 @@ public func withTopology<Result>(
   }
 }
 
-/// Launches a topology created in code for a test, and stops it afterwards.
+/// Launches a topology that was created in code, and stops it after the test.
 @discardableResult
 public func withTopology<Result>(
   _ topology: Topology, options: TopologyHarness.Options = TopologyHarness.Options(),
@@ -96,7 +96,8 @@ private func run<Result>(
 }
 
 extension TopologyHarness {
-  /// Stops the topology after the body has returned. Returns the problems.
+  /// Stops the topology after the test's body has returned. Returns a failure if there were
+  /// problems.
   fileprivate func end() async -> TopologyExpectationFailure? {
     let report = await report()
     let problems = await stop()
@@ -106,8 +107,8 @@ extension TopologyHarness {
       report: report + "\n" + Self.report(of: orchestrator))
   }
 
-  /// Stops the topology after the body has failed. Returns the error with the details that explain
-  /// it.
+  /// Stops the topology after the test's body has thrown an error. Returns the error to throw:
+  /// `error`, with a report and the problems that the harness has found.
   fileprivate func end(after error: any Error) async -> any Error {
     let callSite = callSite(of: error)
     var failure: TopologyExpectationFailure
@@ -128,14 +129,14 @@ extension TopologyHarness {
   }
 }
 
-/// Returns `file` if it exists; otherwise, the file with that path in the nearest directory above
-/// the source file.
+/// Returns `file` if it is absolute or exists. Otherwise, searches for it in the source file's
+/// directory and in the directories above.
 private func locate(_ file: String, from sourceFile: String) -> String {
   if file.hasPrefix("/") || FileSystem.exists(file) { return file }
-  var directory = FileSystem.directory(of: sourceFile)
+  var directory = FileSystem.parentDirectory(of: sourceFile)
   while directory != "/", directory != "." {
     if FileSystem.exists(directory + "/" + file) { return directory + "/" + file }
-    directory = FileSystem.directory(of: directory)
+    directory = FileSystem.parentDirectory(of: directory)
   }
   return file
 }

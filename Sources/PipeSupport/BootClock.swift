@@ -10,30 +10,33 @@ package enum BootClock {
   /// A reading of the boot clock, and the time of day at that moment. Unit: nanoseconds.
   package struct Instant: Hashable, Sendable {
     /// The time since 1970.
-    package var time: Int64
+    package var timeOfDay: Int64
     /// The time since the system booted, including sleep.
-    package var clock: Int64
+    package var timeSinceBoot: Int64
 
     package init(time: Int64, clock: Int64) {
-      self.time = time
-      self.clock = clock
+      self.timeOfDay = time
+      self.timeSinceBoot = clock
     }
 
     /// The time of day at which the system booted, calculated from this instant.
-    package var offset: Int64 { time &- clock }
+    package var bootTime: Int64 { timeOfDay &- timeSinceBoot }
 
-    /// Returns the time of day of this instant, corrected if the system's time of day was set
-    /// between this instant and `now`. A correction of less than a second is ignored.
-    package func time(asOf now: Instant) -> Int64 {
-      let adjusted = now.offset &+ clock
-      return abs(adjusted &- time) < 1_000_000_000 ? time : adjusted
+    /// Returns the time of day of this instant. If the system's time of day was set between this
+    /// instant and `now`, the result is corrected; corrections of less than a second are ignored.
+    package func timeOfDay(asOf now: Instant) -> Int64 {
+      let adjusted = now.bootTime &+ timeSinceBoot
+      return abs(adjusted &- timeOfDay) < 1_000_000_000 ? timeOfDay : adjusted
     }
 
-    /// Returns the time that has passed since an earlier instant, never negative. Compares the boot
-    /// clock. If the system has rebooted in between, compares the times of day, which may have been
-    /// set.
+    /// Returns the time since an earlier instant; zero if `earlier` is later.
+    ///
+    /// - Parameter isSameBoot: Whether the system has not rebooted between the instants. If true,
+    ///   the result is exact. If false, the result is the difference of the times of day, which is
+    ///   wrong if the time of day was set between the instants.
     package func duration(since earlier: Instant, isSameBoot: Bool) -> Duration {
-      let elapsed = isSameBoot ? clock &- earlier.clock : time &- earlier.time
+      let elapsed =
+        isSameBoot ? timeSinceBoot &- earlier.timeSinceBoot : timeOfDay &- earlier.timeOfDay
       return .nanoseconds(max(0, elapsed))
     }
   }

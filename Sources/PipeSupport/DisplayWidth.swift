@@ -2,7 +2,8 @@ extension StringProtocol {
   /// The number of terminal columns that the text occupies.
   package var displayWidth: Int { reduce(0) { $0 + $1.displayWidth } }
 
-  /// The text with its control characters replaced, because they could move the cursor or change colours.
+  /// The text with its control characters replaced. Control characters could move the cursor or
+  /// change colours.
   package var printable: String {
     guard unicodeScalars.contains(where: \.isControl) else { return String(self) }
     var result = String.UnicodeScalarView()
@@ -67,7 +68,7 @@ extension Unicode.Scalar {
 package enum ByteSizeText {
   /// The units, from the largest to the smallest. A decimal unit may omit its `B`, as in Docker's
   /// `max-size`.
-  private static let units: [(name: String, short: String?, size: Int)] = [
+  private static let byteUnits: [(name: String, short: String?, size: Int)] = [
     ("GiB", nil, 1 << 30), ("GB", "g", 1_000_000_000), ("MiB", nil, 1 << 20),
     ("MB", "m", 1_000_000), ("KiB", nil, 1 << 10), ("KB", "k", 1_000), ("B", nil, 1),
   ]
@@ -75,20 +76,21 @@ package enum ByteSizeText {
   /// The accepted syntax, as a regular expression.
   package static let pattern = "^[0-9]{1,9}([kKmMgG]([iI]?[bB])?|[bB])$"
 
-  /// Parses a number of up to nine digits with its unit, in either case. Returns `nil` if the text is
-  /// not a size.
+  /// Parses a number of up to nine digits and a unit in upper or lower case. Returns `nil` if the
+  /// text is not a size.
   package static func parse(_ text: String) -> Int? {
     let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard (1...9).contains(digits.count), let number = Int(Substring(digits)) else { return nil }
     let unit = text.utf8.dropFirst(digits.count)
     let name = String(Substring(unit)).lowercased()
-    let found = units.first { $0.name.lowercased() == name || $0.short == name }
+    let found = byteUnits.first { $0.name.lowercased() == name || $0.short == name }
     return found.map { number * $0.size }
   }
 
-  /// Formats a size so that ``parse(_:)`` returns the same value.
+  /// Formats a size with the largest unit that divides the size, such as `512KiB`. ``parse(_:)``
+  /// returns the same size.
   package static func write(_ size: Int) -> String {
-    let unit = units.first { size.isMultiple(of: $0.size) && size >= $0.size }
+    let unit = byteUnits.first { size.isMultiple(of: $0.size) && size >= $0.size }
     return unit.map { "\(size / $0.size)\($0.name)" } ?? "\(size)B"
   }
 }

@@ -1,43 +1,46 @@
 /// Durations in the form that users type: `200ms`, `1.5s`, `1m30s`, `2h`.
 package enum DurationText {
-  /// The units, from the largest to the smallest. A text contains each unit at most once. Unit:
-  /// nanoseconds.
-  private static let units: [(names: [String], length: Int128)] = [
+  /// The units and their lengths in nanoseconds, from the longest to the shortest. A text contains
+  /// each unit at most once, in this order.
+  private static let durationUnits: [(names: [String], length: Int128)] = [
     (["d"], 86_400_000_000_000), (["h"], 3_600_000_000_000), (["m", "min"], 60_000_000_000),
     (["s"], 1_000_000_000), (["ms"], 1_000_000), (["us"], 1_000), (["ns"], 1),
   ]
   /// The longest accepted duration, a million hours. Unit: nanoseconds.
-  private static let longest: Int128 = 1_000_000 * 3_600_000_000_000
+  private static let longestDuration: Int128 = 1_000_000 * 3_600_000_000_000
 
-  /// The accepted syntax as a regular expression, without the limit on the total.
+  /// The accepted syntax as a regular expression. The expression does not check the longest
+  /// duration.
   package static let pattern =
     "^(?=[0-9])"
-    + units.map { "([0-9]{1,9}(\\.[0-9]{1,9})?(\($0.names.joined(separator: "|"))))?" }.joined()
+    + durationUnits.map { "([0-9]{1,9}(\\.[0-9]{1,9})?(\($0.names.joined(separator: "|"))))?" }
+    .joined()
     + "$"
 
-  /// Parses decimal numbers with units. Each number has up to nine digits before and after the
-  /// decimal point. Returns `nil` if the text is not a duration, or not an integral number of
-  /// nanoseconds.
+  /// Parses decimal numbers with units, such as `1m30s`. Each number has up to nine digits before
+  /// and after the decimal point. Returns `nil` if the text is not a duration, is not an integral
+  /// number of nanoseconds, or is longer than a million hours.
   package static func parse(_ text: String) -> Duration? {
     var rest = text.utf8[...]
-    var units = Self.units[...]
-    var total: Int128 = 0
+    var units = Self.durationUnits[...]
+    var totalNanoseconds: Int128 = 0
     repeat {
       guard let (number, scale) = readNumber(&rest) else { return nil }
-      let deadLetters = rest.prefix { !isDigit($0) }
-      rest = rest[deadLetters.endIndex...]
-      let name = String(Substring(deadLetters))
+      let letters = rest.prefix { !isDigit($0) }
+      rest = rest[letters.endIndex...]
+      let name = String(Substring(letters))
       guard let found = units.firstIndex(where: { $0.names.contains(name) }) else { return nil }
       let (length, remainder) = (number * units[found].length).quotientAndRemainder(
         dividingBy: scale)
       guard remainder == 0 else { return nil }
-      total += length
+      totalNanoseconds += length
       units = units[(found + 1)...]
     } while !rest.isEmpty
-    return total <= longest ? .nanoseconds(total) : nil
+    return totalNanoseconds <= longestDuration ? .nanoseconds(totalNanoseconds) : nil
   }
 
-  /// The reason why a text is not a duration; the description continues a message about the text.
+  /// The reason why a text is not a duration. The description continues a sentence that begins with
+  /// the text.
   package enum ParseFailure: Hashable, Sendable, CustomStringConvertible {
     case noUnit(String)
     case notADuration
@@ -60,7 +63,7 @@ package enum DurationText {
     let (seconds, attoseconds) = duration.components
     var rest = Int128(seconds) * 1_000_000_000 + Int128(attoseconds) / 1_000_000_000
     var text = ""
-    for (names, length) in units {
+    for (names, length) in durationUnits {
       let (count, remainder) = rest.quotientAndRemainder(dividingBy: length)
       if count > 0 { text += "\(count)\(names[0])" }
       rest = remainder
@@ -68,7 +71,9 @@ package enum DurationText {
     return text.isEmpty ? "0s" : text
   }
 
-  /// Reads a decimal number as a fraction: `number` divided by `scale`. Removes it from `rest`.
+  /// Removes a decimal number from the start of `rest`. Returns the decimal number as a fraction:
+  /// `1.5` has the `number` 15 and the `scale` 10. Returns `nil` if `rest` does not begin with a
+  /// decimal number.
   private static func readNumber(
     _ rest: inout Substring.UTF8View
   ) -> (number: Int128, scale: Int128)? {
@@ -94,11 +99,13 @@ package enum DurationText {
 }
 
 extension Duration {
-  /// The duration in nanoseconds, limited to a hundred years in either direction.
+  /// The duration in nanoseconds, clamped to at most a hundred years, positive or negative.
   package var clampedNanoseconds: Int64 {
     let (seconds, attoseconds) = components
-    let century: Int64 = 100 * 365 * 86_400
-    guard seconds.magnitude < century else { return seconds.signum() * century * 1_000_000_000 }
+    let centuryInSeconds: Int64 = 100 * 365 * 86_400
+    guard seconds.magnitude < centuryInSeconds else {
+      return seconds.signum() * centuryInSeconds * 1_000_000_000
+    }
     return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 }
@@ -135,7 +142,8 @@ extension Duration {
   }
 }
 
-/// Runs an operation for at most a duration. The operation must end when it is cancelled.
+/// Runs an operation, and cancels the operation after `timeout`. Returns after the operation has
+/// ended, so the operation must end when it is cancelled.
 /// - Returns: The operation's result, or `nil` if the time ran out first.
 package func withTimeout<Value: Sendable>(
   _ timeout: Duration, _ operation: @escaping @Sendable () async throws -> Value

@@ -1,4 +1,4 @@
-/// FNV-1a, a hash function that returns the same hash for a text in every process, at any time.
+/// The hash function FNV-1a. Unlike Swift's hashes, its hashes are the same in every process.
 package enum FNV {
   /// Returns the 32-bit hash of a text's UTF-8.
   package static func hash(of text: String) -> UInt32 {
@@ -6,7 +6,7 @@ package enum FNV {
   }
 
   /// Returns the 32-bit hash of a text's UTF-8 as eight hexadecimal digits.
-  package static func text(of text: String) -> String {
+  package static func hexadecimalHash(of text: String) -> String {
     let digits = String(hash(of: text), radix: 16)
     return String(repeating: "0", count: 8 - digits.count) + digits
   }

@@ -6,7 +6,7 @@ import Synchronization
   /// A value behind a lock, for builds with Thread Sanitizer, which does not support
   /// `Synchronization.Mutex`.
   ///
-  /// It has the interface of `Mutex`. `make sanitize` builds with this type.
+  /// The interface is the same as for `Mutex`. `make sanitize` builds with this type.
   // Sendable: `mutex` guards `value`.
   @usableFromInline
   package struct Locked<Value: ~Copyable>: ~Copyable, @unchecked Sendable {

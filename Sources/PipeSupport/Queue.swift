@@ -1,7 +1,9 @@
-/// A first-in, first-out queue in a ring buffer that grows as needed. Its owner limits its size.
+/// A first-in, first-out queue in a ring buffer that grows as needed. The queue does not limit the
+/// number of its elements.
 ///
-/// Everything is inlinable, because each event of a node passes through a queue. A queue that the
-/// compiler does not specialize for its elements costs several times as much as the step itself.
+/// All members are inlinable for speed: each event of a node passes through a queue. If the
+/// compiler could not specialize the queue for its elements, the queue would cost several times as
+/// much as a step.
 @frozen
 @usableFromInline
 package struct Queue<Element> {
@@ -14,7 +16,7 @@ package struct Queue<Element> {
 
   @inlinable package var isEmpty: Bool { count == 0 }
 
-  /// The element that was added first. Reading it does not remove it.
+  /// The element at the front, which stays in the queue; `nil` if the queue is empty.
   @inlinable package var first: Element? { count > 0 ? ring[head] : nil }
 
   @inlinable
@@ -47,7 +49,7 @@ package struct Queue<Element> {
     return all
   }
 
-  /// Inserts elements at the front of the queue, in their order.
+  /// Inserts elements at the front of the queue. The elements keep their order.
   @inlinable
   package mutating func prepend(contentsOf elements: [Element]) {
     for element in elements.reversed() {
@@ -61,11 +63,11 @@ package struct Queue<Element> {
   @inlinable
   mutating func grow() {
     // The capacity stays a power of two, so that a mask replaces the modulus.
-    var larger: [Element?] = []
-    larger.reserveCapacity(max(8, 2 * ring.count))
-    for index in 0..<count { larger.append(ring[(head + index) & (ring.count - 1)]) }
-    while larger.count < max(8, 2 * ring.count) { larger.append(nil) }
-    ring = larger
+    var largerBuffer: [Element?] = []
+    largerBuffer.reserveCapacity(max(8, 2 * ring.count))
+    for index in 0..<count { largerBuffer.append(ring[(head + index) & (ring.count - 1)]) }
+    while largerBuffer.count < max(8, 2 * ring.count) { largerBuffer.append(nil) }
+    ring = largerBuffer
     head = 0
   }
 }
@@ -88,9 +90,9 @@ package struct IndexBitmap: Sendable {
 
   package mutating func remove(_ bit: Int) { words[bit >> 6] &= ~(1 << UInt64(bit & 63)) }
 
-  /// Returns the first integer in the set at or after `start`. If there is none, the search wraps
-  /// around to the lowest integer in the set.
-  package func first(from start: Int) -> Int? {
+  /// Returns the first integer in the set at or after `start`. If the set contains no such integer,
+  /// returns the lowest integer in the set; `nil` if the set is empty.
+  package func firstIndex(from start: Int) -> Int? {
     let first = start >> 6
     guard first < words.count else { return nil }
     let later = words[first] & (~0 << UInt64(start & 63))

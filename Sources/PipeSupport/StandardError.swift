@@ -21,13 +21,13 @@ package enum StandardError {
   }
 }
 
-/// Calls write(2). Inside the type, its own function `write` would hide the system's function.
+/// Calls write(2). Inside `StandardError`, the name `write` refers to the type's own function.
 private func writeBytes(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
   write(descriptor, bytes, count)
 }
 
 extension FixedWidthInteger {
-  /// Whether to log an event that repeats, where this integer counts its occurrences: the first
-  /// three occurrences, then every occurrence whose count is a power of two.
+  /// Whether to log a repeated event whose occurrences this integer counts. The first three
+  /// occurrences are logged, then each occurrence whose count is a power of two.
   package var isWorthLogging: Bool { self <= 3 || nonzeroBitCount == 1 }
 }

@@ -1,6 +1,7 @@
-/// The wording that error messages share when they list the possible choices.
+/// The common wording of error messages that list possible choices.
 package enum Suggestion {
-  /// Returns `; it has 'a', 'b'. Did you mean 'a'?`, without the parts that do not apply.
+  /// Returns the end of an error message: `; it has 'a', 'b'. Did you mean 'a'?`. The hint is
+  /// omitted if no choice is similar to the name.
   /// - Parameter limit: The maximum number of choices to list.
   package static func among(
     _ choices: some Sequence<String>, like name: String, verb: String = "it has",
@@ -16,12 +17,12 @@ package enum Suggestion {
     return "; \(verb) \(shown)\(rest)\(hint(for: name, among: all))"
   }
 
-  /// Returns `. Did you mean 'a'?`, or an empty text.
+  /// Returns `. Did you mean 'a'?`, or an empty text if no choice is similar to the name.
   package static func hint(for name: String, among choices: [String]) -> String {
     hint(closest(to: name, among: choices))
   }
 
-  /// Returns `. Did you mean 'a'?`, or an empty text.
+  /// Returns `. Did you mean 'a'?` for the choice `a`, or an empty text for `nil`.
   package static func hint(_ choice: String?) -> String {
     choice.map { ". Did you mean '\($0)'?" } ?? ""
   }
@@ -39,10 +40,10 @@ package enum Suggestion {
     return best.flatMap { $0.0 <= limit ? $0.1 : nil }
   }
 
-  /// Returns the number of insertions, deletions, replacements and swaps of adjacent characters between
-  /// two words.
+  /// Returns the least number of edits that turn one word into the other. An edit is an insertion,
+  /// a deletion, a replacement, or a swap of adjacent characters.
   static func distance(_ left: String, _ right: String) -> Int {
-    // Names are short, so a long text is not a misspelled name.
+    // Compares only 64 bytes: names are short, so a longer text is not a misspelled name.
     let a = Array(left.utf8.prefix(64))
     let b = Array(right.utf8.prefix(64))
     var rows = [Array(0...b.count)]
@@ -76,8 +77,8 @@ package func isVariableName(_ text: String) -> Bool {
   isIdentifier(text) && text.utf8.allSatisfy { $0 < 0x80 }
 }
 
-/// Whether a name is safe as a file name: letters, digits, `_`, `-`, and dots after the first
-/// character.
+/// Whether a name is safe as a file name. A safe name has up to 64 characters: ASCII letters,
+/// digits, `_`, `-`, and dots after the first character.
 package func isSafeName(_ name: String) -> Bool {
   !name.isEmpty && name.utf8.count <= 64 && name.utf8.first != UInt8(ascii: ".")
     && name.utf8.allSatisfy { byte in

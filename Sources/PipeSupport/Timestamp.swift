@@ -25,7 +25,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
   }
 
-  /// The time since this timestamp; zero if it is in the future.
+  /// The time since this timestamp; zero if the timestamp is in the future.
   package var age: Duration {
     .milliseconds(max(Timestamp.now.milliseconds - milliseconds, 0))
   }
@@ -39,17 +39,17 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
 
   /// The time in UTC: `2026-11-20T09:00:00.123Z`.
   package var description: String {
-    let (date, time) = parts(gmtime_r)
+    let (date, time) = dateParts(gmtime_r)
     return "\(date)T\(time)Z"
   }
 
   /// The time in the time zone of this process: `2026-11-20 10:00:00.123`.
   package var localText: String {
-    let (date, time) = parts(localtime_r)
+    let (date, time) = dateParts(localtime_r)
     return "\(date) \(time)"
   }
 
-  private func parts(
+  private func dateParts(
     _ convert: (UnsafePointer<time_t>, UnsafeMutablePointer<tm>) -> UnsafeMutablePointer<tm>?
   ) -> (date: String, time: String) {
     var (second, rest) = milliseconds.quotientAndRemainder(dividingBy: 1000)
@@ -65,7 +65,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertibl
     )
   }
 
-  /// Parses exactly the form that `description` has.
+  /// Parses the format of `description`; `nil` for any other text.
   package init?(_ text: some StringProtocol) {
     let bytes = Array(text.utf8)
     let shape = Array("0000-00-00T00:00:00.000Z".utf8)

@@ -1,15 +1,16 @@
 import Glibc
 import PipeSupport
 
-/// The points in a node at which a test can make the node crash, stop, wait or fail; see docs/FAULTS.md.
+/// The points at which a test can make a process crash, stop, wait or fail; see docs/FAULTS.md.
 package enum Failpoint: String, CaseIterable, Sendable {
-  /// The inputs of a burst have arrived; no step of the burst is taken yet.
+  /// The inputs of one turn have arrived; the node has not taken their steps yet.
   case stepBefore = "step.before"
-  /// The steps of a burst are taken; nothing is recorded yet.
+  /// The node has taken the steps of one turn; nothing is recorded yet.
   case stepAfter = "step.after"
   /// The steps are recorded; nothing is acknowledged, sent, published or answered yet.
   case recordAfter = "record.after"
-  /// The record is about to be written; the action `error` makes the write fail, as on a full disk.
+  /// The node is about to write a record. The action `error` makes the write fail as if the disk
+  /// were full.
   case recordError = "record.error"
   /// The node is about to write records from the journal's log into the database.
   case writeBefore = "write.before"
@@ -19,32 +20,58 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case effectBefore = "effect.before"
   /// The event of an effect is recorded; the end of the effect is not.
   case effectAfter = "effect.after"
-  /// Events are acknowledged to their sender.
+  /// The node has acknowledged events to their sender.
   case ackAfter = "ack.after"
-  /// A batch is about to be sent to the socket.
+  /// The node is about to send a batch of events through a pipe.
   case sendBefore = "send.before"
-  /// A batch is sent to the socket.
+  /// The node has passed a batch of events to the socket of a pipe.
   case sendAfter = "send.after"
-  /// A sender has opened a pipe to its receiver.
+  /// A sender has sent the frame `open` to the receiver of a pipe.
   case openAfter = "open.after"
-  /// A receiver has welcomed a sender.
+  /// A receiver has answered the frame `open` of a sender with the frame `welcome`.
   case welcomeAfter = "welcome.after"
   /// A request is recorded; it is not answered yet.
   case replyBefore = "reply.before"
   /// A request is answered.
   case replyAfter = "reply.after"
-  /// The initial state is entered; it is not recorded yet.
+  /// The node has entered its initial state; the state is not recorded yet.
   case startAfter = "start.after"
-  /// The state is restored; the node is not ready yet.
+  /// The node has restored its recorded state, but is not ready yet.
   case restoreAfter = "restore.after"
-  /// Acknowledged outbox entries are deleted.
+  /// The node has deleted acknowledged events from its outbox.
   case trimAfter = "trim.after"
   /// A dead letter is recorded.
-  case letterAfter = "letter.after"
+  case deadLetterAfter = "dead-letter.after"
   /// The node has received the command to stop; it has not started to drain yet.
   case drainBefore = "drain.before"
 
-  // A participant of synchronized events.
+  // Failpoints of the orchestrator, while it moves instances among shards.
+  /// The undelivered events to the node are in the pipes to its new shards.
+  case shardsRouted = "shards.routed"
+  /// The instances of one shard are copied into the journal of another shard.
+  case shardCopied = "shards.copied"
+  /// The instances that a shard no longer owns are removed from its journal.
+  case shardTrimmed = "shards.trimmed"
+  /// The journal of a shard that no longer exists is removed.
+  case shardRemoved = "shards.removed"
+
+  // Failpoints of the orchestrator, while it pins programs.
+  /// The program of a node is copied; no process runs the copy.
+  case programCopied = "program.copied"
+
+  // Failpoints of the orchestrator, while it moves a node to a new program.
+  /// The upgrade is recorded; the node still runs the former program.
+  case upgradeRecorded = "upgrade.recorded"
+  /// The node has ended, and its journal is copied.
+  case upgradeCopied = "upgrade.copied"
+  /// The new program is selected; it is not started yet.
+  case upgradeSwitched = "upgrade.switched"
+  /// The node is ready on the new program; the upgrade is not permanent yet.
+  case upgradeReady = "upgrade.ready"
+  /// The journal is restored; the former program is not started yet.
+  case upgradeRestored = "upgrade.restored"
+
+  // Failpoints of a participant of synchronized events.
   /// The participant has received PREPARE.
   case prepareBefore = "prepare.before"
   /// An asynchronous transition has returned; nothing is recorded yet.
@@ -57,16 +84,16 @@ package enum Failpoint: String, CaseIterable, Sendable {
   case noAfter = "no.after"
   /// The participant has received COMMIT.
   case commitReceived = "commit.received"
-  /// The step is recorded; it is not acknowledged yet.
+  /// The participant has recorded the committed step, but has not acknowledged COMMIT yet.
   case stepRecorded = "step.recorded"
-  /// The step is acknowledged.
+  /// The participant has acknowledged COMMIT.
   case acknowledgeAfter = "acknowledge.after"
   /// The participant has received ABORT.
   case abortReceived = "abort.received"
   /// The participant has sent QUERY, which asks for the outcome of a prepared event.
   case querySent = "query.sent"
 
-  // A coordinator.
+  // Failpoints of a coordinator.
   /// A client has requested an event; the coordinator has not sent PREPARE to any participant yet.
   case synchronizeReceived = "synchronize.received"
   /// The coordinator has sent PREPARE to a participant.
@@ -86,13 +113,23 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// The coordinator has received QUERY; it has not answered yet.
   case queryReceived = "query.received"
 
+  /// Whether only the orchestrator reaches this failpoint.
+  package var isOfOrchestrator: Bool {
+    [
+      .shardsRouted, .shardCopied, .shardTrimmed, .shardRemoved, .programCopied, .upgradeRecorded,
+      .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored,
+    ].contains(self)
+  }
+
   /// Whether only participants of synchronized events, or only coordinators, reach this failpoint.
   package var isOfSynchronizedEvents: Bool {
     switch self {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .writeBefore, .writeAfter,
       .effectBefore, .effectAfter, .ackAfter, .sendBefore, .sendAfter, .openAfter, .welcomeAfter,
       .replyBefore, .replyAfter,
-      .startAfter, .restoreAfter, .trimAfter, .letterAfter, .drainBefore:
+      .startAfter, .restoreAfter, .trimAfter, .deadLetterAfter, .drainBefore,
+      .shardsRouted, .shardCopied, .shardTrimmed, .shardRemoved, .programCopied,
+      .upgradeRecorded, .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored:
       false
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived,
@@ -102,19 +139,19 @@ package enum Failpoint: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether any failpoint of this process may act.
+  /// Whether failpoints can act in this process.
   ///
-  /// `arm` writes it once, before the process starts its threads.
+  /// Only `arm` writes this variable, once, before the process starts its threads.
   private nonisolated(unsafe) static var isArmed = false
   /// The path of a file that must exist for failpoints to act; `nil` if none is required. Written
   /// together with `isArmed`.
   private nonisolated(unsafe) static var switchFile: String?
-  /// The thread that runs the embedded coordinators beside the node; written together with `isArmed`.
+  /// The thread that runs the node and its embedded coordinators. Written together with `isArmed`.
   private nonisolated(unsafe) static var thread = pthread_self()
   private static let processFailpoints = Locked(ProcessFailpoints())
 
-  /// Reads this process's failpoints from its environment. Must be called before the process starts
-  /// threads.
+  /// Reads this process's failpoints from its environment. Call this before the process starts any
+  /// thread.
   ///
   /// Writes an error and exits with code 2 if the failpoints are malformed.
   package static func arm(
@@ -123,7 +160,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     do {
       let armed = try FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
-      // Also arms a node without failpoints, because an embedded coordinator in it may have some.
+      // Also arms a node without failpoints, because its embedded coordinators may have failpoints.
       guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
       processFailpoints.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
@@ -135,11 +172,11 @@ package enum Failpoint: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether any failpoint of this process, or of its embedded coordinators, may act.
+  /// Whether failpoints of this process, or of its embedded coordinators, can act.
   package static var mayAct: Bool { isArmed }
 
-  /// Reads the failpoints of an embedded coordinator. Must be called on the thread that called
-  /// `arm` for the process.
+  /// Reads the failpoints of an embedded coordinator. Call this on the thread that called `arm` for
+  /// the process.
   /// - Parameters:
   ///   - ownerID: The number by which ``enter(_:)`` identifies the embedded coordinator.
   ///   - prefix: The prefix of the embedded coordinator's lines in the log.
@@ -147,7 +184,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     ownerID: Int, prefix: String, node: String, incarnation: UInt64,
     environment: [String: String] = ProcessEnvironment.current
   ) {
-    // Malformed failpoints have already ended the process when it started.
+    // Malformed failpoints cannot occur here, since the process would have exited at its start.
     guard isArmed,
       let armed = try? FailpointCounter(
         node: node, incarnation: incarnation, environment: environment)
@@ -159,24 +196,24 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// the number of an embedded coordinator.
   package static func enter(_ ownerID: Int) { processFailpoints.withLock { $0.current = ownerID } }
 
-  /// Reports that the process has reached a failpoint, which may crash, stop or delay it.
+  /// Reports that the process has reached a failpoint. The call may crash, stop or delay the process.
   /// - Returns: Whether the caller must cut its connection.
   @discardableResult
   @inline(__always)
   package static func hit(_ point: Failpoint) -> Bool {
-    isArmed && act(at: point) == .cut
+    isArmed && triggeredAction(at: point) == .cut
   }
 
-  /// Reports that the process has reached a failpoint at which an operation can fail.
-  /// - Returns: Whether the caller must behave as if the operation that it is about to start had failed.
+  /// Reports that the process has reached a failpoint at which an operation can be made to fail.
+  /// - Returns: Whether the caller must skip its operation and behave as if the operation had failed.
   @inline(__always)
   package static func shouldFail(_ point: Failpoint) -> Bool {
-    isArmed && act(at: point) == .error
+    isArmed && triggeredAction(at: point) == .error
   }
 
   @inline(never)
-  private static func act(at point: Failpoint) -> FailpointAction? {
-    // The work of all other threads belongs to the node itself.
+  private static func triggeredAction(at point: Failpoint) -> FailpointAction? {
+    // Work of any thread other than `thread` belongs to the node itself.
     let belongsToNode = pthread_equal(thread, pthread_self()) == 0
     guard
       let (action, count, prefix) = processFailpoints.withLock({
@@ -184,7 +221,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
       })
     else { return nil }
     if let switchFile, !FileSystem.exists(switchFile) { return nil }
-    // One write, so that the line is complete in the log even if the action kills the process.
+    // A single write makes the line complete in the log even if the action kills the process.
     StandardError.write("\(prefix)failpoint \(point.rawValue): \(action) (hit \(count))\n")
     action.perform()
     return action
@@ -205,7 +242,7 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
   /// Makes the caller's operation fail.
   case error
 
-  package static let names = ["crash", "exit", "stop", "delay:20ms", "cut", "error"]
+  package static let actionExamples = ["crash", "exit", "stop", "delay:20ms", "cut", "error"]
 
   /// Parses `crash`, `delay:20ms` and so on. Returns `nil` if the text is not an action.
   package init?(_ text: some StringProtocol) {
@@ -244,10 +281,10 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Performs the action if it does not depend on the caller.
+  /// Performs the action, except the actions `cut` and `error`, which the caller performs.
   func perform() {
     switch self {
-    // Raised in this thread, so that the thread cannot take another step.
+    // `raise` signals this thread, so that the thread cannot take another step.
     case .crash: raise(SIGKILL)
     case .exit: _exit(70)
     case .stop: raise(SIGSTOP)
@@ -261,25 +298,26 @@ package enum FailpointAction: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The failpoints of one process: its rules and how often each failpoint was hit; a value type.
+/// The failpoint rules of one process, and the number of hits of each failpoint.
 package struct FailpointCounter: Sendable {
   package static let rulesVariable = "PIPERUNTIME_FAILPOINTS"
-  /// The variable with the seed of the probabilities; the seed is 0 if it is not set.
+  /// The name of the environment variable with the seed of the probabilities. If the variable is
+  /// not set, the seed is 0.
   package static let seedVariable = "PIPERUNTIME_FAILPOINT_SEED"
-  /// The variable with the path of a file that must exist for failpoints to act. Hits are counted
-  /// even if the file does not exist.
+  /// The name of the environment variable with the path of a file that must exist for failpoints to
+  /// act. Hits are counted even if the file does not exist.
   package static let switchVariable = "PIPERUNTIME_FAILPOINT_SWITCH"
 
   private let rules: [FailpointRule]
-  private var hits: [Failpoint: UInt64] = [:]
+  private var hitCounts: [Failpoint: UInt64] = [:]
   private var generator: SplitMix64
 
   /// Creates a counter without rules, which never acts.
   package init() { self.init(rules: [], seed: 0, node: "", incarnation: 0) }
 
   /// Creates a counter with the rules that apply to this node and incarnation.
-  /// - Parameter seed: The seed, which is mixed with the node and the incarnation, so that a restarted
-  ///   process does not repeat the behavior of the previous one.
+  /// - Parameter seed: The seed of the probabilities. The generator also depends on the node and
+  ///   the incarnation, so that a restarted process does not behave like the previous process.
   package init(rules: [FailpointRule], seed: UInt64, node: String, incarnation: UInt64) {
     self.rules = rules.filter { rule in
       (rule.node ?? node) == node && (rule.incarnation ?? incarnation) == incarnation
@@ -289,7 +327,8 @@ package struct FailpointCounter: Sendable {
     generator = SplitMix64(seed: mixed &+ incarnation &* 0xD6E8_FEB8_6659_FD93)
   }
 
-  /// Creates a counter from the environment of this process. Returns `nil` if no failpoint applies to it.
+  /// Creates a counter from environment variables. Returns `nil` if no rule applies to the node's
+  /// incarnation.
   package init?(
     node: String, incarnation: UInt64, environment: [String: String]
   ) throws(FailpointError) {
@@ -305,15 +344,15 @@ package struct FailpointCounter: Sendable {
     if rules.isEmpty { return nil }
   }
 
-  /// Counts a hit. Returns the action and the count if a rule applies at this hit; the first such rule
-  /// wins.
+  /// Counts a hit. Returns the action of the first rule that applies to this hit, and the number of
+  /// hits of the failpoint; `nil` if no rule applies.
   package mutating func hit(_ point: Failpoint) -> (action: FailpointAction, count: UInt64)? {
-    let count = hits[point, default: 0] + 1
-    hits[point] = count
+    let count = hitCounts[point, default: 0] + 1
+    hitCounts[point] = count
     var action: FailpointAction?
     for rule in rules where rule.point == point {
-      // Draws a random number for each rule at each hit, so that one rule does not shift the
-      // sequence of another rule.
+      // A random number is drawn for each rule at each hit, so that no rule changes the random
+      // numbers of another rule.
       if isDue(rule.trigger, at: count), action == nil { action = rule.action }
     }
     return action.map { ($0, count) }
@@ -329,18 +368,19 @@ package struct FailpointCounter: Sendable {
   }
 }
 
-/// The failpoints of a node's process and of its embedded coordinators, each with its own counts; a
-/// value type.
+/// The failpoint counters of a process: one for the node, and one for each embedded coordinator.
 struct ProcessFailpoints {
   private var counters: [Int: (counter: FailpointCounter, prefix: String)] = [:]
-  /// The owner of the work that the process's main thread does now: 0 for the node itself.
+  /// The owner of the main thread's current work: 0 for the node, or the number of an embedded
+  /// coordinator.
   var current = 0
 
   mutating func add(_ counter: FailpointCounter, as ownerID: Int, prefix: String) {
     counters[ownerID] = (counter, prefix)
   }
 
-  /// Counts a hit. Returns the action, the count, and the prefix for the line in the log.
+  /// Counts a hit. Returns the action of the rule that applies, the number of hits of the
+  /// failpoint, and the prefix of the line in the log; `nil` if no rule applies.
   /// - Parameter belongsToNode: Whether the hit belongs to the node itself, regardless of the
   ///   current owner of the main thread.
   mutating func hit(

@@ -1,8 +1,8 @@
-/// A rule for when and how a failpoint acts: `door:record.after=crash@3/1`.
+/// A rule that makes a failpoint act, such as `door:record.after=crash@3/1`.
 ///
-/// The parts, in this order: the node, the name of the failpoint, the action, then either the hit at
-/// which it acts (`@3`) or a probability (`%0.01`), and the incarnation. Without a hit or a
-/// probability, the failpoint acts at each hit.
+/// The parts, in this order: the node, the failpoint, the action, either the number of a hit (`@3`)
+/// or a probability (`%0.01`), and the incarnation. Without a number or a probability, the
+/// failpoint acts at each hit.
 package struct FailpointRule: Hashable, Sendable {
   package enum Trigger: Hashable, Sendable {
     case always
@@ -32,7 +32,7 @@ package struct FailpointRule: Hashable, Sendable {
     self.incarnation = incarnation
   }
 
-  /// Parses rules that are separated by commas; spaces before a rule are ignored.
+  /// Parses rules that are separated by commas. Spaces before a rule are ignored.
   package static func parse(list text: String) throws(FailpointError) -> [FailpointRule] {
     var rules: [FailpointRule] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -43,7 +43,7 @@ package struct FailpointRule: Hashable, Sendable {
     return rules
   }
 
-  /// Parses one rule.
+  /// Parses one rule, such as `door:record.after=crash@3/1`.
   package init(parsing text: String) throws(FailpointError) {
     guard let equals = text.firstIndex(of: "=") else {
       throw FailpointError(text, "missing action; write, for example, 'record.after=crash'")
@@ -64,7 +64,7 @@ package struct FailpointRule: Hashable, Sendable {
 
     var rest = text[text.index(after: equals)...]
     if let slash = rest.lastIndex(of: "/") {
-      incarnation = try Self.positive(
+      incarnation = try Self.parsePositiveNumber(
         rest[rest.index(after: slash)...], "incarnation", in: text)
       rest = rest[..<slash]
     }
@@ -72,14 +72,14 @@ package struct FailpointRule: Hashable, Sendable {
       let value = rest[rest.index(after: sign)...]
       trigger =
         rest[sign] == "@"
-        ? .hit(try Self.positive(value, "hit number", in: text))
-        : .probability(try Self.probability(value, in: text))
+        ? .hit(try Self.parsePositiveNumber(value, "hit number", in: text))
+        : .probability(try Self.parseProbability(value, in: text))
       rest = rest[..<sign]
     } else {
       trigger = .always
     }
     guard let action = FailpointAction(rest) else {
-      let known = FailpointAction.names.joined(separator: ", ")
+      let known = FailpointAction.actionExamples.joined(separator: ", ")
       throw FailpointError(text, "unknown action '\(rest)'; the actions are \(known)")
     }
     guard action.isPossible(at: point) else {
@@ -89,7 +89,7 @@ package struct FailpointRule: Hashable, Sendable {
     self.action = action
   }
 
-  private static func positive(
+  private static func parsePositiveNumber(
     _ value: Substring, _ what: String, in text: String
   ) throws(FailpointError) -> UInt64 {
     guard value.utf8.allSatisfy(isDigit), let number = UInt64(value), number > 0 else {
@@ -98,7 +98,7 @@ package struct FailpointRule: Hashable, Sendable {
     return number
   }
 
-  private static func probability(
+  private static func parseProbability(
     _ value: Substring, in text: String
   ) throws(FailpointError) -> Double {
     guard value.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") }),
@@ -115,7 +115,7 @@ package struct FailpointRule: Hashable, Sendable {
   }
 }
 
-/// An error for malformed failpoints in the environment.
+/// An error in an environment variable with failpoints.
 package struct FailpointError: Error, Hashable, CustomStringConvertible {
   package let variable: String
   package let text: String

@@ -1,16 +1,16 @@
 import CProcess
 import Glibc
 
-/// The few file operations that the runtime needs, with errors that name the file.
+/// File operations whose errors name the file.
 package enum FileSystem {
-  /// Creates a directory and its parent directories.
+  /// Creates a directory and its missing parent directories. Does nothing if the directory exists.
   package static func makeDirectories(_ path: String, mode: mode_t = 0o755) throws {
     if mkdir(path, mode) == 0 { return }
     switch errno {
     case EEXIST:
       guard isDirectory(path) else { throw SystemError("mkdir", on: path, code: ENOTDIR) }
     case ENOENT:
-      let parent = directory(of: path)
+      let parent = parentDirectory(of: path)
       guard parent != path else { throw SystemError("mkdir", on: path, code: ENOENT) }
       try makeDirectories(parent, mode: mode)
       guard mkdir(path, mode) == 0 || errno == EEXIST else {
@@ -21,7 +21,8 @@ package enum FileSystem {
     }
   }
 
-  /// Creates a directory with a unique name that belongs to this process.
+  /// Creates a directory whose name is `prefix` with six random characters appended. Returns the
+  /// path of the directory.
   package static func makeTemporaryDirectory(_ prefix: String) throws(SystemError) -> String {
     var template = Array((prefix + "XXXXXX").utf8CString)
     guard mkdtemp(&template) != nil else {
@@ -37,18 +38,19 @@ package enum FileSystem {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Returns the names in a directory, sorted; an empty array if the directory cannot be read.
-  package static func entries(of path: String) -> [String] {
+  /// Returns the names in a directory, sorted. Returns an empty array if the directory cannot be
+  /// read.
+  package static func entryNames(of path: String) -> [String] {
     guard let directory = opendir(path) else { return [] }
     defer { closedir(directory) }
-    var names: [String] = []
+    var entryNames: [String] = []
     while let entry = readdir(directory) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      if name != ".", name != ".." { names.append(name) }
+      if name != ".", name != ".." { entryNames.append(name) }
     }
-    return names.sorted()
+    return entryNames.sorted()
   }
 
   /// Reads an open file from its current position to its end, or to `limit` bytes.
@@ -83,7 +85,8 @@ package enum FileSystem {
     contents(of: path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Writes all of the bytes at the current position of an open file.
+  /// Writes all of the bytes at the current position of an open file. Errors name the file by
+  /// `path`.
   package static func write(
     _ bytes: some Collection<UInt8>, to descriptor: Int32, path: String
   ) throws(SystemError) {
@@ -110,8 +113,8 @@ package enum FileSystem {
     }
   }
 
-  /// Replaces the contents of a file durably and atomically: after a power failure, the file has either
-  /// the old or the new contents.
+  /// Replaces the contents of a file durably and atomically. After a power failure, the file has
+  /// either the old or the new contents.
   package static func replace(_ path: String, with bytes: some Collection<UInt8>) throws {
     let new = path + ".new"
     let descriptor = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -122,21 +125,21 @@ package enum FileSystem {
       guard fsync(descriptor) == 0 else { throw SystemError("fsync", on: new, code: errno) }
     }
     guard rename(new, path) == 0 else { throw SystemError("rename", on: path, code: errno) }
-    let directory = open(directory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    let directory = open(parentDirectory(of: path), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard directory >= 0 else { return }
     fsync(directory)
     close(directory)
   }
 
-  /// Returns a text that identifies the version of a file: the text changes when the file is
-  /// replaced or rewritten. Returns an empty text if there is no file.
+  /// Returns a text that changes whenever the file is replaced or rewritten. Returns an empty text
+  /// if there is no file.
   package static func version(of path: String) -> String {
     var status = stat()
     return stat(path, &status) == 0 ? version(status) : ""
   }
 
-  /// Returns the version of an open file, in the form that ``version(of:)`` returns for a path.
-  /// Returns an empty text if the file cannot be examined.
+  /// Returns the version of an open file, in the same format as for a path. Returns an empty text
+  /// if the file cannot be examined.
   package static func version(of descriptor: Int32) -> String {
     var status = stat()
     return fstat(descriptor, &status) == 0 ? version(status) : ""
@@ -147,19 +150,19 @@ package enum FileSystem {
     return "\(status.st_ino)-\(status.st_size)-\(time.tv_sec).\(time.tv_nsec)"
   }
 
-  /// Returns the directory part of a path, or `.` if it has none.
-  package static func directory(of path: String) -> String {
+  /// Returns the directory part of a path, or `.` if the path contains no slash.
+  package static func parentDirectory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// Resolves a relative path against a directory; an absolute path is returned unchanged.
-  package static func path(_ path: String, from directory: String) -> String {
+  /// Resolves a relative path against a directory. Returns an absolute path unchanged.
+  package static func absolutePath(_ path: String, from directory: String) -> String {
     path.hasPrefix("/") || directory == "." ? path : directory + "/" + path
   }
 
-  /// Returns the absolute path, with the working directory in front of a relative path.
-  package static func absolute(_ path: String) -> String {
+  /// Returns a path as an absolute path. A relative path is resolved against the working directory.
+  package static func absolutePath(_ path: String) -> String {
     if path.hasPrefix("/") { return path }
     guard let directory = getcwd(nil, 0) else { return path }
     defer { free(directory) }
@@ -167,18 +170,18 @@ package enum FileSystem {
   }
 
   /// Returns the absolute path without symbolic links, `.` and `..`; `nil` if there is no such file.
-  package static func resolved(_ path: String) -> String? {
+  package static func resolvedPath(_ path: String) -> String? {
     guard let resolved = realpath(path, nil) else { return nil }
     defer { free(resolved) }
     return String(cString: resolved)
   }
 
-  /// Removes a file, or a directory with its contents; symbolic links are not followed.
+  /// Removes a file, or a directory with its contents. Does not follow symbolic links.
   package static func removeTree(_ path: String) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
     if status.st_mode & S_IFMT == S_IFDIR {
-      for entry in entries(of: path) { removeTree(path + "/" + entry) }
+      for entry in entryNames(of: path) { removeTree(path + "/" + entry) }
       rmdir(path)
     } else {
       unlink(path)
@@ -187,8 +190,21 @@ package enum FileSystem {
 }
 
 extension FileSystem {
-  /// Returns the time at which an open file was created; 0 if its file system does not record it. Unit:
-  /// nanoseconds since 1970.
+  /// Copies the contents of an open file into an empty file. A file system that supports it shares
+  /// the blocks of both files.
+  /// - Parameter path: The path of the copy, for the error.
+  /// - Returns: A hash of the contents.
+  package static func copy(
+    _ source: Int32, to copy: Int32, path: String
+  ) throws(SystemError) -> UInt64 {
+    var hash: UInt64 = 0
+    let code = pr_copy_file(source, copy, &hash)
+    guard code == 0 else { throw SystemError("write", on: path, code: code) }
+    return hash
+  }
+
+  /// Returns the time at which an open file was created; 0 if the file system does not record that
+  /// time. Unit: nanoseconds since 1970.
   package static func birthTime(of descriptor: Int32) -> Int64 {
     pr_birth_time(descriptor)
   }
@@ -197,14 +213,14 @@ extension FileSystem {
 /// The identity of the file to which a path resolves.
 package struct FileIdentity: Hashable {
   private let device: UInt64
-  private let number: UInt64
-  /// Whether the path names a regular file, not a directory, device or pipe.
+  private let inode: UInt64
+  /// Whether the file is a regular file, and not a directory, device or pipe, for example.
   package let isRegularFile: Bool
 
   /// A text that identifies the file to other processes on the same host.
-  package var text: String { "\(device):\(number)" }
+  package var text: String { "\(device):\(inode)" }
 
-  /// Creates the identity of the file at a path; `nil` if there is none.
+  /// Creates the identity of the file at a path; `nil` if there is no file.
   package init?(_ path: String) {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
@@ -220,7 +236,7 @@ package struct FileIdentity: Hashable {
 
   private init(_ status: stat) {
     device = UInt64(status.st_dev)
-    number = UInt64(status.st_ino)
+    inode = UInt64(status.st_ino)
     isRegularFile = status.st_mode & S_IFMT == S_IFREG
   }
 }

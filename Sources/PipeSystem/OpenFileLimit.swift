@@ -1,56 +1,57 @@
 import Glibc
 
-/// Raises the limit on open files to the number that a run requires, because libzmq aborts a
-/// process that runs out of file descriptors.
+/// The limit on open files. Before a run, the orchestrator raises its limit, which its child
+/// processes inherit, to the required number, because libzmq aborts a process that has no file
+/// descriptors left.
 package enum OpenFileLimit {
-  /// An error: a process of the run requires more open files than its hard limit allows.
+  /// The error that a process of the run requires more open files than its hard limit allows.
   package struct ExceededError: Error, Hashable, CustomStringConvertible {
     /// The process that requires the files: `the orchestrator`, or a node.
-    package var subject: String
-    package var required: Int
+    package var processDescription: String
+    package var requiredCount: Int
     package var hardLimit: Int
 
     package var description: String {
-      "\(subject) requires up to \(required) open files, and the hard limit of this user is "
-        + "\(hardLimit); raise the hard limit ('ulimit -Hn \(required)', or 'nofile' in "
+      "\(processDescription) requires up to \(requiredCount) open files, and the hard limit of this user is "
+        + "\(hardLimit); raise the hard limit ('ulimit -Hn \(requiredCount)', or 'nofile' in "
         + "limits.conf(5))"
     }
   }
 
-  /// Returns the number of open files that an orchestrator of `nodes` nodes requires. The number
-  /// includes a reserve for clients.
-  /// - Parameter watched: The number of nodes whose states other nodes wait for.
+  /// Returns the number of open files that an orchestrator requires, including a reserve for
+  /// clients.
+  /// - Parameter watched: The number of nodes for whose states other nodes wait.
   package static func ofOrchestrator(nodes: Int, watched: Int = 0) -> Int {
     64 + 6 * nodes + 2 * watched
   }
 
-  /// Returns the number of open files that a node requires. The number includes a reserve for
-  /// clients.
+  /// Returns the number of open files that a node requires, including a reserve for clients.
   /// - Parameters:
-  ///   - outs: The number of the node's outbound connections: pipes that it sends on, or
-  ///     participants of its composites.
-  ///   - ins: The number of pipes that the node receives on.
+  ///   - outs: The number of the node's outbound connections: its outgoing pipes and, for a
+  ///     coordinator, its participants.
+  ///   - ins: The number of the node's incoming pipes.
   package static func ofNode(outs: Int, ins: Int) -> Int { 64 + 4 * outs + 2 * ins }
 
   /// Raises the soft limit of this process, and of the processes that it starts, to `required`.
   /// - Throws: ``ExceededError`` if the hard limit is lower.
   package static func raise(to required: Int, for subject: String) throws(ExceededError) {
-    guard let limit = current, limit.rlim_cur < rlim_t(required) else { return }
+    guard let limit = currentLimit, limit.rlim_cur < rlim_t(required) else { return }
     guard limit.rlim_max >= rlim_t(required) else {
       throw ExceededError(
-        subject: subject, required: required, hardLimit: Int(clamping: limit.rlim_max))
+        processDescription: subject, requiredCount: required,
+        hardLimit: Int(clamping: limit.rlim_max))
     }
     set(limit, to: rlim_t(required))
   }
 
   /// Raises the soft limit of this process, and of the processes that it starts, to the hard limit.
   package static func raise() {
-    if let limit = current, limit.rlim_cur < limit.rlim_max { set(limit, to: limit.rlim_max) }
+    if let limit = currentLimit, limit.rlim_cur < limit.rlim_max { set(limit, to: limit.rlim_max) }
   }
 
   private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
 
-  private static var current: rlimit? {
+  private static var currentLimit: rlimit? {
     var limit = rlimit()
     return getrlimit(resource, &limit) == 0 ? limit : nil
   }

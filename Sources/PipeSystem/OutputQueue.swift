@@ -1,26 +1,28 @@
 import Glibc
 import PipeSupport
 
-/// A queue of output that a separate thread writes, so that a stalled reader never delays a caller.
+/// A queue of output that a separate thread writes, so that a slow reader does not delay the
+/// callers.
 ///
-/// Output beyond the limit is dropped and counted. When the reader reads again, the output contains
-/// a line with the number of missing lines in their place. The thread runs until the process ends.
+/// The queue drops output beyond its limit. In the place of the dropped lines, the reader finds a
+/// line with their number. The thread runs until the process ends.
 package final class OutputQueue: Sendable {
   private struct State {
-    var pending: [UInt8] = []
-    /// The number of lines dropped since the writer last took the pending bytes.
+    var pendingBytes: [UInt8] = []
+    /// The number of lines that were dropped since the writer thread last removed the pending
+    /// bytes.
     var droppedLines = 0
-    /// The number of calls of `append` whose lines the writer has not handled yet. Calls whose
-    /// lines were dropped count, too.
+    /// The number of calls of `append` that the writer thread has not handled yet, including calls
+    /// whose lines were dropped.
     var unservedCount = 0
     /// The total number of bytes written, modulo 2^64.
-    var written: UInt64 = 0
+    var writtenByteCount: UInt64 = 0
     /// The errno that ended the writer permanently.
-    var end: Int32?
+    var endErrorCode: Int32?
   }
 
   private let descriptor: Int32
-  private let limit: Int
+  private let maximumPendingByteCount: Int
   private let state = Locked(State())
   /// Signalled when there is output to write.
   private let outputAvailable = Semaphore()
@@ -30,7 +32,7 @@ package final class OutputQueue: Sendable {
   /// - Parameter limit: The maximum size of the pending output. Unit: bytes.
   package init(_ descriptor: Int32, limit: Int = 1 << 20) {
     self.descriptor = descriptor
-    self.limit = limit
+    self.maximumPendingByteCount = limit
     var thread = pthread_t()
     let argument = Unmanaged.passRetained(self)
     let code = pthread_create(
@@ -42,23 +44,24 @@ package final class OutputQueue: Sendable {
     guard code == 0 else {
       argument.release()
       // A failure of the output must not end a process that supervises others.
-      state.withLock { $0.end = code }
+      state.withLock { $0.endErrorCode = code }
       return
     }
     pthread_detach(thread)
   }
 
-  /// Queues complete lines, or drops them if the limit is reached. Never blocks.
+  /// Queues complete lines. Drops them if the limit is reached. Never blocks.
   /// - Returns: Whether the output may still have a reader.
   @discardableResult
   package func append(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return isOpen }
     let isOpen = state.withLock { state in
-      guard state.end == nil else { return false }
-      if state.droppedLines > 0 || state.pending.count + bytes.count > limit {
+      guard state.endErrorCode == nil else { return false }
+      if state.droppedLines > 0 || state.pendingBytes.count + bytes.count > maximumPendingByteCount
+      {
         state.droppedLines += max(1, Self.lineCount(bytes[...]))
       } else {
-        state.pending += bytes
+        state.pendingBytes += bytes
       }
       state.unservedCount += 1
       return true
@@ -68,20 +71,20 @@ package final class OutputQueue: Sendable {
   }
 
   /// Whether the output may still have a reader.
-  package var isOpen: Bool { state.withLock { $0.end == nil } }
+  package var isOpen: Bool { state.withLock { $0.endErrorCode == nil } }
 
-  /// Whether all queued output has been written or could not be written.
-  package var isEmpty: Bool { state.withLock { $0.end != nil || $0.unservedCount == 0 } }
+  /// Whether all queued output was written, or can no longer be written.
+  package var isEmpty: Bool { state.withLock { $0.endErrorCode != nil || $0.unservedCount == 0 } }
 
   /// Waits until all output is written, or until the reader has read nothing for `patience`.
   package func drain(patience: Duration) {
-    var written: UInt64?
+    var lastWrittenByteCount: UInt64?
     while !isEmpty {
-      let now = state.withLock { $0.written }
-      if now == written { return }
-      written = now
+      let now = state.withLock { $0.writtenByteCount }
+      if now == lastWrittenByteCount { return }
+      lastWrittenByteCount = now
       _ = Polling.wait(every: .milliseconds(1), until: .now + patience) {
-        isEmpty || state.withLock { $0.written } != now ? true : nil
+        isEmpty || state.withLock { $0.writtenByteCount } != now ? true : nil
       }
     }
   }
@@ -98,7 +101,7 @@ package final class OutputQueue: Sendable {
     var isMidLine = false
     while isOpen {
       outputAvailable.wait()
-      var batch = takePending()
+      var batch = removePendingBytes()
       if isMidLine, !batch.isEmpty { batch.insert(0x0A, at: 0) }
       let (count, problem) = write(batch)
       isMidLine = problem != nil && count > 0 && batch[count - 1] != 0x0A
@@ -106,25 +109,25 @@ package final class OutputQueue: Sendable {
         state.unservedCount -= 1
         switch problem {
         case nil: break
-        case EPIPE, EIO, EBADF, ENXIO: state.end = problem
-        // The error may be temporary, as on a full disk, so the writer continues.
+        case EPIPE, EIO, EBADF, ENXIO: state.endErrorCode = problem
+        // The error may be temporary, such as a full disk, so the writer continues.
         default: state.droppedLines += max(1, Self.lineCount(batch[count...]))
         }
       }
     }
   }
 
-  /// Removes and returns the pending bytes. Appends a line with the number of dropped lines, if
-  /// any.
-  private func takePending() -> [UInt8] {
+  /// Removes and returns the pending bytes. If lines were dropped, appends a line with their
+  /// number.
+  private func removePendingBytes() -> [UInt8] {
     state.withLock { state in
-      var batch = state.pending
+      var batch = state.pendingBytes
       if state.droppedLines > 0 {
         batch +=
           "orchestrator: \(state.droppedLines) lines of output are missing here: they could not be written\n"
           .utf8
       }
-      state.pending = []
+      state.pendingBytes = []
       state.droppedLines = 0
       return batch
     }
@@ -141,7 +144,7 @@ package final class OutputQueue: Sendable {
       let problem = errno
       if count > 0 {
         done += count
-        state.withLock { $0.written &+= UInt64(count) }
+        state.withLock { $0.writtenByteCount &+= UInt64(count) }
       } else if count < 0, problem == EAGAIN {
         // Another process has made the shared open file description non-blocking.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)

@@ -1,19 +1,9 @@
 import Glibc
 import PipeSupport
 
-/// Settings and facts of the current process, for supervisors.
+/// The executable of the current process.
 package enum OwnProcess {
-  /// Names this process after its program, for tools such as ps(1). Without this call, a process
-  /// that was executed through a descriptor would be named after the descriptor.
-  package static func setProcessName() {
-    let name = CommandLine.arguments[0].split(separator: "/").last.map(String.init) ?? ""
-    let file = open("/proc/self/comm", O_WRONLY | O_CLOEXEC)
-    guard file >= 0 else { return }
-    defer { close(file) }
-    try? FileSystem.write(Array(name.utf8), to: file, path: "/proc/self/comm")
-  }
-
-  /// The path of the running executable, which the program can start again.
+  /// The path of the running executable; `nil` if it cannot be read.
   package static var executablePath: String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4097) { buffer in
       let count = readlink("/proc/self/exe", buffer.baseAddress!, 4096)
@@ -46,7 +36,7 @@ package struct ProcessUsage: Hashable, Sendable {
 
   /// Parses the text of `/proc/PID/stat`; see proc(5).
   package init?(stat text: String, ticksPerSecond: Int, pageByteCount: Int) {
-    // The program's name may contain spaces and parentheses; the fields after it contain none.
+    // The program's name can contain spaces and parentheses. The fields after it contain neither.
     guard let end = text.lastIndex(of: ")") else { return nil }
     let fields = text[text.index(after: end)...].split { $0 == " " || $0 == "\n" }
     // The first element is `state`, the third field in proc(5).
@@ -56,18 +46,19 @@ package struct ProcessUsage: Hashable, Sendable {
     memoryByteCount = pages * pageByteCount
   }
 
-  /// The memory as text: `20.1 MB`.
+  /// The memory as text, such as `20.1 MB`.
   package var memoryText: String {
     let tenths = (memoryByteCount + 50_000) / 100_000
     return "\(tenths / 10).\(tenths % 10) MB"
   }
 }
 
-/// An executor that runs a task and its child tasks on the thread that waits for it. Blocking calls in
-/// the task do not block other tasks, and no thread exists before the task starts one.
+/// An executor that runs a task and its child tasks on the thread that waits for the task. A
+/// blocking call in the task blocks no other task, and the process has no additional thread until
+/// the task starts one.
 package final class MainThread: TaskExecutor {
   private let jobs = Locked<[UnownedJob]>([])
-  /// Signalled for each job, and when the operation has returned.
+  /// Signalled once for each job, and once when the operation has returned.
   private let jobAvailable = Semaphore()
 
   /// Runs an operation on this thread and returns its result.
@@ -114,7 +105,7 @@ package enum ProcessEnvironment {
 
 extension BootClock {
   /// The identifier of the current boot of the system.
-  package static let boot: String = {
+  package static let bootID: String = {
     let text = FileSystem.text(of: "/proc/sys/kernel/random/boot_id") ?? ""
     return String(text.prefix { !$0.isNewline })
   }()

@@ -1,12 +1,11 @@
 import Glibc
 import PipeSupport
 
-/// Polls for conditions that the system reports neither through a descriptor nor through a blocking
-/// call.
+/// Polling for conditions on which no descriptor and no blocking call can wait.
 package enum Polling {
   /// Calls `ask` repeatedly until it returns an answer or the deadline passes. Blocks this thread.
   /// Calls `ask` at least once.
-  /// - Returns: The answer, or `nil` if there was none before the deadline.
+  /// - Returns: The answer; `nil` if there was none before the deadline.
   package static func wait<Answer, Failure>(
     every pause: Duration, until deadline: ContinuousClock.Instant,
     _ ask: () throws(Failure) -> Answer?
@@ -19,7 +18,7 @@ package enum Polling {
   }
 }
 
-/// A POSIX semaphore, for threads that do not run tasks.
+/// A POSIX semaphore, for threads that run no Swift tasks.
 package final class Semaphore: Sendable {
   // A sem_t may be shared between threads.
   nonisolated(unsafe) private let semaphore: UnsafeMutablePointer<sem_t>
@@ -38,7 +37,7 @@ package final class Semaphore: Sendable {
 
   package func wait() { while sem_wait(semaphore) != 0 {} }
 
-  /// Waits for a signal until a deadline.
+  /// Waits until the semaphore is signalled or the deadline passes.
   /// - Returns: Whether the semaphore was signalled in time.
   package func wait(until deadline: ContinuousClock.Instant) -> Bool {
     Polling.wait(every: .milliseconds(2), until: deadline) {

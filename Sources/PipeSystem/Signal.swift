@@ -1,7 +1,7 @@
 import CProcess
 import Glibc
 
-/// A signal, which users can name as `KILL`, `SIGKILL` or `9`.
+/// A POSIX signal. Users write `KILL`, `SIGKILL` or `9`.
 package struct Signal: Hashable, Sendable, CustomStringConvertible {
   package let number: Int32
 
@@ -16,13 +16,13 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
     }
     let upper = text.uppercased()
     let name = upper.hasPrefix("SIG") ? String(upper.dropFirst(3)) : upper
-    guard let known = Self.names.first(where: { $0.name == name }) else { return nil }
+    guard let known = Self.namedSignals.first(where: { $0.name == name }) else { return nil }
     number = known.number
   }
 
-  /// `SIGKILL`, or `signal 42` for a signal without a name.
+  /// The signal's name, such as `SIGKILL`; `signal 42` for a signal without a name.
   package var description: String {
-    Self.names.first { $0.number == number }.map { "SIG" + $0.name } ?? "signal \(number)"
+    Self.namedSignals.first { $0.number == number }.map { "SIG" + $0.name } ?? "signal \(number)"
   }
 
   package static let interrupt = Signal(number: SIGINT)
@@ -34,8 +34,8 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
   package static let windowSize = Signal(number: SIGWINCH)
   package static let resume = Signal(number: SIGCONT)
 
-  /// The signals with a name, in order of number.
-  package static let names: [(name: String, number: Int32)] = [
+  /// The signals that have a name, in the order of their numbers.
+  package static let namedSignals: [(name: String, number: Int32)] = [
     ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("ILL", SIGILL), ("TRAP", SIGTRAP),
     ("ABRT", SIGABRT), ("BUS", SIGBUS), ("FPE", SIGFPE), ("KILL", SIGKILL), ("USR1", SIGUSR1),
     ("SEGV", SIGSEGV), ("USR2", SIGUSR2), ("PIPE", SIGPIPE), ("ALRM", SIGALRM),
@@ -47,11 +47,11 @@ package struct Signal: Hashable, Sendable, CustomStringConvertible {
 
 /// A readable descriptor for signals, for use in a poll loop. No signal handler runs.
 ///
-/// Signals that would end the process and were ignored when it started stay ignored: SIGHUP under
-/// nohup, SIGINT in the background of a shell without job control.
+/// If a signal that would end the process was ignored when the process started, it stays ignored.
+/// Examples: SIGHUP under nohup, and SIGINT in the background of a shell without job control.
 ///
-/// Create the descriptor on the main thread before any other thread starts: signals are blocked per
-/// thread, and later threads inherit the block.
+/// Create the descriptor on the main thread before the process starts any other thread: a thread
+/// blocks signals only for itself, and for the threads that it starts later.
 package final class SignalDescriptor: Sendable {
   /// The descriptor, which is readable while a signal is pending.
   package let descriptor: Int32

@@ -1,9 +1,9 @@
 import Glibc
 
-/// A failed system call, with the object on which it failed and its errno.
+/// The error of a failed system call: the errno, and the object of the call.
 package struct SystemError: Error, Hashable, CustomStringConvertible {
   package let call: String
-  /// The file or other object of the call, if any.
+  /// The file or other object of the call; `nil` if the call has none.
   package let subject: String?
   /// The errno of the call.
   package let code: Int32
@@ -22,7 +22,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether an errno means that a disk, or a quota on it, is full.
+  /// Whether an errno means that a disk is full or its quota is used up.
   package static func isDiskFull(_ code: Int32) -> Bool { code == ENOSPC || code == EDQUOT }
 
   package var description: String {
@@ -32,7 +32,7 @@ package struct SystemError: Error, Hashable, CustomStringConvertible {
 }
 
 extension Error {
-  /// Whether the error means that a disk, or a quota on it, is full.
+  /// Whether the error means that a disk is full or its quota is used up.
   package var isDiskFull: Bool {
     (self as? SystemError).map { SystemError.isDiskFull($0.code) } ?? false
   }

@@ -3,11 +3,12 @@ import PipeWire
 
 /// The variables of a `.env` file, with one `NAME=value` per line.
 ///
-/// An unquoted value ends at a comment after ` #`; blanks around it are removed. Text in `'…'` is
-/// literal; in `"…"` a backslash escapes. Variables in values are not replaced but refused.
+/// Blanks around an unquoted value are ignored, and ` #` after the value begins a comment. Text in
+/// `'…'` is literal. In `"…"`, a backslash escapes the next character. A value must not refer to a
+/// variable, as in `$HOME`.
 struct EnvironmentFile {
   private(set) var values: [String: String] = [:]
-  /// The errors of single lines.
+  /// The errors that concern a single line.
   private(set) var lineErrors: [(mark: TextPosition, message: String)] = []
 
   init(_ bytes: [UInt8]) {
@@ -16,7 +17,7 @@ struct EnvironmentFile {
     for (index, line) in lines.enumerated() {
       do throws(LineError) {
         guard let text = String(validating: line, as: UTF8.self) else { throw .notUTF8 }
-        guard let (name, value) = try Self.read(text) else { continue }
+        guard let (name, value) = try Self.parseLine(text) else { continue }
         values[name] = value
       } catch {
         lineErrors.append((TextPosition(line: index + 1, column: 1), error.description))
@@ -44,24 +45,24 @@ struct EnvironmentFile {
   }
 
   /// Returns the name and the value of a line; `nil` for a blank line or a comment.
-  private static func read(_ line: String) throws(LineError) -> (String, String)? {
+  private static func parseLine(_ line: String) throws(LineError) -> (String, String)? {
     var line = line.trimmingBlanks
     if line.isEmpty || line.hasPrefix("#") { return nil }
     if line.hasPrefix("export ") { line = line.dropFirst(7).trimmingBlanks }
     guard let equals = line.firstIndex(of: "=") else { throw .noAssignment }
     let name = String(line[..<equals].trimmingBlanks)
     guard isVariableName(name) else { throw .badName(name) }
-    return (name, try value(line[line.index(after: equals)...]))
+    return (name, try parseValue(line[line.index(after: equals)...]))
   }
 
-  private static func value(_ text: Substring) throws(LineError) -> String {
+  private static func parseValue(_ text: Substring) throws(LineError) -> String {
     let trimmed = text.trimmingBlanks
     switch trimmed.first {
     case "'":
       guard let end = trimmed.dropFirst().firstIndex(of: "'") else { throw .unclosed }
       try checkEnd(trimmed[trimmed.index(after: end)...])
       return String(trimmed[..<end].dropFirst())
-    case "\"": return try quoted(trimmed.dropFirst())
+    case "\"": return try parseQuotedText(trimmed.dropFirst())
     default:
       let value = withoutComment(text).trimmingBlanks
       guard !containsVariable(value) else { throw .variable }
@@ -69,8 +70,8 @@ struct EnvironmentFile {
     }
   }
 
-  /// Returns the text before a closing `"`.
-  private static func quoted(_ text: Substring) throws(LineError) -> String {
+  /// Returns the text up to a closing `"`.
+  private static func parseQuotedText(_ text: Substring) throws(LineError) -> String {
     var value = ""
     var rest = text
     while let character = rest.popFirst() {
@@ -105,7 +106,9 @@ struct EnvironmentFile {
     return text
   }
 
-  /// Returns whether other readers of `.env` files would replace a variable in the text.
+  /// Returns whether the text refers to a variable, as in `$HOME`.
+  ///
+  /// Other readers of `.env` files would replace the variable by its value.
   private static func containsVariable(_ text: some StringProtocol) -> Bool {
     zip(text.unicodeScalars, text.unicodeScalars.dropFirst()).contains { dollar, next in
       dollar == "$" && (next == "{" || isVariableName(String(next)))

@@ -2,13 +2,14 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// A dependency of one node on another, with the condition to wait for.
+/// A dependency of one node on another node, with a condition on the other node.
 public struct NodeDependency: Hashable, Sendable {
   /// The condition that must hold before the dependent node starts.
   public enum Condition: Hashable, Sendable {
-    /// The node runs, or has exited by itself with code 0.
+    /// The node is running, or has exited by itself with code 0.
     case running
-    /// As ``running``, and the node has been in this state since the dependent node was started.
+    /// The other node meets ``running``, and has been in this state at some time since the
+    /// dependent node was asked to start.
     case state(StateCondition)
   }
 
@@ -23,7 +24,7 @@ public struct NodeDependency: Hashable, Sendable {
     self.condition = condition
   }
 
-  /// The state to wait for; `nil` when it is enough that the node runs.
+  /// The state to wait for; `nil` if the other node only has to be running.
   package var state: StateCondition? {
     if case .state(let state) = condition { state } else { nil }
   }
@@ -40,9 +41,9 @@ extension NodeSpecification {
 }
 
 extension Topology {
-  /// The dependency cycles, one for each group of connected cycles.
+  /// The dependency cycles. In each cycle, each node waits for the next node.
   ///
-  /// Each cycle lists a node before the node that it waits for.
+  /// If several cycles are connected, only one of them is listed.
   package var dependencyCycles: [[String]] {
     var remaining = nodesBlockedByCycles
     var cycles: [[String]] = []
@@ -57,39 +58,40 @@ extension Topology {
       if let next, let start = walk.firstIndex(of: next), remaining[next] != nil {
         cycles.append(Array(walk[start...]))
       }
-      // Nodes on the way to the cycle wait only because of it.
+      // The other nodes on this path are not part of the cycle. They are blocked only because they
+      // depend on the cycle.
       for name in walk { remaining[name] = nil }
     }
     return cycles
   }
 
-  /// The nodes in cycles, or waiting for nodes in cycles, with the nodes that each waits for.
+  /// The nodes that are in a cycle or depend on a cycle, each with the nodes that it waits for.
   ///
-  /// They remain after repeatedly removing nodes that wait for no other node.
+  /// These are the nodes that remain after nodes that wait for no other node have been removed
+  /// repeatedly.
   private var nodesBlockedByCycles: [String: Set<String>] {
     let names = Set(nodes.map(\.name))
-    var waiting: [String: Set<String>] = [:]
+    var waitingNodes: [String: Set<String>] = [:]
     var dependents: [String: [String]] = [:]
     for node in nodes {
-      waiting[node.name] = node.dependencyNames.intersection(names)
+      waitingNodes[node.name] = node.dependencyNames.intersection(names)
       for name in node.dependencyNames { dependents[name, default: []].append(node.name) }
     }
-    var ready = nodes.map(\.name).filter { waiting[$0]?.isEmpty == true }
+    var ready = nodes.map(\.name).filter { waitingNodes[$0]?.isEmpty == true }
     var index = 0
     while index < ready.count {
       let name = ready[index]
       index += 1
-      guard waiting.removeValue(forKey: name) != nil else { continue }
+      guard waitingNodes.removeValue(forKey: name) != nil else { continue }
       for dependent in dependents[name] ?? [] {
-        waiting[dependent]?.remove(name)
-        if waiting[dependent]?.isEmpty == true { ready.append(dependent) }
+        waitingNodes[dependent]?.remove(name)
+        if waitingNodes[dependent]?.isEmpty == true { ready.append(dependent) }
       }
     }
-    return waiting
+    return waitingNodes
   }
 }
 
-// Dependencies between nodes.
 extension TopologyReading {
   /// Checks one dependency of a node.
   mutating func checkDependency(
@@ -98,12 +100,12 @@ extension TopologyReading {
     let owner = "node '\(node.name)'"
     let name = dependency.node
     let mark = dependencyPosition(of: name, for: node)
-    if names[name]?.kind == .composite {
+    if definedNames[name]?.kind == .composite {
       report(
         .unknownNode, at: mark,
         "\(owner): '\(name)' is a composite, and 'depends_on' lists only nodes; name the required "
           + "nodes of the composite, each with its own state")
-    } else if names[name]?.kind == .monitor {
+    } else if definedNames[name]?.kind == .monitor {
       report(
         .unknownNode, at: mark,
         "\(owner): '\(name)' is a monitor, which has no states to wait for; name a node")
@@ -131,15 +133,14 @@ extension TopologyReading {
     }
   }
 
-  /// Returns the location of a name in a node's `depends_on`, which is a list or a mapping.
+  /// Returns the location of a name in a node's `depends_on`.
   private func dependencyPosition(of name: String, for node: NodeSpecification) -> TextPosition {
     source.mark(ofKey: ["nodes", node.name, "depends_on", name])
   }
 }
 
-// Dependencies between nodes.
 extension TopologyValue<Set<NodeDependency>> {
-  /// A mapping from nodes to conditions, or a list of nodes that must run.
+  /// The type of a mapping from nodes to conditions, or of a list of nodes that must be running.
   static var dependencies: Self {
     let conditions: JSONValue = [
       "anyOf": [["enum": ["ready"]], .variable, .reference("dependency")]
@@ -147,18 +148,18 @@ extension TopologyValue<Set<NodeDependency>> {
     let mapping: JSONValue = ["type": "object", "additionalProperties": conditions]
     return Self(
       schema: ["anyOf": [mapping, .reference("nodeList")]],
-      definitions: TopologyKeys.dependency.definitions(as: "dependency"),
-      write: OrderedValue.dependencies
+      schemaDefinitions: TopologyKeys.dependency.schemaDefinitions(as: "dependency"),
+      writeValue: OrderedValue.dependencies
     ) { $0.dependencies($1) }
   }
 }
 
 extension TopologyValue<StateCondition> {
-  /// A state to wait for, or some fields of a state that is a struct.
+  /// The type of a state to wait for, or of some fields of a state that is a struct.
   static var condition: Self {
     let fields: JSONValue = ["type": "object", "minProperties": 1]
     let schema: JSONValue = ["anyOf": [.reference("caseName"), .variable, fields]]
-    return Self(schema: schema, write: { .literal($0.state) }) { reading, cursor in
+    return Self(schema: schema, writeValue: { .literal($0.state) }) { reading, cursor in
       guard let value = reading.json(cursor) else { return nil }
       let condition = StateCondition(value)
       if condition.isWellFormed { return condition }
@@ -175,7 +176,7 @@ extension OrderedValue {
   fileprivate static func dependencies(_ dependencies: Set<NodeDependency>) -> OrderedValue? {
     named(
       dependencies.sorted { $0.node < $1.node }.map { dependency in
-        (dependency.node, dependency.state.map(TopologyKeys.dependency.written) ?? .text("ready"))
+        (dependency.node, dependency.state.map(TopologyKeys.dependency.document) ?? .text("ready"))
       })
   }
 }
@@ -188,7 +189,8 @@ extension TopologyReading {
     var dependencies: Set<NodeDependency> = []
     for member in members(of: cursor, hint: "a mapping such as { door: ready }") ?? [] {
       checkText(of: member, title: cursor.title)
-      // A dependency whose condition is invalid is kept, so that its other errors are found too.
+      // A dependency with an invalid condition is kept, so that other errors of the dependency are
+      // reported as well.
       dependencies.insert(NodeDependency(member.key, condition(member.value) ?? .running))
     }
     return dependencies
@@ -209,11 +211,11 @@ extension TopologyReading {
 }
 
 extension TopologyChecker {
-  /// Checks the states that a node waits for: the node would wait forever for a state that does not
-  /// exist.
+  /// Checks that the states that a node waits for exist in the other nodes' machines. Otherwise,
+  /// the node would wait forever.
   mutating func checkDependencies(of node: NodeSpecification) {
     for dependency in node.dependsOn {
-      // The state of a constant node is checked with the file alone.
+      // The reader has already checked the states of constant nodes.
       guard let condition = dependency.state, let other = topology.node(dependency.node),
         other.constant == nil, let machine = machine(of: other),
         let problem = condition.problem(with: machine, owner: "node '\(other.name)'")

@@ -1,24 +1,25 @@
 import PipeMachines
 import PipeWire
 
-/// One node of a topology: a process and the content that it hosts.
+/// A node of a topology: its machine or constant state, and the settings of its process.
 public struct NodeSpecification: Hashable, Sendable {
   /// The content of a node.
   public enum Content: Hashable, Sendable {
     /// A machine, by its registered name.
     case machine(String)
-    /// A state that never changes; checked against the states of the machine, if one is named.
+    /// A state that never changes. If a machine is named, the state is checked against the
+    /// machine's states.
     case constant(JSONValue, machine: String? = nil)
   }
 
-  /// The log retention of one node, where it differs from the topology's.
+  /// The limits of a node's log that differ from the topology's limits.
   public struct Logs: Hashable, Sendable {
-    /// The size at which a log file is rotated; `nil` uses the topology's. Unit: bytes.
+    /// The size at which a log file is rotated; `nil` uses the topology's size. Unit: bytes.
     public var maxSize: Int?
-    /// The number of files to keep; `nil` uses the topology's.
+    /// The number of files to keep; `nil` uses the topology's number.
     public var maxFiles: Int?
 
-    /// Makes a retention.
+    /// Makes limits.
     public init(maxSize: Int? = nil, maxFiles: Int? = nil) {
       self.maxSize = maxSize
       self.maxFiles = maxFiles
@@ -27,49 +28,61 @@ public struct NodeSpecification: Hashable, Sendable {
 
   /// The permitted numbers of instances in memory.
   static let residentRange = 1...100_000_000
+  /// The default time for which an instance is kept after it has ended.
+  package static let defaultKeepDuration = Duration.seconds(7 * 86_400)
   /// The default number of instances in memory.
-  static let residentDefault = 100_000
+  static let defaultResidentCount = 100_000
+  /// The permitted numbers of shards.
+  static let shardCountRange = 1...InstanceKey.slotCount
 
   /// The name, unique among nodes, composites and monitors: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// The machine or constant that the node hosts.
   public var content: Content
-  /// The executable; `nil` uses the topology's.
+  /// The executable that runs the node; `nil` uses the topology's executable.
   public var program: String?
-  /// The JSON object that the machine decodes its parameters from.
+  /// The machine's parameters, as a JSON object.
   public var parameters: JSONValue
   /// Variables added to the node's environment.
   public var environment: [String: String]
   /// The working directory of the node's process, relative to the topology file's directory; `nil`
-  /// uses the orchestrator's.
+  /// uses the orchestrator's working directory.
   public var workingDirectory: String?
   /// The signal and timeout for stopping the node.
   public var stop: StopPolicy
-  /// The log retention of the node, where it differs from the topology's.
+  /// The limits of the node's log that differ from the topology's limits.
   public var logs: Logs
-  /// When the orchestrator restarts the node.
+  /// The rules by which the orchestrator restarts the node.
   public var restart: RestartPolicy
-  /// Whether the node's failure takes the topology down. Default: `false`.
+  /// Whether the topology stops when the node fails. Default: `false`.
   public var required: Bool
   /// The nodes that must meet a condition before this node starts, each listed once.
   public var dependsOn: Set<NodeDependency>
   /// The durability of the node's state; `nil` uses the default, ``Durability/process``.
   public var durability: Durability?
-  /// The place where the node runs, by its name in the deployment; `nil` means the orchestrator's
-  /// host. Ignored without a deployment.
+  /// The name of the place in the deployment file where the node runs; `nil` means the
+  /// orchestrator's host. Ignored without a deployment file.
   public var place: String?
   /// The policy for a possible loss of the node's host; only valid with a place. Default:
   /// ``HostLossPolicy/wait``.
   public var hostLossPolicy: HostLossPolicy
-  /// The field of events by which the node has one instance of its machine for each value; `nil`
-  /// for a node with one machine.
+  /// The name of the event field that contains the key: the node has one instance of its machine
+  /// for each value of this field. `nil` for a node with one machine.
   public var key: String?
-  /// The maximum number of instances in memory, with a key; `nil` uses the default, 100,000.
+  /// For a node with a key: the maximum number of instances in memory; `nil` uses the default,
+  /// 100,000.
   public var resident: Int?
-  /// The states in which an instance ends, with a key.
+  /// For a node with a key: the states in which an instance ends.
   public var final: [String]
-  /// How long an instance is kept after it has ended, with a key; `nil` uses the default, 7 days.
+  /// For a node with a key: how long an instance is kept after it has ended; `nil` uses the
+  /// default, 7 days.
   public var keep: Duration?
+  /// For a node with a key: the number of processes among which the instances are divided. Default:
+  /// 1.
+  public var shards: Int
+  /// The shard that this node is after ``Topology/withShards``; `nil` for a node of the topology
+  /// file.
+  package var shard: NodeShard?
 
   /// Makes a node.
   public init(
@@ -78,8 +91,9 @@ public struct NodeSpecification: Hashable, Sendable {
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
     stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil, resident: Int? = nil,
-    final: [String] = [], keep: Duration? = nil
+    final: [String] = [], keep: Duration? = nil, shards: Int = 1
   ) {
+    self.shards = shards
     self.final = final
     self.keep = keep
     self.key = key
@@ -106,13 +120,13 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, key: String? = nil,
-    resident: Int? = nil, final: [String] = [], keep: Duration? = nil
+    resident: Int? = nil, final: [String] = [], keep: Duration? = nil, shards: Int = 1
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,
       environment: environment, restart: restart, required: required, dependsOn: dependsOn,
       durability: durability, place: place, hostLossPolicy: hostLossPolicy, key: key,
-      resident: resident, final: final, keep: keep)
+      resident: resident, final: final, keep: keep, shards: shards)
   }
 
   /// Makes a node that stays in one state.
@@ -123,14 +137,21 @@ public struct NodeSpecification: Hashable, Sendable {
       name: name, content: .constant(state, machine: machine), program: program)
   }
 
-  /// The host-loss policy as written to a file: `nil` if the node has no place and the default
-  /// policy, since the file must not have `on_host_loss` without `place`.
-  var writtenHostLossPolicy: HostLossPolicy? {
+  /// The number of shards as written to a file; `nil` omits the key. A file cannot have `shards`
+  /// without `key`.
+  var shardsToWrite: Int? {
+    get { key == nil && shards == 1 ? nil : shards }
+    set { shards = newValue ?? 1 }
+  }
+
+  /// The host-loss policy as written to a file; `nil` omits the key. A file cannot have
+  /// `on_host_loss` without `place`, so the default policy is omitted for a node without a place.
+  var hostLossPolicyToWrite: HostLossPolicy? {
     get { place == nil && hostLossPolicy == .wait ? nil : hostLossPolicy }
     set { hostLossPolicy = newValue ?? .wait }
   }
 
-  /// The machine's registered name; optional for a constant.
+  /// The registered name of the machine; `nil` for a constant without a machine.
   public internal(set) var machine: String? {
     get {
       switch content {
@@ -141,7 +162,7 @@ public struct NodeSpecification: Hashable, Sendable {
     set { content = constant.map { .constant($0, machine: newValue) } ?? .machine(newValue ?? "") }
   }
 
-  /// The state of a constant node, or `nil`.
+  /// The state of a constant node; `nil` for a node with a machine.
   public internal(set) var constant: JSONValue? {
     get { if case .constant(let state, _) = content { state } else { nil } }
     set { content = newValue.map { .constant($0, machine: machine) } ?? .machine(machine ?? "") }
@@ -156,9 +177,9 @@ public struct MonitorSpecification: Hashable, Sendable {
   public var monitor: String
   /// The nodes to watch; `nil` watches all nodes and composites.
   public var watch: [String]?
-  /// The executable; `nil` uses the topology's.
+  /// The executable that runs the monitor; `nil` uses the topology's executable.
   public var program: String?
-  /// The JSON object that the monitor decodes its parameters from.
+  /// The monitor's parameters, as a JSON object.
   public var parameters: JSONValue
   /// Variables added to the monitor's environment.
   public var environment: [String: String]
@@ -177,10 +198,10 @@ public struct MonitorSpecification: Hashable, Sendable {
   }
 }
 
-/// The policy for a node when it is uncertain whether its host is still running.
+/// The policy for a node whose host may have failed.
 public enum HostLossPolicy: String, CaseIterable, Codable, Hashable, Sendable {
-  /// The node is not started on another host until its process is certain to have ended.
+  /// The node is not started again until it is certain that its process has ended.
   case wait
-  /// The node's process stops itself after a time; then a new process starts on another host.
+  /// The node's process ends by itself when its lease is over. The node then starts on another host.
   case move
 }

@@ -1,10 +1,10 @@
 import PipeMachines
 
-/// A document whose mappings keep their order, from which JSON and YAML are written.
+/// A document to write as JSON or YAML. Its mappings keep their order.
 package enum OrderedValue: Sendable {
-  /// Any value, written on one line.
+  /// A value of any kind, written on one line.
   case leaf(JSONValue)
-  /// A text of several lines, written as a literal block in YAML.
+  /// A text with several lines, which YAML writes as a literal block.
   case block(String)
   case list([OrderedValue])
   case mapping([(key: String, value: OrderedValue)])

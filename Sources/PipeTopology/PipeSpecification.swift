@@ -1,16 +1,17 @@
 import PipeMachines
 import PipeWire
 
-/// One pipe of a topology: its sender, its receiver and its events.
+/// A pipe of a topology: its sender, its receiver and the source of its events.
 public struct PipeSpecification: Hashable, Sendable {
   /// The source of a pipe's events.
   public enum Source: Hashable, Sendable {
     /// An out-port that the sender's code declares.
     case port(String)
-    /// A rule that sends an event made from a template on each entry into a state.
+    /// A rule: whenever the sender enters this state, it sends an event made from the template
+    /// `send`.
     case state(String, send: JSONValue)
-    /// A rule of a composite without a projection: sends an event on each entry into a combination
-    /// of states, given by node name.
+    /// A rule of a composite without a projection: whenever the nodes of the composite enter this
+    /// combination of states, the composite sends an event made from the template `send`.
     case states([String: String], send: JSONValue)
   }
 
@@ -25,18 +26,22 @@ public struct PipeSpecification: Hashable, Sendable {
   public var source: Source
   /// The receiving node or composite.
   public var receiver: String
-  /// The receiver's in-port, or `nil` for the receiver itself.
+  /// The receiver's in-port; `nil` if the pipe names only the receiver.
   public var inPort: String?
-  /// The number of events in flight at which the sender must stop. Default: 1024. Range: 1…65536.
+  /// The maximum number of events in flight. When the pipe is full, its sender accepts no events.
+  /// Default: 1024. Range: 1…65536.
   public var capacity: Int
   /// The policy for an event that the receiver refuses. Default: ``RefusalPolicy/record``.
   public var onRefused: OnRefused
-  /// The durability of the pipe's events; `nil` uses the lower level of its two nodes.
+  /// The durability of the pipe's events; `nil` uses the lower durability of the pipe's two nodes.
   public var durability: Durability?
+  /// The part of the events that the pipe carries to one shard of its receiver; `nil` for a pipe of
+  /// the topology file.
+  package var route: NodeConfiguration.Route?
 
   /// Makes a pipe.
-  /// - Parameter name: The name; `nil` derives one: `door.arrivals->display.updates`,
-  ///   `door:closed->motor:start`.
+  /// - Parameter name: The name; `nil` uses ``derivedName``, such as
+  ///   `door.arrivals->display.updates` or `door:closed->motor:start`.
   public init(
     sender: String, source: Source, receiver: String, inPort: String? = nil, name: String? = nil,
     capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil
@@ -54,22 +59,26 @@ public struct PipeSpecification: Hashable, Sendable {
 
   static let capacityRange = 1...65_536
 
-  /// The out-port, or `nil` for a rule.
+  /// The out-port that sends the events; `nil` for a rule.
   public var outPort: String? {
     if case .port(let port) = source { port } else { nil }
   }
 
-  /// The state whose entry fires the rule, or `nil` for any other source.
+  /// The state of a rule: when the sender enters it, the sender sends an event. `nil` for other
+  /// kinds of sources.
   public var when: String? {
     if case .state(let state, _) = source { state } else { nil }
   }
 
-  /// The states of a composite's nodes whose entry fires the rule, or `nil` for any other source.
+  /// The states of a composite's rule, by node: when the nodes enter this combination, an event is
+  /// sent.
+  ///
+  /// `nil` for other kinds of sources.
   public var whenStates: [String: String]? {
     if case .states(let states, _) = source { states } else { nil }
   }
 
-  /// The template of the event that the rule sends, or `nil` for an out-port.
+  /// The template of the event that the rule sends; `nil` for an out-port.
   public var send: JSONValue? {
     switch source {
     case .port: nil
@@ -77,7 +86,7 @@ public struct PipeSpecification: Hashable, Sendable {
     }
   }
 
-  /// The default name, derived from the ends, the state and the event.
+  /// The default name. It consists of the pipe's two ends and, for a rule, the state and the event.
   public var derivedName: String {
     let to = PipeEnd(node: receiver, port: inPort)
     switch source {
@@ -93,8 +102,8 @@ public struct PipeSpecification: Hashable, Sendable {
 extension PipeSpecification {
   /// Makes a pipe from an out-port to an in-port, or to a node.
   /// - Parameters:
-  ///   - from: `node.port`.
-  ///   - to: `node.port` or `node`.
+  ///   - from: The sending node and its out-port, as `node.port`.
+  ///   - to: The receiving node, and an in-port if wanted: `node.port` or `node`.
   public static func ports(
     from: String, to: String, name: String? = nil, capacity: Int = 1024,
     onRefused: OnRefused = .record
@@ -105,11 +114,11 @@ extension PipeSpecification {
       name: name, capacity: capacity, onRefused: onRefused)
   }
 
-  /// Makes a pipe that sends an event on each entry into a state.
+  /// Makes a pipe whose sender sends an event whenever it enters a state.
   /// - Parameters:
-  ///   - to: `node` or `node.port`.
-  ///   - send: A label, or `{label: {field: value}}`; a value `$name` stands for the state's value
-  ///     of that name.
+  ///   - to: The receiving node, and an in-port if wanted: `node` or `node.port`.
+  ///   - send: A template: an event's name, or `{name: {field: value}}`. In the event that is sent,
+  ///     `$name` is replaced by the state's value with that name.
   public static func rule(
     from: String, when state: String, to: String, send: JSONValue, name: String? = nil,
     capacity: Int = 1024, onRefused: OnRefused = .record
@@ -122,8 +131,9 @@ extension PipeSpecification {
 
   /// Returns whether a text is a valid pipe name.
   ///
-  /// The name is part of the sender's routing id at the receiver's socket.
-  static func isName(_ name: String) -> Bool {
+  /// A pipe's name is part of its sender's routing id at the receiver's socket, which limits its
+  /// length and characters.
+  static func isValidName(_ name: String) -> Bool {
     (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
   }
 }

@@ -1,15 +1,16 @@
 import PipeSupport
 import PipeSystem
 
-/// When the orchestrator restarts a node that has ended. Source: docs/TOPOLOGY.md.
+/// The rules that decide whether and when the orchestrator restarts a node whose process has ended.
+/// Source: docs/TOPOLOGY.md.
 public struct RestartPolicy: Hashable, Sendable {
   /// The kinds of exit that trigger a restart.
   public enum Mode: String, CaseIterable, Hashable, Sendable {
-    /// No exit.
+    /// The node is never restarted.
     case never
-    /// A non-zero exit, a signal, or a hang.
+    /// The node is restarted after a non-zero exit code, a signal or a hang.
     case onFailure = "on-failure"
-    /// Every exit that was not requested.
+    /// The node is restarted after every exit that was not requested.
     case always
   }
 
@@ -18,9 +19,9 @@ public struct RestartPolicy: Hashable, Sendable {
   /// The number of restarts allowed within ``window`` before the node counts as failed. Default: 5.
   /// Range: 0…1000000.
   public var max: Int
-  /// The time for which a restart counts towards ``max``. Default: 60 s.
+  /// How long each restart counts towards ``max``. Default: 60 s.
   public var window: Duration
-  /// The wait before a restart.
+  /// The delays before restarts.
   public var backoff: Backoff
 
   /// Makes a policy.
@@ -35,12 +36,13 @@ public struct RestartPolicy: Hashable, Sendable {
   }
 
   static let maxRange = 0...1_000_000
-  /// The shortest time assumed for a process to start and fail.
+  /// The time that a failing process is assumed to run at least before it fails.
   private static let minimumLifetime: Duration = .milliseconds(100)
 
-  /// The shortest time in which a node that keeps failing reaches the restart limit.
+  /// The minimum time in which a node that always fails reaches the restart limit.
   ///
-  /// `nil` when that time exceeds the window: the node is restarted forever.
+  /// `nil` if this time exceeds the window: the node then never reaches the limit, and is restarted
+  /// forever.
   package var minimumTimeToFailure: Duration? {
     guard mode != .never, max > 0 else { return .zero }
     var elapsed = Duration.zero
@@ -55,8 +57,9 @@ public struct RestartPolicy: Hashable, Sendable {
 extension RestartPolicy {
   /// Returns the restart policy of a coordinator whose participants have the given policies.
   ///
-  /// It is the policy with the most restarts, and never less than the default. A participant that
-  /// is prepared for an event waits for the coordinator's next process.
+  /// The result is the policy that allows the most restarts, or the default policy if none allows
+  /// more. The coordinator must be restarted, since participants that are in doubt wait for the
+  /// coordinator.
   package static func forCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
     let defaultPolicy = RestartPolicy()
     let mostPersistent = participants.filter { $0.mode != .never }.max { $0.max < $1.max }
@@ -65,12 +68,12 @@ extension RestartPolicy {
   }
 }
 
-/// How a node is stopped.
+/// The signal and the time limit for stopping a node.
 public struct StopPolicy: Hashable, Sendable {
-  /// The signal for a process that is not listening yet, or does not end on request. Default:
-  /// SIGTERM.
+  /// The signal for a process that cannot receive a stop command yet, or has not followed the
+  /// command. Default: SIGTERM.
   public var signal: StopSignal
-  /// The time from the stop request to SIGKILL; `nil` uses the topology's.
+  /// The time from the stop command to SIGKILL; `nil` uses the topology's time.
   public var timeout: Duration?
 
   /// Makes a policy.
@@ -84,7 +87,7 @@ public struct StopPolicy: Hashable, Sendable {
 public enum StopSignal: String, CaseIterable, Hashable, Sendable {
   /// SIGTERM, the default.
   case terminate = "SIGTERM"
-  /// SIGINT, as ^C sends it.
+  /// SIGINT, the signal of ^C.
   case interrupt = "SIGINT"
   /// SIGQUIT.
   case quit = "SIGQUIT"
@@ -95,17 +98,17 @@ public enum StopSignal: String, CaseIterable, Hashable, Sendable {
   /// SIGUSR2.
   case user2 = "SIGUSR2"
 
-  /// The signal itself.
+  /// The signal to send to a process.
   package var signal: Signal { Signal(rawValue) ?? .terminate }
 }
 
 /// The timeouts of a node's lifecycle.
 public struct Timeouts: Hashable, Sendable {
-  /// The time from spawning a node to its being ready. Default: 10 s.
+  /// The maximum time from the start of a node's process until the node is ready. Default: 10 s.
   public var start: Duration
-  /// The longest silence of a node before it counts as hung. Default: 5 s.
+  /// The maximum time without a heartbeat. After this time, the node counts as hung. Default: 5 s.
   public var heartbeat: Duration
-  /// The time from the stop request to SIGKILL. Default: 5 s.
+  /// The time from the stop command to SIGKILL. Default: 5 s.
   public var stop: Duration
 
   /// Makes timeouts.

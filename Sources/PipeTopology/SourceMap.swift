@@ -2,13 +2,13 @@ import PipeWire
 
 /// A map from each part of a topology to its location in the file.
 ///
-/// A path lists keys from the top, with list elements by index: `["nodes", "door", "machine"]`,
-/// `["pipes", "0", "from"]`.
+/// A path consists of the keys from the top of the file down to the part. The key of a list's
+/// element is its index: `["nodes", "door", "machine"]`, `["pipes", "0", "from"]`.
 public struct SourceMap: Sendable {
-  /// The file's path, as given.
+  /// The path of the file, as the user gave it.
   public var file: String
-  private var keys: [[String]: TextPosition] = [:]
-  private var values: [[String]: TextPosition] = [:]
+  private var keyPositions: [[String]: TextPosition] = [:]
+  private var valuePositions: [[String]: TextPosition] = [:]
 
   /// Makes a map without locations, for a topology that was built in code.
   public init(file: String) {
@@ -16,11 +16,11 @@ public struct SourceMap: Sendable {
   }
 
   mutating func record(_ path: [String], key: TextPosition, value: TextPosition) {
-    keys[path] = key
-    values[path] = value
+    keyPositions[path] = key
+    valuePositions[path] = value
   }
 
-  /// Renumbers the elements of a top-level list after some were removed.
+  /// Renumbers the elements of a top-level list after elements have been removed.
   /// - Parameter indices: The original indices of the remaining elements.
   mutating func keepElements(_ indices: [Int], of list: String) {
     guard indices != Array(indices.indices) else { return }
@@ -37,24 +37,26 @@ public struct SourceMap: Sendable {
       }
       return next
     }
-    keys = renumbered(keys)
-    values = renumbered(values)
+    keyPositions = renumbered(keyPositions)
+    valuePositions = renumbered(valuePositions)
   }
 
-  /// Returns the location of a value, or of the nearest enclosing part in the file.
+  /// Returns the location of the value at a path. If the file does not contain the value, returns
+  /// the location of the nearest enclosing part.
   public func mark(of path: [String]) -> TextPosition {
-    nearest(path, in: values)
+    nearestPosition(path, in: valuePositions)
   }
 
-  /// Returns the location of a key, or of the nearest enclosing part in the file.
+  /// Returns the location of the key at a path. If the file does not contain the key, returns the
+  /// location of the nearest enclosing part.
   public func mark(ofKey path: [String]) -> TextPosition {
-    nearest(path, in: keys)
+    nearestPosition(path, in: keyPositions)
   }
 
-  /// Returns whether the file has this part.
-  func has(_ path: [String]) -> Bool { values[path] != nil }
+  /// Returns whether the file contains the part with this path.
+  func hasValue(at path: [String]) -> Bool { valuePositions[path] != nil }
 
-  /// Makes a diagnostic that points at a value.
+  /// Makes a diagnostic with the location of a value.
   public func diagnostic(
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
     _ message: String
@@ -69,7 +71,8 @@ public struct SourceMap: Sendable {
     Diagnostic(file: file, mark: mark, severity: severity, code: code, message: message)
   }
 
-  private func nearest(_ path: [String], in marks: [[String]: TextPosition]) -> TextPosition {
+  private func nearestPosition(_ path: [String], in marks: [[String]: TextPosition]) -> TextPosition
+  {
     var path = path
     while true {
       if let mark = marks[path] { return mark }
@@ -79,7 +82,7 @@ public struct SourceMap: Sendable {
   }
 }
 
-/// A type that checks a file and collects diagnostics.
+/// A type that checks a file and collects the diagnostics.
 protocol DiagnosticCollector {
   var source: SourceMap { get }
   var diagnostics: [Diagnostic] { get set }

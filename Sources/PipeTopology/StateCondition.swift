@@ -1,17 +1,16 @@
 import PipeMachines
 import PipeSupport
 
-/// A condition on the state of a node, as a person writes it.
+/// A condition on the state of a node, as written in a file or on a command line.
 ///
-/// A bare label matches the state of that name with any values; a label with its fields matches
-/// only that
-/// exact state. For a state that is a struct, a condition can list some fields and ignores the
-/// others.
+/// A state's name without fields matches the state with any values. A name with fields matches the
+/// state only with these values. If the state is a struct, the condition can list some of the
+/// struct's fields; other fields can have any values.
 public struct StateCondition: Hashable, Sendable {
-  /// A bare label, a case with its fields, or some fields of a state that is a struct.
+  /// The condition as JSON: a state's name, a name with fields, or some fields of a struct.
   public var state: JSONValue
-  /// The field names of a node's struct state; `nil` if the state is an enum case, or its type is
-  /// unknown.
+  /// The names of the state's fields if the state is a struct; `nil` if the state is an enum, or
+  /// its type is unknown.
   package var fields: [String]?
 
   /// Makes a condition.
@@ -19,7 +18,7 @@ public struct StateCondition: Hashable, Sendable {
     self.state = state
   }
 
-  /// Whether the condition has the form of a state, or of some fields of one.
+  /// Whether the condition has a valid form.
   package var isWellFormed: Bool {
     switch state {
     case .string(let label): isIdentifier(label)
@@ -36,26 +35,29 @@ public struct StateCondition: Hashable, Sendable {
     guard let members = state.caseMembers else { return state == other }
     guard state.caseName == other.caseName else { return false }
     return state.string != nil
-      || JSONValue.object(members).canonical == other.caseMembers.map { .object($0).canonical }
+      || JSONValue.object(members).canonicalForm
+        == other.caseMembers.map { .object($0).canonicalForm }
   }
 
-  /// Returns whether a field has the wanted value; an enum value matches its bare label as well.
+  /// Returns whether a field has the wanted value. If `wanted` is only the name of an enum case,
+  /// the field matches if it is that case with any associated values.
   private static func matches(_ wanted: JSONValue, _ value: JSONValue) -> Bool {
-    wanted.canonical == value.canonical
+    wanted.canonicalForm == value.canonicalForm
       || wanted.string != nil && value.caseMembers != nil && wanted.string == value.caseName
   }
 
-  /// Returns a readable form of a state of the same node.
+  /// Returns a state of the node as readable text, such as `closing(persons: 3)`.
   package func text(of state: JSONValue) -> String { state.stateText(fields: fields) }
 
-  /// Returns a sentence on why a machine can never be in this state, or `nil` if it can.
-  /// - Parameter owner: The node as named in the message: `node 'door'`.
+  /// Returns a sentence that says why a machine can never be in this state; `nil` if there is no
+  /// such reason.
+  /// - Parameter owner: The node as named in the message, such as `node 'door'`.
   package func problem(with machine: MachineDescription, owner: String) -> String? {
     if let fields = machine.stateFields {
       return fields.problem(withSome: state, owner: "the state of \(owner)")
     }
     if state.string != nil {
-      // Only the label is given, so missing fields are no error.
+      // Only the name of the state is given, so missing fields are no error.
       let labels = machine.states.map { CaseDescription(name: $0.name) }
       return labels.problem(with: state, noun: "state", owner: owner)
     }
@@ -64,26 +66,26 @@ public struct StateCondition: Hashable, Sendable {
 }
 
 extension StateCondition: ExpressibleByStringLiteral, CustomStringConvertible {
-  /// Makes a condition from a label.
+  /// Makes a condition that is only a state's name.
   public init(stringLiteral label: String) { self.init(.string(label)) }
 
-  /// A readable form of the state: `closing(persons: 3)`.
+  /// The condition as readable text, such as `closing(persons: 3)`.
   public var description: String { text(of: state) }
 }
 
 extension JSONValue {
-  /// The canonical form of a value that can be written in several ways: members that are null are
-  /// left out, a case without fields is its label, and an integer has no fraction.
-  fileprivate var canonical: JSONValue {
+  /// The canonical form of a value that can be written in several ways: members with the value null
+  /// are omitted, a case without fields is only its name, and integers have no fraction.
+  fileprivate var canonicalForm: JSONValue {
     switch self {
     case .null, .bool, .integer, .string: return self
     case .number(let number): return Int64(exactly: number).map { .integer($0) } ?? self
-    case .array(let elements): return .array(elements.map(\.canonical))
+    case .array(let elements): return .array(elements.map(\.canonicalForm))
     case .object(let members):
       if members.count == 1, let only = members.first, only.value == [:] {
         return .string(only.key)
       }
-      return .object(members.filter { $0.value != .null }.mapValues(\.canonical))
+      return .object(members.filter { $0.value != .null }.mapValues(\.canonicalForm))
     }
   }
 }

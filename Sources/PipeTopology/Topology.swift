@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-/// The machines that run and the pipes between them: the contents of a topology file.
+/// The contents of a topology file: the machines that run as nodes, and the pipes between them.
 ///
 /// ```swift
 /// let topology = Topology(
@@ -19,7 +19,7 @@ import PipeWire
 public struct Topology: Sendable {
   /// The name that identifies a running topology: `[A-Za-z0-9][A-Za-z0-9_.-]{0,40}`.
   public var name: String
-  /// The default executable, for nodes, composites and monitors that name none.
+  /// The default executable for nodes, composites and monitors.
   public var program: String?
   /// Variables added to every node's environment.
   public var environment: [String: String]
@@ -33,11 +33,11 @@ public struct Topology: Sendable {
   public var monitors: [MonitorSpecification]
   /// The timeouts for starting, monitoring and stopping nodes.
   public var timeouts: Timeouts
-  /// The retention limits of each log.
+  /// The limits of each log.
   public var logs: LogRetention
-  /// The settings of `check --explore`; `nil` when the file has no `explore` section.
+  /// The settings of `check --explore`; `nil` if the file has no `explore` section.
   public var explore: ExploreSection?
-  /// The codes of expected `check` warnings, which are not reported.
+  /// The codes of warnings that `check` does not report.
   public var silence: [Diagnostic.Code]
 
   /// Makes a topology without validating it; ``TopologyReader/read(_:)`` validates it.
@@ -62,12 +62,12 @@ public struct Topology: Sendable {
     self.silence = silence
   }
 
-  /// Returns the node with the given name, or `nil`.
+  /// Returns the node with this name; `nil` if there is none.
   public func node(_ name: String) -> NodeSpecification? {
     nodes.first { $0.name == name }
   }
 
-  /// Returns the composite with the given name, or `nil`.
+  /// Returns the composite with this name; `nil` if there is none.
   public func composite(_ name: String) -> CompositeSpecification? {
     composites.first { $0.name == name }
   }
@@ -87,7 +87,8 @@ public struct Topology: Sendable {
     node(name)?.place ?? composite(name)?.within.flatMap(node)?.place
   }
 
-  /// Returns the names of a composite and of all its nodes and composites, nested ones included.
+  /// Returns the names of a composite and of all nodes and composites that it contains, directly or
+  /// indirectly.
   func machines(of composite: String) -> Set<String> {
     var names: Set<String> = []
     var open = [composite]
@@ -98,19 +99,19 @@ public struct Topology: Sendable {
     return names
   }
 
-  /// Returns the durability of a pipe's events: the pipe's own level, or the lower level of its two
-  /// nodes.
+  /// Returns the durability of a pipe's events: the pipe's own durability, or else the lower
+  /// durability of its two nodes.
   public func durability(of pipe: PipeSpecification) -> Durability {
     pipe.durability ?? min(durability(of: pipe.sender), durability(of: pipe.receiver))
   }
 
-  /// Returns the executable that hosts a node: its own, or the topology's.
+  /// Returns the executable of a node: the node's own, or else the topology's.
   public func program(of node: NodeSpecification) -> String? { node.program ?? program }
 
-  /// Returns the executable that hosts a monitor: its own, or the topology's.
+  /// Returns the executable of a monitor: the monitor's own, or else the topology's.
   public func program(of monitor: MonitorSpecification) -> String? { monitor.program ?? program }
 
-  /// Returns the executable that coordinates a composite: its own, or the topology's.
+  /// Returns the executable of a composite's coordinator: the composite's own, or else the topology's.
   public func program(of composite: CompositeSpecification) -> String? {
     composite.program ?? program
   }
@@ -158,8 +159,8 @@ public struct Topology: Sendable {
 }
 
 extension Topology: Equatable {
-  /// Returns whether two topologies are equal, ignoring the order of nodes, composites and
-  /// monitors, which are mappings in the file.
+  /// Returns whether two topologies are equal. The order of nodes, composites and monitors has no
+  /// meaning, since they are mappings in the file.
   public static func == (left: Topology, right: Topology) -> Bool {
     left.name == right.name && left.program == right.program
       && left.environment == right.environment && left.pipes == right.pipes
@@ -194,10 +195,10 @@ extension Topology {
     return resolved
   }
 
-  /// Returns the durability of a pipe's events, or `nil` when it depends on the accepting node of a
-  /// composite.
+  /// Returns the durability of a pipe's events; `nil` if the topology alone does not determine it.
   ///
-  /// Only the description of the composite's machines identifies that node.
+  /// The durability can depend on which node of a composite accepts the event, which only the
+  /// descriptions of the machines show.
   private func knownDurability(of pipe: PipeSpecification) -> Durability? {
     let level = durability(of: pipe)
     guard pipe.durability == nil, composite(pipe.receiver) != nil, pipe.send != nil else {
@@ -213,16 +214,17 @@ extension Topology {
   /// The topology as YAML; ``TopologyReader`` reads it back to an equal value, in the same order.
   public var yaml: String { orderedValue.yaml }
 
-  private var orderedValue: OrderedValue { TopologyKeys.top.written(self) }
+  private var orderedValue: OrderedValue { TopologyKeys.topLevel.document(of: self) }
 }
 
 extension OrderedValue {
   static func text(_ text: String) -> OrderedValue { .literal(.string(text)) }
 
-  /// A value that is read back unchanged: each dollar in it is escaped as `$$`.
+  /// Returns a value in which each dollar sign is escaped as `$$`, so that the reader returns the
+  /// original value.
   static func literal(_ value: JSONValue) -> OrderedValue { .leaf(value.withEscapedDollars) }
 
-  /// A mapping, or `nil` when it has no entries.
+  /// Returns a mapping; `nil` if there are no entries.
   static func named(_ members: [(String, OrderedValue)]) -> OrderedValue? {
     members.isEmpty ? nil : .mapping(members.map { (key: $0.0, value: $0.1) })
   }
@@ -231,7 +233,7 @@ extension OrderedValue {
 }
 
 extension JSONValue {
-  /// The value with `$$` for each dollar in its strings.
+  /// The value, with each `$` in its strings written as `$$`.
   fileprivate var withEscapedDollars: JSONValue {
     switch self {
     case .string(let value): .string(value.replacing("$", with: "$$"))

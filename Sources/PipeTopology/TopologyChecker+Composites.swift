@@ -3,13 +3,15 @@ import PipeSupport
 import PipeWire
 
 extension TopologyChecker {
-  /// Checks the composites against their machines and stores them for the pipe checks.
+  /// Checks the composites against their machines, and stores the composites for the checks of
+  /// pipes.
   mutating func checkComposites() {
     var machines: [String: MachineDescription] = [:]
     for node in topology.nodes where node.constant == nil {
       machines[node.name] = machine(of: node)
     }
-    // Errors of the file alone are already reported; with them, the rest of a composite means nothing.
+    // The reader has already reported these errors, and further checks would report errors that
+    // follow from them.
     let problems = Composition.structuralErrors(
       of: topology.composites.map(\.declaration), machines: topology.nodes.map(\.name))
     guard problems.isEmpty else { return }
@@ -28,7 +30,8 @@ extension TopologyChecker {
     } catch {
       for problem in error.problems { report(problem, machines) }
     }
-    // The nodes of a composite are known even if its events are invalid.
+    // Projections are checked even if the composites' events are invalid, since the nodes of a
+    // composite do not depend on its events.
     var unsynchronized = topology
     for index in unsynchronized.composites.indices {
       unsynchronized.composites[index].synchronize = []
@@ -49,8 +52,10 @@ extension TopologyChecker {
     diagnostics.append(diagnostic)
   }
 
-  /// Checks that one payload fits all participants: the event with the most fields must have every
-  /// field of the others.
+  /// Checks that a single event value suits all participants of a synchronized event.
+  ///
+  /// The participant that declares the most fields must declare all fields of the other
+  /// participants.
   private mutating func checkPayloads(of vector: SyncVector, in composites: TopologyComposites) {
     let fullEvent = composites.event(of: vector)
     for name in vector.participants {
@@ -68,11 +73,21 @@ extension TopologyChecker {
     }
   }
 
-  /// Reports asynchronous transitions, which run before it is known whether all participants accept
-  /// the event.
+  /// Reports asynchronous transitions of participants. Such a transition would run before it is
+  /// known whether all participants accept the event.
   private mutating func checkTransitions(of vector: SyncVector, in composites: TopologyComposites) {
     for name in vector.participants {
       guard let machine = composites.machines[name] else { continue }
+      if topology.node(name)?.key != nil, machine.selfContained?[vector.event] != nil {
+        report(
+          .asynchronousParticipant,
+          at: topology.path(ofParticipant: name, vector.event, in: vector.composite),
+          "composite '\(vector.composite)', event '\(vector.event)': participant '\(name)' has an "
+            + "asynchronous transition, and a node with a 'key' refuses synchronized events with such "
+            + "transitions; enter a state synchronously and do the slow work in an effect of that "
+            + "state")
+        continue
+      }
       let isAll = machine.asynchronous?.contains(vector.event) == true
       guard isAll || machine.partlyAsynchronous?.contains(vector.event) == true else { continue }
       report(
@@ -106,16 +121,25 @@ extension TopologyChecker {
     }
   }
 
-  /// Reports events that an effect cannot emit, because they belong to several composites.
+  /// Reports events that an effect cannot emit because several composites synchronize them.
   private mutating func checkEffects(in composites: TopologyComposites) {
     for node in topology.nodes {
       guard let machine = composites.machines[node.name], !machine.outputs.isEmpty else { continue }
       for event in machine.alphabet {
         let vectors = composites.composition.vectors(of: node.name, event: event)
+        if node.key != nil, !vectors.isEmpty,
+          machine.effects?.contains(where: { $0.gives.contains(event) }) == true
+        {
+          report(
+            .synchronizedEvent, at: ["nodes", node.name],
+            "node '\(node.name)': an effect gives '\(event)', which is a synchronized event of "
+              + "composite \(Self.listText(vectors)), and effects of a node with a 'key' cannot give such "
+              + "events; send the event to the composite through a pipe")
+        }
         guard Set(vectors.map(\.composite)).count > 1, machine.mayEmit(event) else { continue }
         report(
           .ambiguousEvent, .warning, at: ["nodes", node.name],
-          "node '\(node.name)' accepts '\(event)' through composite \(Self.list(vectors)): an "
+          "node '\(node.name)' accepts '\(event)' through composite \(Self.listText(vectors)): an "
             + "effect that gives '\(event)' ends the node, since the composite is ambiguous; "
             + "send the event to the intended composite through a pipe with capacity 2 or more")
       }
@@ -164,7 +188,7 @@ extension TopologyChecker {
 
   // MARK: Pipes
 
-  /// Reports a pipe that delivers a synchronized event directly to a component.
+  /// Reports a pipe that delivers a synchronized event directly to one component.
   mutating func checkSynchronized(_ pipe: PipeSpecification, at path: [String]) {
     guard let composites, let node = topology.node(pipe.receiver), node.constant == nil else {
       return
@@ -178,11 +202,12 @@ extension TopologyChecker {
       report(
         .synchronizedEvent, at: path + ["to"],
         "pipe '\(pipe.name)': node '\(node.name)' accepts '\(event)' only as a synchronized event; "
-          + "send the event to composite " + Self.list(found))
+          + "send the event to composite " + Self.listText(found))
     } else if let port = outPort(of: pipe) {
       let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
       guard !events.isEmpty else { return }
-      // While it is unknown which of the events the port sends, it may send none of these.
+      // If the machine does not declare which events the port sends, the port perhaps sends none of
+      // these events.
       let isCertain = port.sent != nil || events.count == port.events.count
       let isAll = events.count == (port.sent?.count ?? port.events.count)
       report(
@@ -191,7 +216,7 @@ extension TopologyChecker {
           + "\(isCertain ? "sends" : "can send") "
           + "\(events.map { "'\($0)'" }.joined(separator: ", ")), which node '\(node.name)' "
           + "accepts only as synchronized events; send these events to composite "
-          + Self.list(events.flatMap { vectors(of: $0) })
+          + Self.listText(events.flatMap { vectors(of: $0) })
           + (isCertain && !isAll ? ", from a separate port" : ""))
     }
   }
@@ -200,21 +225,20 @@ extension TopologyChecker {
     topology.node(pipe.sender).flatMap(machine(of:))?.outPorts.first { $0.name == pipe.outPort }
   }
 
-  private static func list(_ vectors: [SyncVector]) -> String {
+  private static func listText(_ vectors: [SyncVector]) -> String {
     Set(vectors.map(\.composite)).sorted().map { "'\($0)'" }.joined(separator: " or ")
   }
 
-  /// Returns the events that a composite accepts from a pipe: the synchronized ones; `nil` if the
-  /// composite is unknown.
-  func events(of composite: String) -> [CaseDescription]? {
+  /// Returns the synchronized events of a composite; `nil` if the composite is unknown.
+  func synchronizedEvents(of composite: String) -> [CaseDescription]? {
     guard let composites, composites.composition.has(composite) else { return nil }
     return composites.composition.vectors(requestedFrom: composite).map(composites.event(of:))
   }
 }
 
 extension MachineDescription {
-  /// Returns whether an effect may emit an event, as far as the machine declares the events of its
-  /// effects.
+  /// Returns whether an effect can emit the event. An effect that declares no events can emit any
+  /// event.
   fileprivate func mayEmit(_ event: String) -> Bool {
     outputs.contains { output in
       if unmappedOutputs?.contains(output.name) == true { return false }
@@ -229,7 +253,7 @@ extension Composition {
   }
 }
 
-/// Checks for coordinators that run within a node.
+/// Checks of embedded coordinators.
 extension TopologyChecker {
   /// Checks that the carrier node can run the coordinator of a conflict class.
   mutating func checkCarrier(of plan: ConflictClassPlan) {

@@ -3,7 +3,8 @@ import PipeSupport
 import PipeWire
 
 extension TopologyChecker {
-  /// The receiving end of a pipe with its events: an in-port or a machine.
+  /// The receiver of a pipe, with the events that it accepts. The receiver is a machine, an in-port
+  /// or a composite.
   private struct Receiver {
     var holder: String
     var events: [CaseDescription]
@@ -52,7 +53,8 @@ extension TopologyChecker {
     }
   }
 
-  /// Returns the state of a composite's projection that a rule waits for, or `nil` if it is unknown.
+  /// Returns the state of the sending composite's projection that a rule names; `nil` if there is
+  /// no such state.
   private mutating func projectedState(
     _ when: String, of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> CaseDescription? {
@@ -83,10 +85,10 @@ extension TopologyChecker {
           : "; its state is a struct: add a 'projection' to the composite"))
   }
 
-  /// Returns the values that a template may use from a composite without a projection: the states
-  /// of its nodes.
+  /// Returns the values that the template of a composite without a projection can use: the states
+  /// of the composite's nodes.
   private func tuple(of composite: String) -> CaseDescription? {
-    guard let composites, events(of: composite) != nil else { return nil }
+    guard let composites, synchronizedEvents(of: composite) != nil else { return nil }
     return CaseDescription(
       name: composite,
       fields: composites.composition.machines(of: composite).map { .init(name: $0, type: "") })
@@ -118,14 +120,15 @@ extension TopologyChecker {
       alphabet: machine.alphabet)
   }
 
-  /// Returns a composite as the receiver of its synchronized events, or of an event that one of its
-  /// nodes accepts alone.
+  /// Returns the receiver of a pipe to a composite; `nil` if the composite does not accept the
+  /// pipe's event.
   ///
-  /// Returns `nil` if the composite does not accept the event.
+  /// If a single node of the composite accepts the event on its own, the receiver is that node's
+  /// machine.
   private mutating func compositeReceiver(
     of pipe: PipeSpecification, owner: String, at path: [String]
   ) -> Receiver? {
-    guard let composites, let events = events(of: pipe.receiver) else { return nil }
+    guard let composites, let events = synchronizedEvents(of: pipe.receiver) else { return nil }
     let names = events.map(\.name)
     let holder = "composite '\(pipe.receiver)'"
     checkCapacity(of: pipe, composites, owner: owner, at: path)
@@ -166,15 +169,17 @@ extension TopologyChecker {
           + "of node '\(pipe.sender)' also sends; send these events to a node, from a separate "
           + "port")
     }
-    // While it is unknown which events the port sends, the composite refuses the others at run time.
+    // If the machine does not declare which events the port sends, the port may send other events
+    // as well. The composite then refuses these events at run time.
     let others = port.events.filter { !names.contains($0.name) }
     return Receiver(holder: holder, events: events + others, alphabet: names)
   }
 
-  /// Rejects a pipe with capacity 1 from a node that takes part in the pipe's event.
+  /// Rejects a pipe with capacity 1 if its sender also participates in the pipe's event.
   ///
-  /// The event stays in the pipe until all participants have accepted it. But the node accepts
-  /// nothing while the pipe is full, so both would wait forever.
+  /// The event stays in the pipe until all participants, including the sender, have accepted it.
+  /// But the sender accepts no event while the pipe is full. So the sender and the pipe would wait
+  /// for each other forever.
   private mutating func checkCapacity(
     of pipe: PipeSpecification, _ composites: TopologyComposites, owner: String, at path: [String]
   ) {
@@ -194,7 +199,8 @@ extension TopologyChecker {
         + "to 2 or more, or remove it")
   }
 
-  /// Checks that a pipe to a node, addressed by its composite, is not more durable than that node.
+  /// Checks that a pipe to a composite is not more durable than the node that receives the pipe's
+  /// events for the composite.
   private mutating func checkDurability(
     of pipe: PipeSpecification, to node: String, owner: String, at path: [String]
   ) {
@@ -207,12 +213,22 @@ extension TopologyChecker {
         + "the pipe's")
   }
 
-  /// Checks that the receiver has every event of the port, with the same fields.
+  /// Checks that the receiver declares every event of the port, with the same fields.
   private mutating func checkEvents(
     of port: PortDescription, into receiver: Receiver, _ pipe: PipeSpecification, owner: String,
     at path: [String]
   ) {
-    // A wrong connection is reported as one error, even if several events differ.
+    let sent = descriptions.schema(ofEventsOf: pipe, in: topology)
+    let own = topology.node(pipe.receiver).flatMap { descriptions.schema(of: $0, in: topology) }
+    if let sent, let own, sent != own {
+      // The receiver migrates events of an earlier version.
+      guard sent > own else { return }
+      return report(
+        .unlikeEvents, at: path + ["to"],
+        "\(owner): node '\(pipe.sender)' sends events of schema version \(sent), but \(receiver.holder) "
+          + "has schema version \(own); build the program of node '\(pipe.receiver)' first")
+    }
+    // A pipe to a wrong receiver is reported as one error, even if several events differ.
     let mismatched = port.events.filter { event in
       receiver.events.first { $0.name == event.name }?.fields != event.fields
     }
@@ -279,17 +295,18 @@ extension TopologyChecker {
 }
 
 extension TopologyChecker {
-  /// The kind of payload that is checked.
+  /// The kind of the JSON value that is checked.
   enum PayloadKind {
     case state
-    /// Some fields of a state, or none.
+    /// A condition on a state, in which fields may be missing.
     case condition
-    /// An event whose template takes values from a state; `nil` if the state is unknown.
+    /// An event, or a template that uses values of a state.
+    /// - Parameter from: The state whose values the template uses; `nil` if the state is unknown.
     case event(from: CaseDescription?)
   }
 
-  /// Checks a case's JSON against the cases of an enum.
-  /// - Returns: Whether the enum has such a case.
+  /// Checks that JSON describes a case of an enum, with the case's fields.
+  /// - Returns: Whether the enum has a case with this name.
   @discardableResult
   mutating func checkCase(
     _ json: JSONValue, against cases: [CaseDescription], kind: PayloadKind, holder: String,
@@ -327,13 +344,14 @@ extension TopologyChecker {
     return true
   }
 
-  /// Checks the types of the values that an event's template takes from a state.
+  /// Checks that the state's values that an event's template uses have the types of the event's
+  /// fields.
   private mutating func checkVariables(
     of json: JSONValue, from state: CaseDescription, as event: CaseDescription, owner: String,
     at path: [String]
   ) {
     for field in event.fields {
-      // A variable that the state does not carry is already reported.
+      // A variable that is not a field of the state is already reported.
       guard let name = json.caseMembers?[field.name]?.string.flatMap(TemplateText.wholeVariable),
         let type = state.fields.first(where: { $0.name == name })?.type, !type.isEmpty,
         !SwiftType.assignable(type, to: field.type)
@@ -347,12 +365,12 @@ extension TopologyChecker {
 }
 
 extension JSONValue {
-  /// Whether the value depends on a state that a template is applied to.
+  /// Whether the value is a template that depends on the entered state.
   fileprivate var isTemplate: Bool {
     if let text = string { TemplateText.wholeVariable(text) != nil } else { containsVariables }
   }
 
-  /// Whether a template would insert a value somewhere in this value.
+  /// Whether any string in this value contains a variable of a template.
   private var containsVariables: Bool {
     switch self {
     case .string(let text): text.contains("$")

@@ -2,16 +2,18 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Checks a topology against the descriptions of its programs: their machines, ports, states and events.
+/// Checks a topology against the descriptions of its programs: their machines, ports, states and
+/// events.
 ///
-/// It does not repeat the checks of ``TopologyReader``. It skips programs and machines without a
-/// description; the caller that could not get a description reports why.
+/// The checker does not repeat the checks of ``TopologyReader``. Programs and machines without a
+/// description are skipped: the caller reports why a description is missing.
 public struct TopologyChecker: DiagnosticCollector {
   /// The descriptions of a topology's programs and nodes.
   public struct Descriptions: Sendable {
     /// The programs, by the names that the topology uses.
     public var programs: [String: ProgramDescription]
-    /// The machines, by node. A missing node is described by the machine of its program.
+    /// For each node, the description of its machine with the node's parameters. For nodes that are
+    /// not included, the description in ``programs`` is used.
     public var nodes: [String: MachineDescription]
 
     /// Makes descriptions.
@@ -21,17 +23,42 @@ public struct TopologyChecker: DiagnosticCollector {
       self.programs = programs
       self.nodes = nodes
     }
+
+    /// Returns the schema version of a pipe's events; `nil` if the receiver has no machine.
+    ///
+    /// Versions are versions of the receiver's machine. The events of a port have the version that
+    /// the port declares. Without a declaration, they have the version of the receiver's machine in
+    /// the sender's program, or else version 1. The events of a rule have the current version of
+    /// the receiver's machine, since the topology file contains them.
+    package func schema(ofEventsOf pipe: PipeSpecification, in topology: Topology) -> Int? {
+      guard let receiver = topology.node(pipe.receiver), let machine = receiver.machine else {
+        return nil
+      }
+      guard pipe.send == nil else { return schema(of: receiver, in: topology) }
+      let sender = topology.node(pipe.sender)
+      let program = sender.flatMap { topology.program(of: $0) }.flatMap { programs[$0] }
+      let own = nodes[pipe.sender] ?? sender?.machine.flatMap { program?.machine($0) }
+      let port = own?.outPorts.first { $0.name == pipe.outPort }
+      return port?.schema ?? program?.machine(machine)?.schema ?? 1
+    }
+
+    /// Returns the schema version of a node's machine; `nil` if the node has no machine.
+    func schema(of node: NodeSpecification, in topology: Topology) -> Int? {
+      guard let machine = node.machine else { return nil }
+      let program = topology.program(of: node).flatMap { programs[$0] }
+      return (nodes[node.name] ?? program?.machine(machine))?.schema ?? 1
+    }
   }
 
   let topology: Topology
   let source: SourceMap
   let descriptions: Descriptions
   var diagnostics: [Diagnostic] = []
-  /// The composites; set once they are found to be valid.
+  /// The composites of the topology; `nil` if they are invalid or not yet checked.
   var composites: TopologyComposites?
 
   /// Checks a topology.
-  /// - Returns: The errors and warnings in file order; empty if the topology fits.
+  /// - Returns: The errors and warnings in file order; empty if there are none.
   public static func check(
     _ topology: Topology, source: SourceMap, against descriptions: Descriptions
   ) -> [Diagnostic] {
@@ -50,7 +77,7 @@ public struct TopologyChecker: DiagnosticCollector {
     return checker.diagnostics.inFileOrder
   }
 
-  /// Returns the description of a node's machine, or `nil` if it is unknown.
+  /// Returns the description of a node's machine; `nil` if there is none.
   func machine(of node: NodeSpecification) -> MachineDescription? {
     if let description = descriptions.nodes[node.name] { return description }
     guard let machine = node.machine, let program = topology.program(of: node) else { return nil }
@@ -73,7 +100,7 @@ public struct TopologyChecker: DiagnosticCollector {
     }
     guard let machine = machine(of: node) else { return }
     if let constant = node.constant {
-      // A struct is checked by its own decoder when the node starts.
+      // If the state is a struct, the machine checks the constant's state when the node starts.
       if machine.stateFields == nil {
         checkCase(
           constant, against: machine.states, kind: .state,
@@ -98,7 +125,7 @@ public struct TopologyChecker: DiagnosticCollector {
     }
   }
 
-  /// Checks that events of a machine have the field that the node uses as the key.
+  /// Checks that the events of a node with instances have the field that the node uses as its key.
   private mutating func checkKey(
     of node: NodeSpecification, _ machine: MachineDescription, owner: String, at path: [String]
   ) {
@@ -111,7 +138,13 @@ public struct TopologyChecker: DiagnosticCollector {
             ? Suggestion.among(machine.states.map(\.name), like: label)
             : "; its state is a struct, which has no labels"))
     }
-    // A value without a label may be a struct with the field.
+    for timer in machine.timers ?? [] where node.final.contains(timer.state) {
+      report(
+        .badValue, at: ["nodes", node.name, "final"],
+        "\(owner): machine '\(machine.machine)' has a timer in state '\(timer.state)', but an "
+          + "instance that has ended takes no step; remove the state from 'final', or its 'After'")
+    }
+    // An associated value without a label may be a struct that contains the field.
     let events = machine.events.filter { event in
       event.fields.contains { $0.name == key } || event.fields.map(\.name) == ["_0"]
     }
@@ -123,9 +156,10 @@ public struct TopologyChecker: DiagnosticCollector {
         + Suggestion.among(fields, like: key, verb: "its events have"))
   }
 
-  /// Returns whether a pipe starts at the port, or may be intended to.
+  /// Returns whether a pipe starts at the port, or was probably meant to start there.
   ///
-  /// A pipe from a port that does not exist is reported as a separate error.
+  /// A pipe with a misspelled port counts as connected, since the misspelling is reported as
+  /// another error.
   private func isConnected(
     _ node: NodeSpecification, _ port: PortDescription, of machine: MachineDescription
   ) -> Bool {

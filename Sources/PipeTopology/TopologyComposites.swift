@@ -2,15 +2,15 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The composites of a topology, with the machines that its programs describe.
+/// The composites of a topology, with the descriptions of their machines.
 package struct TopologyComposites: Sendable {
   package let topology: Topology
-  /// The events that nodes accept together.
+  /// The synchronized events and their participants.
   package let composition: Composition
   /// The descriptions of the machines, by node.
   package let machines: [String: MachineDescription]
 
-  /// Composes all composites whose nodes are described, and leaves out the others.
+  /// Makes the composites whose nodes all have a description, and omits the other composites.
   /// - Parameter machines: The descriptions, by node.
   /// - Throws: ``CompositionError`` with all errors of the composites.
   package init(
@@ -19,7 +19,7 @@ package struct TopologyComposites: Sendable {
     let nodes = topology.nodes.filter { $0.constant == nil }
     let alphabets = nodes.map { (name: $0.name, alphabet: machines[$0.name]?.alphabet ?? []) }
     var described = topology.composites
-    // A composite with a component that is left out is left out as well.
+    // If a composite is omitted, composites that contain it are omitted, too.
     while let index = described.firstIndex(where: { composite in
       composite.components.contains { name in
         topology.composite(name) == nil
@@ -33,7 +33,8 @@ package struct TopologyComposites: Sendable {
     self.machines = machines
   }
 
-  /// Returns the payload of a synchronized event: the case of the participant that has the most fields.
+  /// Returns the description of a synchronized event. Of all participants' declarations, this is
+  /// the declaration with the most fields.
   package func event(of vector: SyncVector) -> CaseDescription {
     let cases = vector.participants.compactMap { name in
       machines[name]?.events.first { $0.name == vector.event }
@@ -41,7 +42,7 @@ package struct TopologyComposites: Sendable {
     return cases.max { $0.fields.count < $1.fields.count } ?? CaseDescription(name: vector.event)
   }
 
-  /// Returns a sentence on why a composite cannot accept an event.
+  /// Returns a sentence that says why a composite cannot accept an event.
   package func wording(of error: RoutingError) -> String {
     guard case .notSynchronized(let event, let composite) = error else { return error.description }
     let acceptingNodes = composition.machines(of: composite)
@@ -55,9 +56,9 @@ package struct TopologyComposites: Sendable {
     return "composite '\(composite)' does not synchronize '\(event)'; send it to \(list)"
   }
 
-  /// Returns the only node of a composite that accepts an event, and accepts it alone.
+  /// Returns the node of a composite that accepts an event on its own.
   ///
-  /// Returns `nil` if no node or several nodes have the event, or if it is synchronized.
+  /// Returns `nil` if the event is synchronized, or if no node or several nodes accept it.
   package func owner(of event: String, in composite: String) -> String? {
     let acceptingNodes = composition.machines(of: composite)
       .filter { machines[$0]?.alphabet.contains(event) == true }
@@ -71,7 +72,7 @@ package struct TopologyComposites: Sendable {
 
   // MARK: Plans
 
-  /// The conflict classes in file order, each with everything that its process must know.
+  /// The plans of the coordinators, one for each conflict class, in file order.
   package var plans: [ConflictClassPlan] {
     let order = composition.composites.map(\.name)
     return composition.conflictClasses.map { names in
@@ -105,16 +106,17 @@ package struct TopologyComposites: Sendable {
         refusals[event] = wording(of: error)
       }
     }
-    var own: [String: String] = [:]
-    for event in refusals.keys { own[event] = owner(of: event, in: composite.name) }
+    var ownEvents: [String: String] = [:]
+    for event in refusals.keys { ownEvents[event] = owner(of: event, in: composite.name) }
     return CompositePlan(
       name: composite.name, components: composite.components, nodes: nodes, vectors: vectors,
-      events: vectors.map(event(of:)), refusals: refusals, own: own, limits: limits(of: vectors),
-      projection: composite.projection)
+      events: vectors.map(event(of:)), refusals: refusals, own: ownEvents,
+      limits: limits(of: vectors),
+      projection: composite.projection, key: composite.key)
   }
 
-  /// Returns the time limits of asynchronous transitions, by event; `nil` if there are none. Unit:
-  /// milliseconds.
+  /// Returns the time limits of participants' asynchronous transitions, by event; `nil` if there
+  /// are no such limits. Unit: milliseconds.
   private func limits(of vectors: [SyncVector]) -> [String: Int64]? {
     var limits: [String: Int64] = [:]
     for vector in vectors {
@@ -126,23 +128,29 @@ package struct TopologyComposites: Sendable {
 }
 
 extension Composition {
-  /// Returns the vectors that a client may request from a composite: one for each event, sorted by event.
+  /// Returns the synchronization vectors that clients can request from a composite, sorted by
+  /// event. A synchronization vector is an event with its participants. Each event has one vector.
   package func vectors(requestedFrom composite: String) -> [SyncVector] {
     Set(vectors.map(\.event)).sorted().compactMap { try? vector($0, of: composite) }
   }
 }
 
-/// Nodes that accept some events together, and all other events separately. See docs/TOPOLOGY.md.
+/// A composite of a topology: nodes that accept some events together, and all other events
+/// separately. See docs/TOPOLOGY.md.
 public struct CompositeSpecification: Sendable {
   /// The name; unique among nodes, composites and monitors.
   public var name: String
-  /// The nodes and composites that the composite consists of.
+  /// The components: names of nodes and of other composites.
   public var components: [String]
-  /// The events that components accept together, in file order; the order has no meaning.
+  /// The field of an event that is the key of the participating instances; `nil` if the nodes have
+  /// one machine each.
+  public var key: String?
+  /// The synchronized events, in file order. The order has no meaning.
   public var synchronize: [Synchronization]
-  /// A composite state that the program registers, or `nil` for the plain tuple.
+  /// The registered name of the projection; `nil` if the composite's state is the tuple of its
+  /// nodes' states.
   public var projection: String?
-  /// The executable that coordinates the composite; `nil` uses the topology's.
+  /// The executable that runs the coordinator; `nil` uses the topology's executable.
   public var program: String?
   /// The participant that carries the embedded coordinator; `nil` for a coordinator with its own process.
   public var within: String?
@@ -150,9 +158,10 @@ public struct CompositeSpecification: Sendable {
   /// Makes a composite.
   public init(
     name: String, components: [String], synchronize: [Synchronization] = [],
-    projection: String? = nil, program: String? = nil, within: String? = nil
+    projection: String? = nil, program: String? = nil, within: String? = nil, key: String? = nil
   ) {
     self.within = within
+    self.key = key
     self.name = name
     self.components = components
     self.synchronize = synchronize
@@ -160,19 +169,19 @@ public struct CompositeSpecification: Sendable {
     self.program = program
   }
 
-  /// The composite without the parts that only a topology has.
+  /// The part of the composite that `PipeMachines` requires: its name, components and events.
   public var declaration: CompositeDeclaration {
     CompositeDeclaration(name, components: components, synchronize: synchronize)
   }
 }
 
 extension CompositeSpecification: Hashable {
-  /// Returns whether two composites are equal, ignoring the order of the events, which are a
-  /// mapping in the file.
+  /// Returns whether two composites are equal. The order of their events does not matter, since
+  /// events are a mapping in the file.
   public static func == (left: Self, right: Self) -> Bool {
     left.name == right.name && left.components == right.components
       && left.projection == right.projection && left.program == right.program
-      && left.within == right.within
+      && left.within == right.within && left.key == right.key
       && left.synchronize.sorted { $0.event < $1.event }
         == right.synchronize.sorted { $0.event < $1.event }
   }
@@ -182,7 +191,7 @@ extension CompositeSpecification: Hashable {
 }
 
 extension CompositionError.Problem {
-  /// Returns the diagnostic for the problem, or `nil` if reading the file has already reported it.
+  /// Returns the diagnostic for the problem; `nil` if the reader has already reported the problem.
   func diagnostic(in topology: Topology, _ source: SourceMap) -> Diagnostic? {
     switch self {
     case .duplicateName, .repeatedComponent, .repeatedEvent: return nil
@@ -226,14 +235,15 @@ extension CompositionError.Problem {
 }
 
 extension Topology {
-  /// Returns the path where a composite names a component.
+  /// Returns the path of a component in the composite's list of components.
   func path(ofComponent name: String, in composite: String) -> [String] {
     let path = ["composites", composite, "components"]
     let index = self.composite(composite)?.components.firstIndex(of: name)
     return index.map { path + [String($0)] } ?? path
   }
 
-  /// Returns the path where a composite names a participant of an event, or else the path of the event.
+  /// Returns the path of a participant in the participant list of an event. If the list does not
+  /// contain the participant, returns the path of the event.
   func path(ofParticipant name: String, _ event: String, in composite: String) -> [String] {
     let path = ["composites", composite, "synchronize", event]
     let index = self.composite(composite)?.synchronize.first { $0.event == event }?

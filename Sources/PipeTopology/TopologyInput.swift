@@ -2,7 +2,7 @@ import Glibc
 import PipeSystem
 import PipeWire
 
-/// The input that the text of a topology, a scenario or a deployment is read from.
+/// The input from which a topology, a scenario or a deployment is read.
 package enum TopologyInput: Hashable, Sendable {
   case file(String)
   case standardInput
@@ -20,16 +20,16 @@ package enum TopologyInput: Hashable, Sendable {
     }
   }
 
-  /// The directory that relative paths in the text start from.
+  /// The directory to which paths in the text are relative.
   package var directory: String {
     switch self {
-    case .file(let path): FileSystem.directory(of: FileSystem.absolute(path))
-    case .standardInput: FileSystem.directory(of: FileSystem.absolute("-"))
+    case .file(let path): FileSystem.parentDirectory(of: FileSystem.absolutePath(path))
+    case .standardInput: FileSystem.parentDirectory(of: FileSystem.absolutePath("-"))
     }
   }
 
-  /// Returns the path of a file in the same directory.
-  func beside(_ name: String) -> String {
+  /// Returns the path of another file in the directory of the input.
+  func pathBeside(_ name: String) -> String {
     guard case .file(let path) = self, let slash = path.lastIndex(of: "/") else { return name }
     return path[...slash] + name
   }
@@ -37,7 +37,7 @@ package enum TopologyInput: Hashable, Sendable {
   /// Reads the whole text.
   package func bytes() throws(TopologyErrors) -> [UInt8] {
     guard case .file(let path) = self else { return try bytes(of: STDIN_FILENO) }
-    // Non-blocking, so that a FIFO without a writer is refused at once.
+    // With `O_NONBLOCK`, opening a FIFO does not block if no process has opened it for writing.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       switch errno {
@@ -58,17 +58,19 @@ package enum TopologyInput: Hashable, Sendable {
     let limit = TopologyReader.byteLimit
     var bytes: [UInt8] = []
     while bytes.count <= limit {
-      let chunk = try chunk(of: file, atMost: limit + 1 - bytes.count)
+      let chunk = try readChunk(of: file, atMost: limit + 1 - bytes.count)
       if chunk.isEmpty { break }
       bytes += chunk
     }
     guard bytes.count > limit else { return bytes }
     let isRegular = status.st_mode & S_IFMT == S_IFREG
-    throw tooLarge(bytes, size: isRegular ? Int(status.st_size) : nil)
+    throw tooLargeError(bytes, size: isRegular ? Int(status.st_size) : nil)
   }
 
-  /// Reads the next chunk, waiting for the writer of a FIFO; empty at the end of the input.
-  private func chunk(of file: Int32, atMost limit: Int) throws(TopologyErrors) -> [UInt8] {
+  /// Reads the next chunk; returns an empty chunk at the end of the input.
+  ///
+  /// For a FIFO, waits until a process has written data.
+  private func readChunk(of file: Int32, atMost limit: Int) throws(TopologyErrors) -> [UInt8] {
     var count = 0
     var code: Int32 = 0
     repeat {
@@ -87,7 +89,7 @@ package enum TopologyInput: Hashable, Sendable {
   }
 
   /// - Parameter size: The size of the whole text, if known. Unit: bytes.
-  private func tooLarge(_ bytes: [UInt8], size: Int?) -> TopologyErrors {
+  private func tooLargeError(_ bytes: [UInt8], size: Int?) -> TopologyErrors {
     let limit = TopologyReader.byteLimit
     let mark = TextPosition(ofByte: limit, in: bytes)
     let whole = size.map { "has \($0) bytes" } ?? "has more than \(limit) bytes"
@@ -103,19 +105,19 @@ package enum TopologyInput: Hashable, Sendable {
   }
 }
 
-/// The topology file of the current node, from which its machines resolve relative paths.
+/// The topology file of the current node. Machines resolve relative paths against its directory.
 public enum TopologyFile {
   /// The environment variable with the absolute path of the topology file.
   package static let variable = "PIPERUNTIME_TOPOLOGY_FILE"
 
   /// Returns the path of a file that a parameter names.
   ///
-  /// A relative name starts from the directory of the topology file. Outside a node, it starts from
-  /// the working directory.
+  /// A relative name is resolved against the directory of the topology file. In a process that is
+  /// not a node, the name is resolved against the working directory.
   public static func path(of name: String) -> String {
     guard !name.hasPrefix("/"), let file = ProcessEnvironment.current[variable] else {
       return name
     }
-    return FileSystem.directory(of: file) + "/" + name
+    return FileSystem.parentDirectory(of: file) + "/" + name
   }
 }

@@ -2,22 +2,22 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The keys of topology files.
+/// The declarations of the keys in topology files.
 package enum TopologyKeys {
-  /// The tables of docs/TOPOLOGY.md, by their headings.
-  package static let tables = [
-    ("Top level", top.lines), ("A node", node.lines), ("A pipe", pipe.lines),
-    ("A composite", composite.lines), ("A monitor", monitor.lines),
+  /// The lines of the tables in docs/TOPOLOGY.md, each table with its heading.
+  package static let documentationTables = [
+    ("Top level", topLevel.tableLines), ("A node", node.tableLines), ("A pipe", pipe.tableLines),
+    ("A composite", composite.tableLines), ("A monitor", monitor.tableLines),
     (
       "What is "
-        + "explored", explore.lines
+        + "explored", explore.tableLines
     ),
-    ("An allowed finding", allowed.lines),
+    ("An allowed finding", allowedFinding.tableLines),
   ]
 
-  static let top = TopologyMapping(
+  static let topLevel = TopologyMapping(
     meaning: "The state machines that run as processes, and the pipes between them.",
-    start: Topology(name: ""),
+    emptyModel: Topology(name: ""),
     keys: [
       TopologyKey(
         "topology", \.name, .name,
@@ -54,13 +54,13 @@ package enum TopologyKeys {
         "explore", \.explore, .section(explore, as: "explore"),
         "Settings for `orchestrator check --explore`", default: "assumed, and reported"),
       TopologyKey(
-        "silence", \.silence, .codes,
+        "silence", \.silence, .warningCodes,
         "The expected warnings of `check`, as a list of their codes: `[unconnected-port]`",
         default: "none"),
-    ], rules: ["patternProperties": ["^x-": true]])
+    ], schemaRules: ["patternProperties": ["^x-": true]])
 
   private static let timeouts = TopologyMapping(
-    start: Timeouts(),
+    emptyModel: Timeouts(),
     keys: [
       TopologyKey(
         "start", \.start, .positiveDuration,
@@ -72,7 +72,7 @@ package enum TopologyKeys {
     ])
 
   private static let logs = TopologyMapping(
-    start: LogRetention(),
+    emptyModel: LogRetention(),
     keys: [
       TopologyKey(
         "max_size", \.maxSize, .byteSize(in: LogRetention.sizeRange),
@@ -84,8 +84,9 @@ package enum TopologyKeys {
 
   static let node = TopologyMapping(
     meaning: "One process: a machine, or a state that never changes.",
-    // With no key read, the node has no content.
-    start: NodeSpecification(name: "", content: .constant(.null)),
+    // The node before its keys are read. Its content is a placeholder: the check below requires
+    // `machine` or `constant`.
+    emptyModel: NodeSpecification(name: "", content: .constant(.null)),
     keys: [
       TopologyKey(
         "machine", \.machine, .text("a machine's name"),
@@ -112,9 +113,9 @@ package enum TopologyKeys {
       TopologyKey(
         "resident", \.resident, .integer(in: NodeSpecification.residentRange, unit: "instances"),
         "With `key`: the number of instances that are kept in memory",
-        default: "\(NodeSpecification.residentDefault)"),
+        default: "\(NodeSpecification.defaultResidentCount)"),
       TopologyKey(
-        "final", \.final, .states,
+        "final", \.final, .stateLabels,
         "With `key`: a list of the states in which an instance ends. It then refuses every event, "
           + "with the reason `ended`",
         default: "none"),
@@ -123,6 +124,11 @@ package enum TopologyKeys {
         "With `final`: how long an instance is kept after it has ended. Then it is removed, and "
           + "the next event for its key begins a new instance",
         default: "`7d`"),
+      TopologyKey(
+        "shards", \.shardsToWrite, .integer(in: NodeSpecification.shardCountRange, unit: "shards"),
+        "With `key`: the number of processes among which the node divides its instances; see "
+          + "[Divide a node among processes](INSTANCES.md#divide-a-node-among-processes)",
+        default: "1"),
       TopologyKey(
         "environment", \.environment, .environment, "Variables for this node", default: "none"),
       TopologyKey(
@@ -152,12 +158,12 @@ package enum TopologyKeys {
           + "deployment file",
         default: "where the orchestrator runs"),
       TopologyKey(
-        "on_host_loss", \.writtenHostLossPolicy, .choice,
+        "on_host_loss", \.hostLossPolicyToWrite, .choice,
         "With `place`: what happens to the node when its host may be lost: `wait` until its "
           + "process is known to have ended, or `move` to another host",
         default: "`\(HostLossPolicy.wait.rawValue)`"),
     ],
-    rules: [
+    schemaRules: [
       "anyOf": [["required": ["machine"]], ["required": ["constant"]]],
       "if": ["required": ["on_host_loss"]], "then": ["required": ["place"]],
       "not": ["required": ["constant", "parameters"]],
@@ -167,7 +173,7 @@ package enum TopologyKeys {
   }
 
   private static let stop = TopologyMapping(
-    start: StopPolicy(),
+    emptyModel: StopPolicy(),
     keys: [
       TopologyKey(
         "signal", \.signal, .choice,
@@ -180,7 +186,7 @@ package enum TopologyKeys {
     ])
 
   private static let nodeLogs = TopologyMapping(
-    start: NodeSpecification.Logs(),
+    emptyModel: NodeSpecification.Logs(),
     keys: [
       TopologyKey(
         "max_size", \.maxSize, .byteSize(in: LogRetention.sizeRange),
@@ -191,7 +197,7 @@ package enum TopologyKeys {
     ])
 
   private static let restart = TopologyMapping(
-    start: RestartPolicy(),
+    emptyModel: RestartPolicy(),
     keys: [
       TopologyKey(
         "policy", \.mode, .choice,
@@ -206,7 +212,7 @@ package enum TopologyKeys {
     ])
 
   private static let backoff = TopologyMapping(
-    start: Backoff(),
+    emptyModel: Backoff(),
     keys: [
       TopologyKey("initial", \.initial, .duration, "The delay before the first restart"),
       TopologyKey("max", \.max, .duration, "The longest delay"),
@@ -217,7 +223,7 @@ package enum TopologyKeys {
   ) { reading, fields, backoff in
     if backoff.initial > backoff.max {
       reading.report(
-        .badValue, fields.place,
+        .badValue, fields.cursor,
         "has 'initial' \(DurationText.write(backoff.initial)), which is above its 'max' "
           + "\(DurationText.write(backoff.max)); lower 'initial' or raise 'max'")
     }
@@ -226,39 +232,39 @@ package enum TopologyKeys {
 
   static let dependency = TopologyMapping<StateCondition?>(
     meaning: "What a node waits for after another node is running.",
-    start: nil,
+    emptyModel: nil,
     keys: [
       TopologyKey(
         "state", \.self, .condition,
         "A state's label, with any values; `{ label: { field: value } }`; or some fields of a "
           + "struct")
-    ], rules: ["required": ["state"]]
+    ], schemaRules: ["required": ["state"]]
   ) { reading, fields, _ in
-    // An unknown key is already reported.
-    if case .mapping(let entries) = fields.place.node.content, entries.isEmpty {
+    // Unknown keys are already reported. A mapping with only unknown keys gets no second error.
+    if case .mapping(let entries) = fields.cursor.node.content, entries.isEmpty {
       reading.report(
-        .missingKey, fields.place, "has no 'state'; add it, or write 'ready' without braces")
+        .missingKey, fields.cursor, "has no 'state'; add it, or write 'ready' without braces")
     }
     return true
   }
 
   static let pipe = TopologyMapping(
     meaning: "A bounded queue of events from one node to another.",
-    start: PipeEntry(),
+    emptyModel: PipeEntry(),
     keys: [
       TopologyKey(
-        "from", \.from, .end,
+        "from", \.from, .pipeEnd,
         "`NODE.PORT`, an out-port that the machine declares; or `NODE` or `COMPOSITE`, with "
           + "`when` and `send`",
         isRequired: true),
       TopologyKey(
-        "when", \.when, .enteredState,
+        "when", \.enteredState, .enteredState,
         "A state of the sender: an event is sent on each entry into that state. For a composite, a "
           + "state of its projection, or without a projection the states of nodes, `{ NODE: "
           + "STATE }`"),
-      TopologyKey("to", \.to, .end, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isRequired: true),
+      TopologyKey("to", \.to, .pipeEnd, "`NODE`, or `NODE.PORT`, or `COMPOSITE`", isRequired: true),
       TopologyKey(
-        "send", \.send, .event,
+        "send", \.sentEvent, .event,
         "The event to send: a label, or `{ label: { field: value } }`. `$name` is the state's "
           + "value of that name, `$_0` its first value without a label, `$$` a dollar sign; for "
           + "a composite without a projection, `$NODE` is that node's state"),
@@ -281,7 +287,7 @@ package enum TopologyKeys {
         default: "the lower "
           + "durability of its nodes"),
     ],
-    rules: [
+    schemaRules: [
       "if": ["properties": ["from": ["pattern": "\\$\\{"]]],
       "else": [
         "if": ["properties": ["from": ["pattern": "\\."]]],
@@ -295,11 +301,17 @@ package enum TopologyKeys {
 
   static let composite = TopologyMapping(
     meaning: "Nodes that take some events together, and all other events separately.",
-    start: CompositeSpecification(name: "", components: []),
+    emptyModel: CompositeSpecification(name: "", components: []),
     keys: [
       TopologyKey(
-        "components", \.components, .names,
+        "components", \.components, .uniqueNames,
         "A list of nodes with a machine, and of other composites", isRequired: true),
+      TopologyKey(
+        "key", \.key, .text("a field"),
+        "Required if the nodes have a `key`, which must be the same: a synchronized event then "
+          + "concerns the instances with the value of this field; see "
+          + "[Instances](INSTANCES.md#take-an-event-together)",
+        default: "the nodes have one machine each"),
       TopologyKey(
         "synchronize", \.synchronize, .synchronized,
         "The events that components take together, all or none: `{ EVENT: [COMPONENT, …] }`, or a "
@@ -323,13 +335,14 @@ package enum TopologyKeys {
         default: "a separate process"),
     ]
   ) { _, fields, _ in
-    // Without components the composite is unusable; its other keys are read only for their errors.
-    fields.read.contains("components")
+    // A composite without components is unusable. Its other keys are still read, to report their
+    // errors.
+    fields.readKeys.contains("components")
   }
 
   static let explore = TopologyMapping(
     meaning: "Settings for the search of all reachable states.",
-    start: ExploreSection(),
+    emptyModel: ExploreSection(),
     keys: [
       TopologyKey(
         "capacity", \.capacity, .integer(in: PipeSpecification.capacityRange, unit: "events"),
@@ -337,6 +350,12 @@ package enum TopologyKeys {
           + "capacity is lower",
         default: "\(ExploreSection.defaultCapacity) at first, raised while the verdict may "
           + "depend on it"),
+      TopologyKey(
+        "keys", \.keys, .keyCounts,
+        "The number of instances of nodes with a `key`, from "
+          + "\(ExploreSection.keyCountRange.lowerBound) to \(ExploreSection.keyCountRange.upperBound): "
+          + "`{ NODE: 3 }`",
+        default: "\(ExploreSection.defaultKeyCount) for each node with a `key`"),
       TopologyKey(
         "from_outside", \.fromOutside, .eventsFromOutside,
         "The events that come from outside: `{ NODE: [EVENT, …] }`, with the name of a node or "
@@ -373,15 +392,15 @@ package enum TopologyKeys {
           + "NODE: STATE } }`, where several nodes are in their states at the same time",
         default: "none"),
       TopologyKey(
-        "allow", \.allow, .list(of: "finding", allowed),
+        "allow", \.allow, .list(of: "finding", allowedFinding),
         "A list of expected findings, each with a reason: these findings are counted, and do not "
           + "fail the check",
         default: "none"),
     ])
 
-  static let allowed = TopologyMapping(
+  static let allowedFinding = TopologyMapping(
     meaning: "Findings of a search that are expected.",
-    start: AllowedFinding(.deadlock, reason: ""),
+    emptyModel: AllowedFinding(.deadlock, reason: ""),
     keys: [
       TopologyKey("finding", \.finding, .choice, "The code of the findings", isRequired: true),
       TopologyKey("node", \.node, .text, "The node or composite", default: "any"),
@@ -393,36 +412,36 @@ package enum TopologyKeys {
 
   static let property = TopologyMapping(
     meaning: "A property of states.",
-    start: PropertyEntry(),
+    emptyModel: PropertyEntry(),
     keys: [
       TopologyKey(
         "never", \.never, .combination, "States that the nodes must never be in at the same time"),
       TopologyKey(
         "always_possible", \.alwaysPossible, .combination,
         "States that the nodes must always be able to reach at the same time"),
-    ], rules: ["minProperties": 1, "maxProperties": 1]
+    ], schemaRules: ["minProperties": 1, "maxProperties": 1]
   ) { reading, fields, entry in
     let named = ["never", "always_possible"].compactMap { fields[$0] }
-    if named.isEmpty, case .mapping(let entries) = fields.place.node.content, entries.isEmpty {
+    if named.isEmpty, case .mapping(let entries) = fields.cursor.node.content, entries.isEmpty {
       reading.report(
-        .missingKey, fields.place, "is empty; add 'never' or 'always_possible' with states")
+        .missingKey, fields.cursor, "is empty; add 'never' or 'always_possible' with states")
     } else if named.count > 1 {
       reading.report(
         .conflictingKeys, at: reading.source.mark(ofKey: named[1].path),
-        "\(fields.place.title) has both 'never' and 'always_possible'; split it into two properties"
+        "\(fields.cursor.title) has both 'never' and 'always_possible'; split it into two properties"
       )
     }
-    return named.count == 1 && !fields.read.isEmpty
+    return named.count == 1 && !fields.readKeys.isEmpty
   }
 
   static let monitor = TopologyMapping(
     meaning: "A read-only process that watches nodes.",
-    start: MonitorSpecification("", name: ""),
+    emptyModel: MonitorSpecification("", name: ""),
     keys: [
       TopologyKey(
         "monitor", \.monitor, .text, "The monitor's registered name", isRequired: true),
       TopologyKey(
-        "watch", \.watch, .watched, "A list of nodes and composites", default: "all"),
+        "watch", \.watch, .watchedNames, "A list of nodes and composites", default: "all"),
       TopologyKey(
         "program", \.program, .text, "The program that contains the monitor, as at the top level",
         default: "the topology's"),
@@ -437,31 +456,31 @@ package enum TopologyKeys {
 }
 
 extension TopologyReading {
-  /// Checks that a node has a machine or a constant, and that its keys go together; returns whether
-  /// the node is usable.
+  /// Checks that a node has a machine or a constant state, and that its keys do not conflict.
+  /// Returns whether the node is usable.
   fileprivate mutating func complete(
     _ node: inout NodeSpecification, _ fields: TopologyFields
   ) -> Bool {
     if let policy = fields["on_host_loss"], fields["place"] == nil {
       report(
         .conflictingKeys, at: source.mark(ofKey: policy.path),
-        "\(fields.place.owner) has 'on_host_loss', but no 'place'; add 'place: NAME', or remove "
+        "\(fields.cursor.owner) has 'on_host_loss', but no 'place'; add 'place: NAME', or remove "
           + "'on_host_loss'")
     }
     guard fields["constant"] == nil else {
       if let parameters = fields["parameters"] {
         report(
           .conflictingKeys, at: source.mark(ofKey: parameters.path),
-          "\(fields.place.owner) is constant and accepts no 'parameters'; remove them")
+          "\(fields.cursor.owner) is constant and accepts no 'parameters'; remove them")
       }
-      return fields.read.contains("constant")
+      return fields.readKeys.contains("constant")
     }
     if fields["machine"] == nil {
       report(
-        .missingKey, at: source.mark(ofKey: fields.place.path),
-        "\(fields.place.owner) has neither 'machine' nor 'constant'; add one of them")
+        .missingKey, at: source.mark(ofKey: fields.cursor.path),
+        "\(fields.cursor.owner) has neither 'machine' nor 'constant'; add one of them")
     }
     node.constant = nil
-    return fields.read.contains("machine")
+    return fields.readKeys.contains("machine")
   }
 }

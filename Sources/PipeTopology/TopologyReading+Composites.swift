@@ -3,19 +3,20 @@ import PipeSupport
 import PipeWire
 
 extension TopologyReading {
-  /// Checks the references of composites to nodes and to each other, as far as the file alone allows.
+  /// Checks the references of composites to nodes and to other composites. Checks that require
+  /// descriptions of machines are in ``TopologyChecker``.
   mutating func checkComposites(of topology: Topology) {
     for composite in topology.composites where topology.program(of: composite) == nil {
       reportNoProgram("composite '\(composite.name)'", ["composites", composite.name])
     }
     let problems = Composition.structuralErrors(
-      of: topology.composites.map(\.declaration), machines: names(of: .node))
-    // A composite that could not be read is not an unknown component.
-    let broken = names(of: .composite).filter { topology.composite($0) == nil }
+      of: topology.composites.map(\.declaration), machines: definedNames(of: .node))
+    // A composite that exists but has errors must not be reported as unknown.
+    let broken = definedNames(of: .composite).filter { topology.composite($0) == nil }
     for problem in problems {
       if case .unknownComponent(let name, let composite, _) = problem {
         if broken.contains(name) { continue }
-        if names[name]?.kind == .monitor {
+        if definedNames[name]?.kind == .monitor {
           reportComponent(name, of: composite, topology, "is a monitor, which only watches")
           continue
         }
@@ -28,15 +29,53 @@ extension TopologyReading {
         reportComponent(name, of: composite.name, topology, "is constant and accepts no events")
       }
       checkCarrier(of: composite, in: topology)
+      checkKey(of: composite, in: topology)
     }
   }
 
-  /// Checks the carrier node of a composite. Only the machines show whether that node takes part.
+  /// Checks that all nodes of a composite have the composite's key, or that none has a key.
+  private mutating func checkKey(of composite: CompositeSpecification, in topology: Topology) {
+    let names = topology.machines(of: composite.name)
+    let nodes = topology.nodes.filter { names.contains($0.name) && $0.constant == nil }
+    let path = ["composites", composite.name]
+    let owner = "composite '\(composite.name)'"
+    guard let key = composite.key else {
+      guard let node = nodes.first(where: { $0.key != nil }), let key = node.key else { return }
+      report(
+        .badComponent, at: path,
+        "\(owner): node '\(node.name)' has a 'key', so each synchronized event concerns one of its "
+          + "instances; add 'key: \(key)' to the composite")
+      return
+    }
+    for node in nodes where node.key != key {
+      let problem =
+        node.key.map { "has the key '\($0)', not '\(key)'" } ?? "has no 'key', unlike the composite"
+      report(
+        .badComponent, at: path + ["key"],
+        "\(owner): node '\(node.name)' \(problem); all nodes of a composite with a 'key' have the "
+          + "same key; connect other nodes with pipes")
+    }
+    for node in nodes where node.shards > 1 {
+      report(
+        .badComponent, at: path + ["key"],
+        "\(owner): node '\(node.name)' has 'shards', and composites cannot contain such nodes yet; "
+          + "remove 'shards', or connect the node with pipes")
+    }
+    if composite.projection != nil {
+      report(
+        .conflictingKeys, at: path + ["projection"],
+        "\(owner): 'projection' computes a state from the states of nodes, but nodes with a 'key' "
+          + "report the number of instances in each state; remove 'projection'")
+    }
+  }
+
+  /// Checks that the carrier node of a composite exists. ``TopologyChecker`` checks whether the
+  /// carrier node is a participant.
   private mutating func checkCarrier(of composite: CompositeSpecification, in topology: Topology) {
     guard let name = composite.within else { return }
     let mark = source.mark(of: ["composites", composite.name, "within"])
     let owner = "composite '\(composite.name)'"
-    switch names[name]?.kind {
+    switch definedNames[name]?.kind {
     case .node where topology.node(name)?.constant != nil:
       report(
         .badHost, at: mark,
@@ -72,7 +111,7 @@ extension TopologyReading {
 }
 
 extension TopologyValue<[Synchronization]> {
-  /// A mapping from events to their participants, or a list of events.
+  /// The type of a mapping from events to their participants, or of a list of events.
   static var synchronized: Self {
     let participants: JSONValue = ["anyOf": [["type": "null"], .nodeList(minItems: 1)]]
     let event: JSONValue = ["anyOf": [.reference("caseName"), .variable]]
@@ -81,7 +120,7 @@ extension TopologyValue<[Synchronization]> {
       "additionalProperties": participants,
     ]
     let list: JSONValue = ["type": "array", "items": event, "uniqueItems": true]
-    return Self(schema: ["anyOf": [mapping, list]], write: OrderedValue.synchronized) {
+    return Self(schema: ["anyOf": [mapping, list]], writeValue: OrderedValue.synchronized) {
       $0.readSynchronizations($1)
     }
   }

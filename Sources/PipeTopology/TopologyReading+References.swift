@@ -8,7 +8,7 @@ extension TopologyReading {
     for monitor in topology.monitors { checkMonitor(monitor, in: topology) }
     checkComposites(of: topology)
     checkCycles(in: topology)
-    checkPipeNames(topology.pipes)
+    checkPipeNames(topology.pipes, of: topology)
     for (index, pipe) in topology.pipes.enumerated() {
       checkPipe(pipe, path: ["pipes", String(index)], topology)
     }
@@ -23,7 +23,8 @@ extension TopologyReading {
     checkInstances(of: node, at: path, in: topology)
   }
 
-  /// Checks the keys `key` and `resident`, and their use by the rest of the topology.
+  /// Checks the keys of a node with instances, such as `key` and `resident`, and their use in the
+  /// rest of the topology.
   private mutating func checkInstances(
     of node: NodeSpecification, at path: [String], in topology: Topology
   ) {
@@ -31,7 +32,7 @@ extension TopologyReading {
     guard node.key != nil else {
       let given = [
         ("resident", node.resident != nil), ("final", !node.final.isEmpty),
-        ("keep", node.keep != nil),
+        ("keep", node.keep != nil), ("shards", node.shards != 1),
       ]
       for (name, isGiven) in given where isGiven {
         report(
@@ -55,13 +56,6 @@ extension TopologyReading {
         .conflictingKeys, at: path + ["resident"],
         "\(owner): 'resident' requires a journal, from which instances return into memory; remove "
           + "'durability: none', or remove 'resident'")
-    }
-    for composite in topology.composites
-    where topology.machines(of: composite.name).contains(node.name) {
-      report(
-        .badComponent, at: ["composites", composite.name],
-        "composite '\(composite.name)': \(owner) has a 'key', and composites cannot contain such "
-          + "nodes yet; connect the node with pipes")
     }
   }
 
@@ -95,24 +89,27 @@ extension TopologyReading {
   mutating func checkName(
     _ name: String, at mark: TextPosition, owner: String, among kinds: [Kind] = [.node]
   ) {
-    if let kind = names[name]?.kind, kinds.contains(kind) { return }
+    if let kind = definedNames[name]?.kind, kinds.contains(kind) { return }
     report(
       .unknownNode, at: mark,
       "\(owner): no such node '\(name)'"
-        + Suggestion.among(kinds.flatMap(names(of:)), like: name, verb: "the topology has"))
+        + Suggestion.among(kinds.flatMap(definedNames(of:)), like: name, verb: "the topology has"))
   }
 
-  private mutating func checkPipeNames(_ pipes: [PipeSpecification]) {
-    var first: [String: TextPosition] = [:]
+  private mutating func checkPipeNames(_ pipes: [PipeSpecification], of topology: Topology) {
+    var firstPositions: [String: TextPosition] = [:]
     for (index, pipe) in pipes.enumerated() {
       let position = source.mark(of: ["pipes", String(index), "name"])
-      if let mark = first[pipe.name] {
+      let names = Set(topology.pipesOfShards(pipe).map(\.name) + [pipe.name])
+      if let taken = names.sorted().first(where: { firstPositions[$0] != nil }),
+        let mark = firstPositions[taken]
+      {
         report(
           .nameTaken, at: position,
-          "duplicate pipe '\(pipe.name)', first defined at line \(mark.line), column "
+          "duplicate pipe '\(taken)', first defined at line \(mark.line), column "
             + "\(mark.column); give one of the pipes another 'name'")
       } else {
-        first[pipe.name] = position
+        for name in names { firstPositions[name] = position }
       }
     }
   }
@@ -126,7 +123,7 @@ extension TopologyReading {
     checkRule(of: pipe, owner: owner, path: path, topology)
     checkName(
       pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, among: [.node, .composite])
-    if let port = pipe.inPort, names[pipe.receiver]?.kind == .composite {
+    if let port = pipe.inPort, definedNames[pipe.receiver]?.kind == .composite {
       report(
         .unknownPort, at: path + ["to"],
         "\(owner): '\(pipe.receiver)' is a composite and has no in-port '\(port)'; write "
@@ -151,9 +148,8 @@ extension TopologyReading {
       report(
         .selfPipe, .warning, at: path + ["to"],
         "\(owner) connects \(kind) '\(pipe.sender)' to itself: when the pipe is full, the \(kind) "
-          + "accepts no events and waits forever (deadlock); make sure that never more events "
-          + "than its capacity are in flight, or give the event from an effect of the state's "
-          + "output")
+          + "accepts no events and waits forever (deadlock); keep fewer events in flight than "
+          + "the pipe's capacity, or send the event from an effect of the state's output")
     }
     checkDurability(of: pipe, path: path, topology)
     guard let constant = topology.node(pipe.sender)?.constant else { return }
@@ -170,7 +166,8 @@ extension TopologyReading {
     }
   }
 
-  /// Checks a rule of a composite, which has no ports, and the states of its projection or of its nodes.
+  /// Checks the source of a composite's pipe. A composite has no ports, and its rule names a state
+  /// of its projection or states of its nodes.
   private mutating func checkRule(
     of pipe: PipeSpecification, owner: String, path: [String], _ topology: Topology
   ) {
@@ -186,6 +183,12 @@ extension TopologyReading {
         .unknownPort, at: path + ["from"],
         "\(owner): '\(composite.name)' is a composite and has no out-port '\(port)'; write "
           + "'from: \(composite.name)' with 'when' and 'send'")
+    } else if composite.key != nil {
+      report(
+        .badValue, at: path + ["from"],
+        "\(owner): composite '\(composite.name)' has a 'key', and its state is the number of "
+          + "instances in each state; write 'from: NODE' with the node whose instances enter the state"
+      )
     } else if let states = pipe.whenStates {
       if let projection = composite.projection {
         report(
@@ -210,7 +213,8 @@ extension TopologyReading {
     }
   }
 
-  /// Checks that a pipe is not more durable than its nodes, whose steps record the pipe's events.
+  /// Checks that a pipe is not more durable than its nodes, whose journals contain the pipe's
+  /// events.
   private mutating func checkDurability(
     of pipe: PipeSpecification, path: [String], _ topology: Topology
   ) {

@@ -1,11 +1,13 @@
 import PipeSystem
 import PipeWire
 
-/// The reading of one file: its diagnostics so far, and helpers to read values of several types.
+/// The state of reading one file: the diagnostics so far, the source locations, and the names that
+/// the file defines.
 ///
-/// A reading method returns `nil` after it has reported the error, so that one run finds all errors.
+/// If a method cannot read a value, it reports errors and returns `nil`. Reading then continues, so
+/// that one run finds all errors.
 struct TopologyReading: DiagnosticCollector {
-  /// The kinds of named items, which share one namespace within a file.
+  /// The kinds of named items. All items of a file share one namespace.
   enum Kind: String {
     case node, composite, monitor
     /// A place of a deployment.
@@ -14,34 +16,34 @@ struct TopologyReading: DiagnosticCollector {
 
   var diagnostics: [Diagnostic] = []
   var source: SourceMap
-  /// The names that the file defines. They include invalid items, so that these are not reported as
-  /// unknown, too.
-  var names: [String: (kind: Kind, mark: TextPosition)] = [:]
+  /// The names that the file defines. Names of invalid items are included, so that references to an
+  /// invalid item are not reported as errors.
+  var definedNames: [String: (kind: Kind, mark: TextPosition)] = [:]
 
   init(file: String) {
     source = SourceMap(file: file)
   }
 
-  /// Reads a whole topology; returns `nil` if the file is too broken to make one.
+  /// Reads the whole topology. Returns `nil` if the file has too many errors to produce a topology.
   mutating func topology(_ place: TopologyCursor) -> Topology? {
-    let keys = TopologyKeys.top
-    guard let topology = keys.read(&self, place, into: keys.start) else { return nil }
+    let keys = TopologyKeys.topLevel
+    guard let topology = keys.read(&self, place, into: keys.emptyModel) else { return nil }
     checkReferences(of: topology)
     return topology
   }
 
   /// Returns the names of one kind, in file order.
-  func names(of kind: Kind) -> [String] {
-    names.filter { $0.value.kind == kind }
+  func definedNames(of kind: Kind) -> [String] {
+    definedNames.filter { $0.value.kind == kind }
       .sorted { ($0.value.mark, $0.key) < ($1.value.mark, $1.key) }.map(\.key)
   }
 
   mutating func report(_ code: Diagnostic.Code, _ place: TopologyCursor, _ message: String) {
     guard !place.node.isBroken else { return }
-    report(code, at: place.node.mark, "\(place.title) \(message)")
+    report(code, at: place.node.position, "\(place.title) \(message)")
   }
 
-  /// Reports a value whose kind differs from the wanted kind.
+  /// Reports that a value is not of the required kind.
   mutating func refuse(_ place: TopologyCursor, wanted: String, _ code: Diagnostic.Code = .badValue)
   {
     report(code, place, "must be \(wanted), not \(place.node.summary)")
@@ -49,10 +51,11 @@ struct TopologyReading: DiagnosticCollector {
 
   // MARK: Mappings and lists
 
-  /// An entry of a mapping; `isText` is false for an unquoted key such as `1` or `true`.
+  /// An entry of a mapping. `isText` is `false` for an unquoted key that YAML reads as a number or
+  /// a Boolean, such as `1` or `true`. `mark` is the location of the key.
   typealias Member = (key: String, value: TopologyCursor, mark: TextPosition, isText: Bool)
 
-  /// Returns the entries of a mapping with free names, and reports duplicate names.
+  /// Returns the entries of a mapping, and reports duplicate keys.
   mutating func members(
     of place: TopologyCursor, noun: String = "key", hint: String = "a mapping"
   ) -> [Member]? {
@@ -60,10 +63,10 @@ struct TopologyReading: DiagnosticCollector {
       refuse(place, wanted: hint)
       return nil
     }
-    var first: [String: TextPosition] = [:]
+    var firstPositions: [String: TextPosition] = [:]
     var members: [Member] = []
     for entry in entries {
-      if let mark = first[entry.key] {
+      if let mark = firstPositions[entry.key] {
         let prefix = noun == "key" ? "\(place.title): " : ""
         report(
           .duplicateKey, at: entry.keyPosition,
@@ -71,9 +74,9 @@ struct TopologyReading: DiagnosticCollector {
             + "\(mark.column); rename or remove one of them")
         continue
       }
-      first[entry.key] = entry.keyPosition
+      firstPositions[entry.key] = entry.keyPosition
       let value = place.child(entry.key, entry.value)
-      source.record(value.path, key: entry.keyPosition, value: entry.value.mark)
+      source.record(value.path, key: entry.keyPosition, value: entry.value.position)
       let isText = YAMLScalar(text: entry.key, isPlain: entry.isKeyPlain).value.string != nil
       members.append((entry.key, value, entry.keyPosition, isText))
     }
@@ -88,8 +91,8 @@ struct TopologyReading: DiagnosticCollector {
     }
     return nodes.enumerated().map { index, node in
       var element = place.child(String(index), node)
-      element.key = place.key
-      source.record(element.path, key: node.mark, value: node.mark)
+      element.keyPath = place.keyPath
+      source.record(element.path, key: node.position, value: node.position)
       return element
     }
   }
@@ -98,8 +101,9 @@ struct TopologyReading: DiagnosticCollector {
 
   mutating func string(_ place: TopologyCursor, hint: String) -> String? {
     if let scalar = place.node.scalar {
-      // The value of a variable counts as text where text is wanted.
-      let value = scalar.written == nil ? scalar.value : .string(scalar.text)
+      // If a variable in the scalar was replaced, the value is always text, even if it looks like a
+      // number.
+      let value = scalar.writtenText == nil ? scalar.value : .string(scalar.text)
       if case .string(let text) = value, !text.isEmpty {
         if !text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return text }
         report(.badValue, place, "must be \(hint) without control characters; remove them")
@@ -114,7 +118,7 @@ struct TopologyReading: DiagnosticCollector {
     return nil
   }
 
-  /// Returns whether a text is a valid name, and reports it if not.
+  /// Returns whether a text is a valid name. Reports an invalid name.
   mutating func checkName(
     _ text: String, dots: Bool, at mark: TextPosition, title: String
   ) -> Bool {
@@ -122,15 +126,15 @@ struct TopologyReading: DiagnosticCollector {
     let marks = dots ? "_ - ." : "_ -"
     report(
       .badName, at: mark,
-      "\(title): '\(text)' is not a valid name; use 1 to \(NamePattern.lengthLimit) characters of "
+      "\(title): '\(text)' is not a valid name; use 1 to \(NamePattern.maximumLength) characters of "
         + "A-Z a-z 0-9 \(marks), starting with a letter or digit")
     return false
   }
 
-  /// Returns whether a name is free for a node; reports a name that the runtime uses for its files
-  /// and commands.
+  /// Returns whether the runtime does not reserve a name for its own files and commands. Reports a
+  /// reserved name.
   mutating func checkNotReserved(_ name: String, at mark: TextPosition, title: String) -> Bool {
-    guard NamePattern.reserved.contains(name) else { return true }
+    guard NamePattern.reservedNames.contains(name) else { return true }
     report(
       .badName, at: mark,
       "\(title): the name '\(name)' is reserved for the orchestrator's own log; choose another name"
@@ -138,7 +142,9 @@ struct TopologyReading: DiagnosticCollector {
     return false
   }
 
-  /// Reports a name that is not text, and could not be listed without quotes.
+  /// Reports an unquoted name that YAML does not read as text, such as `1` or `true`.
+  ///
+  /// In a list, such a name would require quotes.
   mutating func checkText(of member: Member, title: String) {
     guard !member.isText else { return }
     report(
@@ -151,13 +157,14 @@ struct TopologyReading: DiagnosticCollector {
 /// The syntax of the names of topologies and nodes.
 package enum NamePattern {
   /// The length limit of names. Unit: bytes.
-  package static let lengthLimit = 41
-  /// Names that a node must not have, because files and commands of the runtime use them.
-  package static let reserved = ["orchestrator"]
+  package static let maximumLength = 41
+  /// The names that a node must not have, because files and commands of the runtime use these
+  /// names.
+  package static let reservedNames = ["orchestrator"]
 
   package static func matches(_ text: String, dots: Bool) -> Bool {
     let bytes = text.utf8
-    guard (1...lengthLimit).contains(bytes.count), let first = bytes.first, isWord(first) else {
+    guard (1...maximumLength).contains(bytes.count), let first = bytes.first, isWord(first) else {
       return false
     }
     return bytes.allSatisfy {
@@ -178,13 +185,13 @@ package enum NamePattern {
 
 /// Reads topology files: YAML, which includes JSON.
 ///
-/// The reader checks everything that depends on the file alone; ``TopologyChecker`` checks the rest
-/// against the programs. Source: docs/TOPOLOGY.md.
+/// The reader makes the checks that require only the file itself. ``TopologyChecker`` makes the
+/// checks that require descriptions of the programs. Source: docs/TOPOLOGY.md.
 public enum TopologyReader {
   /// A topology with a map of its source locations.
   public typealias Result = (topology: Topology, source: SourceMap)
 
-  /// The largest file that is read. Unit: bytes.
+  /// The maximum size of a file. Unit: bytes.
   public static let byteLimit = 1 << 20
 
   /// Reads a file, with variables from the environment and from a `.env` file in the same directory.
@@ -193,7 +200,7 @@ public enum TopologyReader {
     try read(.file(path))
   }
 
-  /// Reads the input of a command-line argument.
+  /// Reads the topology from the input that a command-line argument names.
   /// - Throws: All errors of the text, in its order.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
     try requireValid(examine(input))
@@ -210,7 +217,8 @@ public enum TopologyReader {
     try requireValid(examine(text: Array(text), file: file, variables: variables))
   }
 
-  /// Validates a topology that was built in code; the diagnostics point into its YAML text.
+  /// Validates a topology that was built in code. The locations in diagnostics refer to the
+  /// topology's YAML.
   /// - Throws: All errors of the topology.
   public static func read(_ topology: Topology) throws(TopologyErrors) -> Result {
     try read(
@@ -223,18 +231,18 @@ public enum TopologyReader {
     topology: Topology, source: SourceMap, diagnostics: [Diagnostic]
   )
 
-  /// Reads as much of a file as possible, for checks that work with a part of it.
+  /// Reads all valid parts of a file, for checks that can work with an incomplete topology.
   ///
-  /// A malformed pipe is left out of the topology and of the source map.
-  /// - Throws: All errors of a file that no topology can be made of.
-  /// - Parameter environment: The variables that override the variables of a `.env` file in the same
-  ///   directory.
+  /// A malformed pipe is omitted from the topology and from the source map.
+  /// - Throws: All errors of the file, if the file has too many errors to produce a topology.
+  /// - Parameter environment: The variables that override the variables of a `.env` file in the
+  ///   same directory.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> Examination {
     try examine(
       text: input.bytes(), file: input.name,
-      variables: TopologyVariables(file: input.beside(".env"), environment: environment))
+      variables: TopologyVariables(file: input.pathBeside(".env"), environment: environment))
   }
 
   private static func requireValid(_ examined: Examination) throws(TopologyErrors) -> Result {
@@ -244,7 +252,7 @@ public enum TopologyReader {
     return (examined.topology, examined.source)
   }
 
-  /// Reads as much of a text as possible.
+  /// Reads all valid parts of a text.
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables
   ) throws(TopologyErrors) -> Examination {
@@ -255,11 +263,12 @@ public enum TopologyReader {
   }
 }
 
-// The first steps of reading a file of any kind.
+// The first steps of reading, for files of all kinds.
 extension TopologyReading {
-  /// Starts reading a text; returns its document with variables inserted and merge keys resolved.
+  /// Parses a text as YAML, resolves merge keys and replaces variables. Returns the document, and a
+  /// `TopologyReading` that collects further diagnostics.
   /// - Parameter file: The file's name in diagnostics.
-  /// - Throws: The errors of a text that is not a mapping.
+  /// - Throws: All errors, if the text is not a mapping.
   static func beginReading(
     _ text: [UInt8], file: String, as kind: FileKind, variables: TopologyVariables
   ) throws(TopologyErrors) -> (reading: TopologyReading, place: TopologyCursor) {
@@ -268,48 +277,49 @@ extension TopologyReading {
       root = try YAMLDocument.parse(text)
     } catch {
       throw TopologyErrors([
-        Diagnostic(file: file, mark: error.mark, code: error.code, message: error.message)
+        Diagnostic(file: file, mark: error.position, code: error.code, message: error.message)
       ])
     }
     guard let root else {
       throw TopologyErrors([
         Diagnostic(
           file: file, mark: TextPosition(line: 1, column: 1), code: .missingKey,
-          message: "the file is empty; a \(kind.noun) starts with '\(kind.start)'")
+          message: "the file is empty; a \(kind.noun) starts with '\(kind.usualFirstLine)'")
       ])
     }
     var reading = TopologyReading(file: file)
     let whole = reading.preprocessed(root, of: kind, variables: variables)
     let place = TopologyCursor(node: whole, path: [], owner: "the \(kind.noun)")
-    reading.source.record([], key: root.mark, value: root.mark)
+    reading.source.record([], key: root.position, value: root.position)
     guard case .mapping = whole.content else {
-      reading.refuse(place, wanted: "a mapping that starts with '\(kind.start)'")
+      reading.refuse(place, wanted: "a mapping that starts with '\(kind.usualFirstLine)'")
       throw TopologyErrors(reading.diagnostics)
     }
     return (reading, place)
   }
 }
 
-/// One value of a topology file while it is read, with its path and its title in messages.
+/// A value of a file that is being read, with its path and its title for messages.
 struct TopologyCursor {
   var node: YAMLNode
   /// The path in the source map.
   var path: [String]
-  /// The item that a message is about: `node 'door'`.
+  /// The item that contains the value, as named in messages, such as `node 'door'`.
   var owner: String
-  /// The dotted keys below the owner; empty for the owner itself.
-  var key: String = ""
+  /// The keys from the owner to the value, joined by dots; empty for the owner itself.
+  var keyPath: String = ""
 
-  /// `node 'door': 'restart.window'`
-  var title: String { key.isEmpty ? owner : "\(owner): '\(key)'" }
+  /// The title for messages, such as `node 'door': 'restart.window'`.
+  var title: String { keyPath.isEmpty ? owner : "\(owner): '\(keyPath)'" }
 
-  /// Returns a value below this one.
+  /// Returns the cursor of a value inside this value.
   func child(_ name: String, _ value: YAMLNode) -> TopologyCursor {
     TopologyCursor(
-      node: value, path: path + [name], owner: owner, key: key.isEmpty ? name : "\(key).\(name)")
+      node: value, path: path + [name], owner: owner,
+      keyPath: keyPath.isEmpty ? name : "\(keyPath).\(name)")
   }
 
-  /// Returns the same value with a new owner.
+  /// Returns a cursor for the same value, which messages call `owner`.
   func named(_ owner: String) -> TopologyCursor {
     TopologyCursor(node: node, path: path, owner: owner)
   }
@@ -317,12 +327,12 @@ struct TopologyCursor {
 
 /// A kind of file, as named in messages.
 struct FileKind: Sendable {
-  /// The subject of the file: `topology`.
+  /// The noun for the file's contents, such as `topology`.
   let noun: String
-  /// The first key of the file: `topology: NAME`.
-  let start: String
+  /// The usual first line of the file, such as `topology: NAME`.
+  let usualFirstLine: String
 
-  static let topology = FileKind(noun: "topology", start: "topology: NAME")
-  static let scenario = FileKind(noun: "scenario", start: "scenario: NAME")
-  static let deployment = FileKind(noun: "deployment", start: "engine: local")
+  static let topology = FileKind(noun: "topology", usualFirstLine: "topology: NAME")
+  static let scenario = FileKind(noun: "scenario", usualFirstLine: "scenario: NAME")
+  static let deployment = FileKind(noun: "deployment", usualFirstLine: "engine: local")
 }

@@ -3,38 +3,39 @@ import PipeSupport
 
 /// The JSON Schema of topology files, for editors; `orchestrator schema` prints it.
 public enum TopologySchema {
-  /// The text of `topologies/topology.schema.json`; a test checks that the two are equal.
+  /// The schema as text. The file `topologies/topology.schema.json` has the same text, which a test
+  /// checks.
   public static let text = text(
-    of: TopologyKeys.top, title: "Topology", shared: Array(shared.keys))
+    of: TopologyKeys.topLevel, title: "Topology", shared: Array(sharedDefinitions.keys))
 
   /// Returns the schema of files with the given keys.
-  /// - Parameter names: The shared definitions that the values refer to.
+  /// - Parameter names: The names of the shared definitions that the schema refers to.
   static func text<Model>(
     of top: TopologyMapping<Model>, title: String, shared names: [String]
   ) -> String {
-    guard case .object(var schema) = top.schema.described(top.meaning) else { return "" }
+    guard case .object(var schema) = top.schema.withDescription(top.meaning) else { return "" }
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = .string(title)
-    let shared = shared.filter { names.contains($0.key) }
-    schema["$defs"] = .object(top.definitions.merging(shared) { first, _ in first })
+    let shared = sharedDefinitions.filter { names.contains($0.key) }
+    schema["$defs"] = .object(top.schemaDefinitions.merging(shared) { first, _ in first })
     return JSONValue.object(schema).indented + "\n"
   }
 
-  /// The definitions that several kinds of values refer to.
-  private static let shared: [String: JSONValue] = [
-    "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:?[-?+].*)?\\}").described(
+  /// The definitions that several schemas refer to.
+  private static let sharedDefinitions: [String: JSONValue] = [
+    "variable": JSONValue.pattern("\\$\\{[A-Za-z_][A-Za-z0-9_]*(:?[-?+].*)?\\}").withDescription(
       "Text with '${NAME}' or '${NAME:-default}', which is replaced by the value of the variable."),
     "nodeName": .pattern(
-      "^(?!(\(NamePattern.reserved.joined(separator: "|")))$)"
-        + "[A-Za-z0-9][A-Za-z0-9_-]{0,\(NamePattern.lengthLimit - 1)}$"),
-    "nodeList": ["type": "array", "items": .someText, "uniqueItems": true],
-    "caseName": JSONValue.casePattern.described("The name of a Swift case."),
+      "^(?!(\(NamePattern.reservedNames.joined(separator: "|")))$)"
+        + "[A-Za-z0-9][A-Za-z0-9_-]{0,\(NamePattern.maximumLength - 1)}$"),
+    "nodeList": ["type": "array", "items": .nonemptyText, "uniqueItems": true],
+    "caseName": JSONValue.casePattern.withDescription("The name of a Swift case."),
   ]
 }
 
 // Parts of a schema.
 extension JSONValue {
-  static let someText: JSONValue = ["type": "string", "minLength": 1]
+  static let nonemptyText: JSONValue = ["type": "string", "minLength": 1]
   static let variable = reference("variable")
   static let casePattern = pattern("^[\\p{L}_][\\p{L}0-9_]*$")
 
@@ -54,8 +55,8 @@ extension JSONValue {
     ["type": "array", "items": reference(definition)]
   }
 
-  /// Returns the schema of a mapping from names to a definition.
-  static func named(_ definition: String, isEmpty: Bool = true) -> JSONValue {
+  /// Returns the schema of a mapping whose values have a named definition.
+  static func mappingByName(_ definition: String, isEmpty: Bool = true) -> JSONValue {
     let mapping: JSONValue = [
       "type": "object", "propertyNames": reference("nodeName"),
       "additionalProperties": reference(definition),

@@ -2,26 +2,28 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-// Values that are passed to programs: states, events, parameters and variables.
+// Values that the runtime passes to programs: states, events, parameters and environment variables.
 extension TopologyValue<JSONValue> {
-  /// A mapping with any contents; not written if empty.
+  /// The type of a mapping with any contents. If the mapping is empty, the writer omits it.
   static var object: Self {
-    Self(schema: ["type": "object"], write: { $0 == [:] ? nil : .literal($0) }) { $0.object($1) }
+    Self(schema: ["type": "object"], writeValue: { $0 == [:] ? nil : .literal($0) }) {
+      $0.object($1)
+    }
   }
 
-  /// A state of a machine.
+  /// The type of a machine's state.
   static var state: Self {
     let payload: JSONValue = [
       "type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": .casePattern,
       "additionalProperties": ["type": "object"],
     ]
     let kind = Self(
-      schema: ["anyOf": [.casePattern, .variable, payload]], write: OrderedValue.literal
+      schema: ["anyOf": [.casePattern, .variable, payload]], writeValue: OrderedValue.literal
     ) { $0.readCase($1, noun: "a state") }
-    return kind.defined("case", "A bare label, or {label: {field: value}}.")
+    return kind.withDefinition("case", "A bare label, or {label: {field: value}}.")
   }
 
-  /// An event or its template, in which `$name` is a value of the state.
+  /// The type of an event, or of a template in which `$name` stands for a value of the state.
   static var event: Self {
     let template: JSONValue = [
       "anyOf": [
@@ -31,13 +33,13 @@ extension TopologyValue<JSONValue> {
         ["type": "object", "additionalProperties": .reference("template")],
       ]
     ]
-    var definitions = state.definitions
-    definitions["template"] = template.described(
+    var definitions = state.schemaDefinitions
+    definitions["template"] = template.withDescription(
       "Any value. '$name' is the state's value of that name, '$$' a dollar sign.")
     let fields: JSONValue = ["if": ["type": "object"], "then": .reference("template")]
     return Self(
-      schema: ["allOf": [.reference("case"), fields]], definitions: definitions,
-      write: OrderedValue.leaf
+      schema: ["allOf": [.reference("case"), fields]], schemaDefinitions: definitions,
+      writeValue: OrderedValue.leaf
     ) { reading, cursor in
       guard let json = reading.readCase(cursor, noun: "an event") else { return nil }
       do throws(PayloadTemplateError) {
@@ -52,13 +54,14 @@ extension TopologyValue<JSONValue> {
 }
 
 extension TopologyValue<[String: String]> {
-  /// Environment variables; numbers and Booleans keep their spelling.
+  /// The type of a mapping of environment variables. Numbers and Booleans keep their spelling in
+  /// the file.
   static var environment: Self {
     let schema: JSONValue = [
       "type": "object", "propertyNames": ["pattern": "^[A-Za-z_][A-Za-z0-9_]*$"],
       "additionalProperties": ["type": ["string", "number", "boolean"]],
     ]
-    let kind = Self(schema: schema, write: OrderedValue.environment) { reading, cursor in
+    let kind = Self(schema: schema, writeValue: OrderedValue.environment) { reading, cursor in
       var environment: [String: String] = [:]
       for member in reading.members(of: cursor) ?? [] {
         if !isVariableName(member.key) {
@@ -67,7 +70,7 @@ extension TopologyValue<[String: String]> {
             "\(cursor.title): '\(member.key)' is not a valid variable name; use A-Z a-z 0-9 _, not "
               + "starting with a digit")
         } else if let scalar = member.value.node.scalar,
-          scalar.value != .null || scalar.written != nil, !scalar.text.utf8.contains(0)
+          scalar.value != .null || scalar.writtenText != nil, !scalar.text.utf8.contains(0)
         {
           environment[member.key] = scalar.text
         } else {
@@ -78,7 +81,7 @@ extension TopologyValue<[String: String]> {
       }
       return environment
     }
-    return kind.defined("environment", "Variables added to the environment of a process.")
+    return kind.withDefinition("environment", "Variables added to the environment of a process.")
   }
 }
 
@@ -126,7 +129,7 @@ extension TopologyReading {
     return object.count == members.count ? .object(object) : nil
   }
 
-  /// Returns an enum case as JSON: a bare label, or `{label: {field: value}}`.
+  /// Returns an enum case as JSON: its name, or `{name: {field: value}}`.
   mutating func readCase(_ cursor: TopologyCursor, noun: String) -> JSONValue? {
     let form = "a label, or {label: {field: value}}"
     guard let value = json(cursor) else { return nil }

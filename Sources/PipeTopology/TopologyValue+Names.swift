@@ -3,7 +3,7 @@ import PipeSupport
 import PipeWire
 
 extension TopologyValue {
-  /// Returns a mapping of named items, whose names are unique across all kinds.
+  /// Returns the type of a mapping of named items. Items of all kinds share one namespace.
   /// - Parameters:
   ///   - kind: The kind of the items, as named in messages and in the schema's definitions.
   ///   - name: The key path of an item's name.
@@ -13,12 +13,12 @@ extension TopologyValue {
     _ name: WritableKeyPath<Model, String> & Sendable, isEmpty: Bool = true
   ) -> Self where Value == [Model] {
     @Sendable func written(_ models: [Model]) -> OrderedValue? {
-      let members = models.map { ($0[keyPath: name], mapping.written($0)) }
+      let members = models.map { ($0[keyPath: name], mapping.document(of: $0)) }
       return isEmpty ? .named(members) : .mapping(members)
     }
     return Self(
-      schema: .named(kind.rawValue, isEmpty: isEmpty),
-      definitions: mapping.definitions(as: kind.rawValue), write: written
+      schema: .mappingByName(kind.rawValue, isEmpty: isEmpty),
+      schemaDefinitions: mapping.schemaDefinitions(as: kind.rawValue), writeValue: written
     ) { reading, cursor in
       let members = reading.readNamedMembers(of: cursor, kind: kind)
       if !isEmpty, case .mapping(let entries) = cursor.node.content, entries.isEmpty {
@@ -27,46 +27,48 @@ extension TopologyValue {
           "is empty; a topology must have at least one \(kind.rawValue)")
       }
       return members.compactMap { key, cursor in
-        var model = mapping.start
+        var model = mapping.emptyModel
         model[keyPath: name] = key
         let resolvedItem = mapping.read(&reading, cursor, into: model)
-        // Under a name that belongs to an item of another kind, checks would be misleading.
-        return reading.names[key]?.kind == kind ? resolvedItem : nil
+        // Omits an item if its name already belongs to an item of another kind, since further
+        // checks would report misleading errors.
+        return reading.definedNames[key]?.kind == kind ? resolvedItem : nil
       }
     }
   }
 
-  /// Returns a list of items; items that could not be read are left out.
+  /// Returns the type of a list of items. Invalid items are omitted.
   /// - Parameter kind: The kind of the items, as named in messages and in the schema's definitions.
   static func list<Element>(
     of kind: String, _ mapping: TopologyMapping<Element>
   ) -> Self where Value == [Element] {
     Self(
-      schema: .list(of: kind), definitions: mapping.definitions(as: kind),
-      write: { $0.isEmpty ? nil : .list($0.map(mapping.written)) }
+      schema: .list(of: kind), schemaDefinitions: mapping.schemaDefinitions(as: kind),
+      writeValue: { $0.isEmpty ? nil : .list($0.map(mapping.document)) }
     ) { reading, cursor in
       guard let elements = reading.elements(of: cursor, hint: "a list of \(kind)s") else {
         return nil
       }
       let read = elements.enumerated().map { index, element in
-        mapping.read(&reading, element.named("\(kind) \(index + 1)"), into: mapping.start)
+        mapping.read(&reading, element.named("\(kind) \(index + 1)"), into: mapping.emptyModel)
       }
-      // Later checks find the remaining elements by their index in the shortened list.
-      reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: cursor.key)
+      // Later checks find the remaining elements by their index in the list without the invalid
+      // elements.
+      reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: cursor.keyPath)
       return read.compactMap(\.self)
     }
   }
 }
 
 extension TopologyValue<[String]> {
-  /// A list of unique names.
-  static var names: Self {
-    Self(schema: .nodeList(minItems: 1), write: OrderedValue.names) { $0.readNames($1) }
+  /// The type of a list of unique names.
+  static var uniqueNames: Self {
+    Self(schema: .nodeList(minItems: 1), writeValue: OrderedValue.names) { $0.readNames($1) }
   }
 
-  /// A list of unique names to watch; all nodes if it is left out.
-  static var watched: Self {
-    Self(schema: names.schema, write: OrderedValue.names) { reading, cursor in
+  /// The type of a list of unique names of nodes to watch. Without the key, all nodes are watched.
+  static var watchedNames: Self {
+    Self(schema: uniqueNames.schema, writeValue: OrderedValue.names) { reading, cursor in
       let list = reading.readNames(cursor)
       if list?.isEmpty == true {
         reading.report(.badValue, cursor, "is empty; remove it to watch all nodes")
@@ -77,11 +79,11 @@ extension TopologyValue<[String]> {
 }
 
 extension TopologyValue<[Diagnostic.Code]> {
-  /// A list of unique diagnostic codes.
-  static var codes: Self {
+  /// The type of a list of unique codes of warnings.
+  static var warningCodes: Self {
     let choices = Diagnostic.Code.allCases.map(\.rawValue)
     return Self(
-      schema: .reference("nodeList"), write: { $0.isEmpty ? nil : .names($0.map(\.rawValue)) }
+      schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : .names($0.map(\.rawValue)) }
     ) {
       reading, cursor in
       reading.readNames(cursor, of: "codes of warnings")?.compactMap { text in
@@ -97,9 +99,9 @@ extension TopologyValue<[Diagnostic.Code]> {
 }
 
 extension TopologyValue<[String]> {
-  /// The labels of states.
-  static var states: Self {
-    Self(schema: .reference("nodeList"), write: { $0.isEmpty ? nil : .names($0) }) {
+  /// The type of a list of state labels.
+  static var stateLabels: Self {
+    Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : .names($0) }) {
       reading, cursor in reading.readNames(cursor, of: "states")
     }
   }
@@ -113,13 +115,13 @@ extension TopologyReading {
     var result: [(key: String, value: TopologyCursor)] = []
     for member in members(of: cursor, noun: kind.rawValue, hint: "a mapping from names") ?? [] {
       let owner = "\(kind.rawValue) '\(member.key)'"
-      if let taken = names[member.key] {
+      if let taken = definedNames[member.key] {
         report(
           .nameTaken, at: member.mark,
           "\(owner): the name is already used by the \(taken.kind.rawValue) at line "
             + "\(taken.mark.line), column \(taken.mark.column); rename one of them")
       } else {
-        names[member.key] = (kind, member.mark)
+        definedNames[member.key] = (kind, member.mark)
       }
       if checkName(member.key, dots: false, at: member.mark, title: kind.rawValue),
         checkNotReserved(member.key, at: member.mark, title: kind.rawValue)
@@ -147,14 +149,15 @@ extension TopologyReading {
     return names
   }
 
-  /// Returns the names in a list; the source map can then find them by name, as it does keys.
+  /// Returns the names in a list. Also records the location of each name, so that the source map
+  /// finds an element by its name.
   mutating func readNames(recordingPositionsOf cursor: TopologyCursor, of what: String = "names")
     -> [String]?
   {
     guard case .sequence(let nodes) = cursor.node.content else { return nil }
     for node in nodes {
       guard let scalar = node.scalar else { continue }
-      source.record(cursor.path + [scalar.text], key: node.mark, value: node.mark)
+      source.record(cursor.path + [scalar.text], key: node.position, value: node.position)
     }
     return readNames(cursor, of: what) ?? []
   }

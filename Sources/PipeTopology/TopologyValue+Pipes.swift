@@ -2,8 +2,8 @@ import PipeMachines
 import PipeWire
 
 extension TopologyValue<PipeEnd> {
-  static var end: Self {
-    Self(schema: .pattern("^[^.]+(\\..+)?$"), write: { .text("\($0)") }) { reading, place in
+  static var pipeEnd: Self {
+    Self(schema: .pattern("^[^.]+(\\..+)?$"), writeValue: { .text("\($0)") }) { reading, place in
       guard let text = reading.string(place, hint: "NODE or NODE.PORT") else { return nil }
       let end = PipeEnd(text)
       if !end.node.isEmpty, end.port?.isEmpty != true { return end }
@@ -15,17 +15,19 @@ extension TopologyValue<PipeEnd> {
 
 extension TopologyValue<String> {
   static var pipeName: Self {
-    Self(schema: .orVariable(.pattern("^[^\\s]{1,128}$")), write: OrderedValue.text) {
+    Self(schema: .orVariable(.pattern("^[^\\s]{1,128}$")), writeValue: OrderedValue.text) {
       reading, place in
       guard let name = reading.string(place, hint: "a name") else { return nil }
-      if PipeSpecification.isName(name) { return name }
+      if PipeSpecification.isValidName(name) { return name }
       reading.refuse(place, wanted: "1 to 128 characters without spaces", .badName)
       return nil
     }
   }
 }
 
-/// The state whose entry fires a rule: a label or, for a composite, the labels of its nodes' states.
+/// The entered state that makes a rule send an event.
+///
+/// The rule names a state or, for a composite, the states of several nodes.
 enum EnteredState: Sendable {
   case state(String)
   case states([String: String])
@@ -34,9 +36,9 @@ enum EnteredState: Sendable {
 extension TopologyValue<EnteredState> {
   static var enteredState: Self {
     let states: JSONValue = [
-      "type": "object", "minProperties": 1, "additionalProperties": .someText,
+      "type": "object", "minProperties": 1, "additionalProperties": .nonemptyText,
     ]
-    return Self(schema: ["anyOf": [.someText, states]], write: OrderedValue.enteredState) {
+    return Self(schema: ["anyOf": [.nonemptyText, states]], writeValue: OrderedValue.enteredState) {
       reading, place in
       if place.node.scalar != nil {
         return reading.string(place, hint: "a state's name").map(EnteredState.state)
@@ -67,14 +69,15 @@ extension OrderedValue {
   }
 }
 
-/// A pipe as written in a file, with keys that are only valid in some combinations.
+/// The keys of a pipe in a file. Only some combinations of the keys are valid.
 struct PipeEntry {
-  /// The pipe; its ends and its event are set once the keys are checked.
+  /// The pipe that results from the keys. Its ends and its event are set after the keys were
+  /// checked.
   var pipe = PipeSpecification(sender: "", source: .port(""), receiver: "", name: "")
   var from = PipeEnd("")
-  var when: EnteredState?
+  var enteredState: EnteredState?
   var to = PipeEnd("")
-  var send: JSONValue?
+  var sentEvent: JSONValue?
 }
 
 extension Topology {
@@ -82,8 +85,9 @@ extension Topology {
     get {
       pipes.map { pipe in
         PipeEntry(
-          pipe: pipe, from: PipeEnd(node: pipe.sender, port: pipe.outPort), when: pipe.entered,
-          to: PipeEnd(node: pipe.receiver, port: pipe.inPort), send: pipe.send)
+          pipe: pipe, from: PipeEnd(node: pipe.sender, port: pipe.outPort),
+          enteredState: pipe.enteredState,
+          to: PipeEnd(node: pipe.receiver, port: pipe.inPort), sentEvent: pipe.send)
       }
     }
     set { pipes = newValue.map(\.pipe) }
@@ -91,18 +95,20 @@ extension Topology {
 }
 
 extension TopologyReading {
-  /// Completes a pipe from its keys; returns whether the pipe is valid.
+  /// Completes the pipe from the values of its keys. Returns whether the pipe is valid.
   mutating func complete(_ entry: inout PipeEntry, _ fields: TopologyFields) -> Bool {
-    var place = fields.place
-    if fields.read.contains("name") { place.owner = "pipe '\(entry.pipe.name)'" }
-    guard fields.read.contains("from") else { return false }
+    var place = fields.cursor
+    if fields.readKeys.contains("name") { place.owner = "pipe '\(entry.pipe.name)'" }
+    guard fields.readKeys.contains("from") else { return false }
     let source = readPipeSource(entry, fields, place)
-    guard let source, fields.read.contains("to") else { return false }
+    guard let source, fields.readKeys.contains("to") else { return false }
     (entry.pipe.sender, entry.pipe.source) = (entry.from.node, source)
     (entry.pipe.receiver, entry.pipe.inPort) = (entry.to.node, entry.to.port)
-    guard !fields.read.contains("name") else { return true }
+    guard !fields.readKeys.contains("name") else { return true }
     entry.pipe.name = entry.pipe.derivedName
-    guard fields["name"] == nil, !PipeSpecification.isName(entry.pipe.name) else { return true }
+    guard fields["name"] == nil, !PipeSpecification.isValidName(entry.pipe.name) else {
+      return true
+    }
     report(
       .badName, place,
       "would be named '\(entry.pipe.name)', but a pipe name has 1 to 128 characters without "
@@ -130,10 +136,10 @@ extension TopologyReading {
     }
     for key in ["when", "send"] where fields[key] == nil {
       report(
-        .missingKey, at: place.node.mark,
+        .missingKey, at: place.node.position,
         "\(place.owner) has no '\(key)'; a rule has both 'when: STATE' and 'send: EVENT'")
     }
-    guard let when = entry.when, let send = entry.send else { return nil }
+    guard let when = entry.enteredState, let send = entry.sentEvent else { return nil }
     return switch when {
     case .state(let state): .state(state, send: send)
     case .states(let states): .states(states, send: send)
@@ -142,7 +148,7 @@ extension TopologyReading {
 }
 
 extension PipeSpecification {
-  fileprivate var entered: EnteredState? {
+  fileprivate var enteredState: EnteredState? {
     switch source {
     case .port: nil
     case .state(let state, _): .state(state)

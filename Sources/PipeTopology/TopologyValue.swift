@@ -1,8 +1,8 @@
 import PipeMachines
 import PipeSupport
 
-/// A kind of value in a topology file, with its reader, its checks, its schema for editors and its
-/// writer.
+/// The type of a value in a file. Reads, checks and writes such values, and has a JSON Schema for
+/// editors.
 struct TopologyValue<Value: Sendable>: Sendable {
   typealias Read = @Sendable (inout TopologyReading, TopologyCursor) -> Value?
   typealias Write = @Sendable (Value) -> OrderedValue?
@@ -10,53 +10,62 @@ struct TopologyValue<Value: Sendable>: Sendable {
   /// The JSON Schema of the value.
   let schema: JSONValue
   /// The named definitions that the schema refers to.
-  var definitions: [String: JSONValue] = [:]
-  /// The documentation of the keys in the value.
-  var rows: [TopologyRow] = []
-  /// Writes the value, or returns `nil` to leave it out.
-  let write: Write
-  /// Reads the value, or returns `nil` after reporting an error.
-  let read: Read
+  var schemaDefinitions: [String: JSONValue] = [:]
+  /// The rows of documentation for the keys, if the value is a mapping.
+  var documentationRows: [TopologyRow] = []
+  /// Returns the document to write for a value; `nil` omits the value.
+  let writeValue: Write
+  /// Reads a value. If the value is invalid, reports errors and returns `nil`.
+  let readValue: Read
 
-  /// This kind for an optional value.
+  /// A type for optional values that otherwise equals this type. Without a value, the writer omits
+  /// the key.
   var optional: TopologyValue<Value?> {
     TopologyValue<Value?>(
-      schema: schema, definitions: definitions, rows: rows, write: { $0.flatMap(write) }
-    ) { read(&$0, $1).map(Optional.some) }
+      schema: schema, schemaDefinitions: schemaDefinitions, documentationRows: documentationRows,
+      writeValue: { $0.flatMap(writeValue) }
+    ) { readValue(&$0, $1).map(Optional.some) }
   }
 
-  /// Returns the same kind with its schema as a named definition, which other schemas refer to.
-  func defined(_ name: String, _ description: String) -> Self {
-    var definitions = definitions
-    definitions[name] = schema.described(description)
+  /// Returns the same type, but with its schema as a named definition that other schemas can refer
+  /// to.
+  func withDefinition(_ name: String, _ description: String) -> Self {
+    var definitions = schemaDefinitions
+    definitions[name] = schema.withDescription(description)
     return Self(
-      schema: .reference(name), definitions: definitions, rows: rows, write: write, read: read)
+      schema: .reference(name), schemaDefinitions: definitions,
+      documentationRows: documentationRows, writeValue: writeValue, readValue: readValue)
   }
 
-  /// A mapping of keys.
+  /// Returns the type of a mapping with the declared keys.
   static func keys(_ mapping: TopologyMapping<Value>) -> Self {
     Self(
-      schema: mapping.schema, definitions: mapping.definitions, rows: mapping.rows,
-      write: mapping.written
-    ) { mapping.read(&$0, $1, into: mapping.start) }
+      schema: mapping.schema, schemaDefinitions: mapping.schemaDefinitions,
+      documentationRows: mapping.documentationRows,
+      writeValue: mapping.document
+    ) { mapping.read(&$0, $1, into: mapping.emptyModel) }
   }
 }
 
 extension TopologyValue where Value: Equatable {
-  /// A mapping of keys that is left out if it has only default values.
+  /// Returns the type of a mapping with the declared keys. If all values are defaults, the writer
+  /// omits the mapping.
   static func omittingDefault(_ mapping: TopologyMapping<Value>) -> Self {
     let kind = keys(mapping)
     return Self(
-      schema: kind.schema, definitions: kind.definitions, rows: kind.rows,
-      write: { $0 == mapping.start ? nil : kind.write($0) }, read: kind.read)
+      schema: kind.schema, schemaDefinitions: kind.schemaDefinitions,
+      documentationRows: kind.documentationRows,
+      writeValue: { $0 == mapping.emptyModel ? nil : kind.writeValue($0) },
+      readValue: kind.readValue)
   }
 }
 
 extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
-  /// A choice among the cases of an enum.
+  /// The type of a choice among the cases of an enum.
   static var choice: Self {
     let choices = Value.allCases.map(\.rawValue)
-    return Self(schema: .orVariable(["enum": .texts(choices)]), write: { .text($0.rawValue) }) {
+    return Self(schema: .orVariable(["enum": .texts(choices)]), writeValue: { .text($0.rawValue) })
+    {
       reading, cursor in
       let scalar = cursor.node.scalar
       if let value = scalar?.value.string.flatMap(Value.init(rawValue:)) { return value }
@@ -72,19 +81,20 @@ extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
 extension TopologyValue<String> {
   static var text: Self { text("text") }
 
-  /// - Parameter hint: The kind of text, as named in messages.
+  /// - Parameter hint: The kind of text that is expected, as named in messages.
   static func text(_ hint: String) -> Self {
-    Self(schema: .someText, write: OrderedValue.text) { $0.string($1, hint: hint) }
+    Self(schema: .nonemptyText, writeValue: OrderedValue.text) { $0.string($1, hint: hint) }
   }
 
-  /// A topology's name.
+  /// The type of a topology's name.
   static var name: Self {
     Self(
-      schema: .orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")), write: OrderedValue.text
+      schema: .orVariable(.pattern("^[A-Za-z0-9][A-Za-z0-9_.-]{0,40}$")),
+      writeValue: OrderedValue.text
     ) {
       reading, cursor in
       guard let text = reading.string(cursor, hint: "a name"),
-        reading.checkName(text, dots: true, at: cursor.node.mark, title: cursor.title)
+        reading.checkName(text, dots: true, at: cursor.node.position, title: cursor.title)
       else { return nil }
       return text
     }
@@ -92,13 +102,13 @@ extension TopologyValue<String> {
 }
 
 extension TopologyValue<Int> {
-  /// - Parameter unit: The things that are counted, as named in messages.
+  /// - Parameter unit: The noun for the counted things, as named in messages.
   static func integer(in range: ClosedRange<Int>, unit: String) -> Self {
     let schema: JSONValue = [
       "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
       "maximum": .integer(Int64(range.upperBound)),
     ]
-    return Self(schema: .orVariable(schema), write: { .leaf(.integer(Int64($0))) }) {
+    return Self(schema: .orVariable(schema), writeValue: { .leaf(.integer(Int64($0))) }) {
       reading, cursor in
       if let value = cursor.node.scalar?.typedValue.integer.flatMap(Int.init(exactly:)),
         range.contains(value)
@@ -114,10 +124,11 @@ extension TopologyValue<Int> {
 }
 
 extension TopologyValue<Int> {
-  /// A size in bytes, written with its unit.
+  /// Returns the type of a size in bytes, which is written with a unit.
   static func byteSize(in range: ClosedRange<Int>) -> Self {
     Self(
-      schema: .orVariable(.pattern(ByteSizeText.pattern)), write: { .text(ByteSizeText.write($0)) }
+      schema: .orVariable(.pattern(ByteSizeText.pattern)),
+      writeValue: { .text(ByteSizeText.write($0)) }
     ) { reading, cursor in
       if let text = cursor.node.scalar?.value.string, let value = ByteSizeText.parse(text),
         range.contains(value)
@@ -132,10 +143,11 @@ extension TopologyValue<Int> {
 }
 
 extension TopologyValue<Double> {
-  /// A fraction from 0 to 1.
+  /// The type of a fraction from 0 to 1.
   static var unitFraction: Self {
     let schema: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
-    return Self(schema: .orVariable(schema), write: { .leaf(.number($0)) }) { reading, cursor in
+    return Self(schema: .orVariable(schema), writeValue: { .leaf(.number($0)) }) {
+      reading, cursor in
       switch cursor.node.scalar?.typedValue {
       case .integer(let value) where (0...1).contains(value): return Double(value)
       case .number(let value) where (0...1).contains(value): return value
@@ -149,7 +161,8 @@ extension TopologyValue<Double> {
 
 extension TopologyValue<Bool> {
   static var booleanValue: Self {
-    Self(schema: .orVariable(["type": "boolean"]), write: { .leaf(.bool($0)) }) { reading, cursor in
+    Self(schema: .orVariable(["type": "boolean"]), writeValue: { .leaf(.bool($0)) }) {
+      reading, cursor in
       if case .bool(let value) = cursor.node.scalar?.typedValue { return value }
       reading.refuse(cursor, wanted: "true or false")
       return nil
@@ -159,20 +172,20 @@ extension TopologyValue<Bool> {
 
 extension TopologyValue<Duration> {
   static var duration: Self {
-    length(.orVariable(.pattern(DurationText.pattern)), isPositive: false)
-      .defined("duration", "A length of time with units: 200ms, 1.5s, 1m30s, 2h.")
+    durationValue(.orVariable(.pattern(DurationText.pattern)), isPositive: false)
+      .withDefinition("duration", "A length of time with units: 200ms, 1.5s, 1m30s, 2h.")
   }
 
   static var positiveDuration: Self {
     let text = "A length of time above zero, with units: 200ms, 1.5s, 1m30s, 2h."
-    var kind = length(
+    var kind = durationValue(
       ["$ref": "#/$defs/duration", "pattern": "[1-9]|\\$\\{"], isPositive: true)
-    kind.definitions = duration.definitions
-    return kind.defined("positiveDuration", text)
+    kind.schemaDefinitions = duration.schemaDefinitions
+    return kind.withDefinition("positiveDuration", text)
   }
 
-  private static func length(_ schema: JSONValue, isPositive: Bool) -> Self {
-    Self(schema: schema, write: { .text(DurationText.write($0)) }) { reading, cursor in
+  private static func durationValue(_ schema: JSONValue, isPositive: Bool) -> Self {
+    Self(schema: schema, writeValue: { .text(DurationText.write($0)) }) { reading, cursor in
       let scalar = cursor.node.scalar
       if let scalar, scalar.value.string != nil, let value = DurationText.parse(scalar.text) {
         if value > .zero || !isPositive { return value }

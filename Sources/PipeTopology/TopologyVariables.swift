@@ -2,33 +2,33 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The values of `${NAME}` in a topology file.
+/// The variables that a file can use in the form `${NAME}`, with their values.
 public struct TopologyVariables: Sendable {
-  /// The variables with priority.
+  /// The variables that take precedence over the `.env` file.
   private let values: [String: String]
   /// The path of a `.env` file with further variables.
   private let file: String?
 
-  /// Makes the environment's variables available.
+  /// Creates a set with the variables of the environment.
   public init() {
     self.init(ProcessEnvironment.current)
   }
 
-  /// Makes exactly these variables available.
+  /// Creates a set with only these variables.
   public init(_ values: [String: String]) {
     self.values = values
     file = nil
   }
 
-  /// Makes the environment's variables available, and a `.env` file for variables that the
-  /// environment lacks.
-  /// - Parameter file: The file's path; the file need not exist.
+  /// Creates a set with the variables of the environment and of a `.env` file. The environment
+  /// takes precedence.
+  /// - Parameter file: The file's path. The file does not have to exist.
   package init(file: String, environment: [String: String] = ProcessEnvironment.current) {
     values = environment
     self.file = file
   }
 
-  /// Returns all variables, and the errors of the file.
+  /// Returns the values of all variables, and the errors of the `.env` file.
   func read() -> (values: [String: String], diagnostics: [Diagnostic]) {
     // A directory of that name is not a `.env` file.
     guard let file, FileSystem.exists(file), !FileSystem.isDirectory(file) else {
@@ -48,20 +48,23 @@ public struct TopologyVariables: Sendable {
   }
 }
 
-/// Replaces the variables in the values, but not in the keys, of a document.
+/// Replaces the variables in the values of a document, but not in its keys.
 ///
-/// The result is read as if it were written in the file: without quotes it may be a number.
+/// The text after the replacement is read as if it were written in the file. For example, an
+/// unquoted text may become a number.
 struct VariableExpander: DiagnosticCollector {
   /// The errors of the document's variables and of the `.env` file.
   var diagnostics: [Diagnostic] = []
   let source: SourceMap
   private let kind: FileKind
   private let variables: TopologyVariables
-  /// All variables; read at the first use, since a document without variables needs none.
-  private var known: [String: String]?
-  /// The variables that were used and differ from their default, by name.
+  /// The values of all variables; `nil` until the first variable is replaced.
+  private var knownValues: [String: String]?
+  /// The values of the variables that the document uses, by name. Values that equal the variable's
+  /// default are not included.
   private(set) var used: [String: String] = [:]
-  /// Whether the `.env` file has lines that could not be read, and that may define a missing variable.
+  /// Whether the `.env` file has invalid lines. Such a line may be meant to define a missing
+  /// variable, so missing variables are not reported in this case.
   private var isFileBroken = false
 
   init(_ variables: TopologyVariables, file: String, of kind: FileKind) {
@@ -70,8 +73,8 @@ struct VariableExpander: DiagnosticCollector {
     source = SourceMap(file: file)
   }
 
-  /// Returns the document with its variables replaced; a scalar with a missing or invalid variable
-  /// is broken.
+  /// Returns the document with its variables replaced. A scalar with a missing or invalid variable
+  /// is marked as broken.
   mutating func substituted(_ root: YAMLNode) -> YAMLNode { substituted(root, path: []) }
 
   private mutating func substituted(_ node: YAMLNode, path: [String]) -> YAMLNode {
@@ -79,7 +82,8 @@ struct VariableExpander: DiagnosticCollector {
     switch node.content {
     case .scalar(let scalar):
       guard scalar.text.utf8.contains(UInt8(ascii: "$")) else { break }
-      node.content = .scalar(substituted(scalar, at: node.mark, isTemplate: Self.isTemplate(path)))
+      node.content = .scalar(
+        substituted(scalar, at: node.position, isTemplate: Self.isTemplate(path)))
     case .sequence(let nodes):
       var elements: [YAMLNode] = []
       for (index, node) in nodes.enumerated() {
@@ -95,7 +99,8 @@ struct VariableExpander: DiagnosticCollector {
     return node
   }
 
-  /// Returns whether a value is in a pipe's `send`, where a dollar has its own meaning.
+  /// Returns whether a value is part of a pipe's `send`. In a `send`, a dollar sign may also begin
+  /// a variable of the event's template.
   private static func isTemplate(_ path: [String]) -> Bool {
     path.count > 2 && path[0] == "pipes" && path[2] == "send"
   }
@@ -113,7 +118,7 @@ struct VariableExpander: DiagnosticCollector {
           result.text += text
         case .dollar: result.text += isTemplate ? "$$" : "$"
         case .variable(let name, let rule):
-          result.written = scalar.text
+          result.writtenText = scalar.text
           guard let value = value(of: name, rule, at: mark) else {
             result.isBroken = true
             continue
@@ -129,7 +134,7 @@ struct VariableExpander: DiagnosticCollector {
     return result
   }
 
-  /// Returns the value of a variable by its rule; `nil` if it must be set but is missing.
+  /// Returns the text that replaces a variable; `nil` if the variable is required and missing.
   private mutating func value(
     of name: String, _ rule: VariableText.Rule?, at mark: TextPosition
   ) -> String? {
@@ -179,15 +184,15 @@ struct VariableExpander: DiagnosticCollector {
   }
 
   private mutating func values() -> [String: String] {
-    if let known { return known }
+    if let knownValues { return knownValues }
     let (values, lineErrors) = variables.read()
-    known = values
+    knownValues = values
     isFileBroken = !lineErrors.isEmpty
     diagnostics += lineErrors
     return values
   }
 
-  /// Warns about `$NAME`, which is a variable in other tools but plain text here.
+  /// Warns about `$NAME`. Other tools treat `$NAME` as a variable, but here it is plain text.
   private mutating func warn(of text: String, at mark: TextPosition) {
     for part in text.split(separator: "$", omittingEmptySubsequences: false).dropFirst() {
       let name = part.prefix { isVariableName("_" + String($0)) }
@@ -200,7 +205,7 @@ struct VariableExpander: DiagnosticCollector {
   }
 }
 
-// Transformations of a document before its keys are read.
+// Changes to a document that are made before its keys are read.
 extension TopologyReading {
   /// Returns the document with merge keys resolved, variables replaced, and `x-…` sections removed.
   mutating func preprocessed(
@@ -213,7 +218,8 @@ extension TopologyReading {
     return substituted
   }
 
-  /// Returns the values of the variables in a document that differ from their default.
+  /// Returns the values of the variables that a document uses. Values that equal the variable's
+  /// default are not included.
   mutating func variables(
     in root: YAMLNode, of kind: FileKind, _ variables: TopologyVariables
   ) -> [String: String] {
@@ -225,10 +231,11 @@ extension TopologyReading {
 
   // MARK: Merge keys
 
-  /// Returns a node with the merge keys of its mappings resolved: each mapping gets the entries of
-  /// the mappings that its `<<` names.
+  /// Returns a node with its merge keys resolved: if a mapping has the key `<<`, the entries of the
+  /// mappings that this key names are added to the mapping.
   ///
-  /// A mapping's own keys take precedence, then the keys of earlier mappings.
+  /// The mapping's own entries take precedence. Of the named mappings, earlier ones take precedence
+  /// over later ones.
   private mutating func merged(_ node: YAMLNode) -> YAMLNode {
     var node = node
     switch node.content {
@@ -260,7 +267,7 @@ extension TopologyReading {
         continue
       }
       for source in sources(of: entry) {
-        // A duplicate key within one source is reported when the mapping is read.
+        // Duplicate keys within one of the mappings are reported later, when that mapping is read.
         let added = source.filter { !known.contains($0.key) }
         known.formUnion(added.map(\.key))
         result += added
@@ -275,7 +282,7 @@ extension TopologyReading {
     return nodes.compactMap { node in
       if case .mapping(let entries) = node.content { return entries }
       report(
-        .badValue, at: node.mark,
+        .badValue, at: node.position,
         "'<<' must be an alias of a mapping, or a list of aliases, not \(node.summary)")
       return nil
     }
@@ -287,7 +294,8 @@ extension YAMLEntry {
 }
 
 extension YAMLNode {
-  /// The document without the user's own `x-…` sections.
+  /// The document without its `x-…` sections, which the runtime ignores and users can use as they
+  /// like.
   fileprivate var withoutSections: YAMLNode {
     guard case .mapping(let entries) = content else { return self }
     var rest = self
@@ -296,25 +304,27 @@ extension YAMLNode {
   }
 }
 
-/// The variables that a file uses on this host, so that another host reads the file the same way.
+/// The variables that a file uses. With the values of these variables, another host reads the same
+/// contents from the file.
 package enum UsedVariables {
   /// The kind of a file.
   package enum Kind: Sendable {
     case topology, deployment
   }
 
-  /// Returns the values of the variables that differ from their default, by name.
+  /// Returns the values of the variables that the file uses, by name. Values that equal the
+  /// variable's default are not included.
   /// - Parameter environment: The variables that override the variables of a `.env` file in the same
   ///   directory.
   package static func of(
     _ input: TopologyInput, as kind: Kind,
     environment: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> [String: String] {
-    // The reader of the file reports errors of the text.
+    // Errors of the text are reported later, when the file is read.
     guard let root = try? YAMLDocument.parse(try input.bytes()) else { return [:] }
     var reading = TopologyReading(file: input.name)
     return reading.variables(
       in: root, of: kind == .topology ? .topology : .deployment,
-      TopologyVariables(file: input.beside(".env"), environment: environment))
+      TopologyVariables(file: input.pathBeside(".env"), environment: environment))
   }
 }

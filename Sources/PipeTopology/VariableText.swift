@@ -2,47 +2,50 @@ import PipeSupport
 
 /// The syntax of variables in a topology file, as in Docker Compose.
 ///
-/// `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+alternative}` are variables; each
-/// form with an operator also works without the colon. `$$` is a dollar.
+/// Variables are `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `${NAME:+alternative}`. The
+/// forms with an operator also exist without the colon. `$$` stands for a dollar sign.
 ///
-/// A dollar before any other character is itself. The text after an operator may have variables, too.
+/// A dollar sign before any other character is plain text. The text after an operator may itself
+/// contain variables.
 enum VariableText {
   /// A piece of a text.
   enum Piece: Hashable {
     case text(String)
-    /// `$$`
+    /// A dollar sign, written as `$$`.
     case dollar
     case variable(String, Rule?)
   }
 
-  /// The rule for a variable that is set, or is missing.
+  /// The operator of a variable, and the text after the operator.
   struct Rule: Hashable {
     enum Operator: Character, Hashable {
-      /// The text replaces a variable that is missing.
+      /// If the variable is missing, the text after the operator is used.
       case fallback = "-"
-      /// A missing variable is an error; the text is the message.
+      /// A missing variable is an error, whose message is the text after the operator.
       case required = "?"
-      /// The text replaces a variable that is set.
+      /// If the variable is set, the text after the operator is used instead of the variable's
+      /// value.
       case alternative = "+"
     }
 
     var `operator`: Operator
-    /// Whether an empty variable counts as missing, because the operator has a colon.
+    /// Whether an empty variable counts as missing, which is the meaning of the operator's colon.
     var treatsEmptyAsMissing: Bool
     var text: [Piece]
   }
 
-  /// Splits a text into pieces; adjacent text forms one piece.
+  /// Splits a text into pieces.
   static func parse(_ text: String) throws(VariableTextError) -> [Piece] {
-    var parser = Parser(whole: text, rest: text.unicodeScalars[...])
+    var parser = Parser(wholeText: text, remainingText: text.unicodeScalars[...])
     return try parser.pieces(within: nil)
   }
 
   private struct Parser {
-    let whole: String
-    var rest: Substring.UnicodeScalarView
+    let wholeText: String
+    var remainingText: Substring.UnicodeScalarView
 
-    /// - Parameter variable: The variable whose braces enclose the pieces; `nil` for the whole text.
+    /// - Parameter variable: The variable in whose braces the pieces are; `nil` at the top level of
+    ///   the text.
     mutating func pieces(within variable: String?) throws(VariableTextError) -> [Piece] {
       var pieces: [Piece] = []
       var plain = ""
@@ -51,13 +54,13 @@ enum VariableText {
         plain = ""
         pieces.append(piece)
       }
-      while let scalar = rest.popFirst() {
-        switch (scalar, rest.first) {
+      while let scalar = remainingText.popFirst() {
+        switch (scalar, remainingText.first) {
         case ("$", "$"):
-          rest.removeFirst()
+          remainingText.removeFirst()
           add(.dollar)
         case ("$", "{"):
-          rest.removeFirst()
+          remainingText.removeFirst()
           add(try self.variable())
         case ("}", _) where variable != nil:
           if !plain.isEmpty { pieces.append(.text(plain)) }
@@ -65,20 +68,20 @@ enum VariableText {
         default: plain.unicodeScalars.append(scalar)
         }
       }
-      if variable != nil { throw .unclosed(whole) }
+      if variable != nil { throw .unclosed(wholeText) }
       if !plain.isEmpty { pieces.append(.text(plain)) }
       return pieces
     }
 
     /// Parses the text from `${` to the matching `}`.
     private mutating func variable() throws(VariableTextError) -> Piece {
-      let start = rest
-      guard start.contains("}") else { throw .unclosed(whole) }
-      let name = String(Substring(rest.prefix { isVariableName("_" + String($0)) }))
-      rest = rest.dropFirst(name.unicodeScalars.count)
-      let treatsEmptyAsMissing = rest.first == ":"
-      if treatsEmptyAsMissing { rest.removeFirst() }
-      let next = rest.popFirst()
+      let start = remainingText
+      guard start.contains("}") else { throw .unclosed(wholeText) }
+      let name = String(Substring(remainingText.prefix { isVariableName("_" + String($0)) }))
+      remainingText = remainingText.dropFirst(name.unicodeScalars.count)
+      let treatsEmptyAsMissing = remainingText.first == ":"
+      if treatsEmptyAsMissing { remainingText.removeFirst() }
+      let next = remainingText.popFirst()
       let found = next.flatMap { Rule.Operator(rawValue: Character($0)) }
       guard isVariableName(name), found != nil || next == "}" && !treatsEmptyAsMissing else {
         throw .unknown(String(Substring(start.prefix { $0 != "}" })))
@@ -110,12 +113,14 @@ enum VariableTextError: Error, Hashable, CustomStringConvertible {
     + "name of A-Z a-z 0-9 _, or '$$' for a dollar sign"
 }
 
-/// A disguise for the characters between `${` and `}` that have a meaning in YAML: in flow style a
-/// brace would end the text.
+/// A mask that hides YAML's special characters between `${` and `}`.
 ///
-/// Each character is replaced by one other character, so that all locations stay the same.
+/// Without the mask, the closing brace of a variable would end a text in YAML's flow style.
+///
+/// Each special character is replaced by exactly one other character, so that columns do not
+/// change.
 struct VariableMask {
-  /// The disguised text, for the YAML parser.
+  /// The masked text, for the YAML parser.
   let text: [UInt8]
   /// Whether any character is replaced.
   private let isMasked: Bool
@@ -123,13 +128,13 @@ struct VariableMask {
   /// The replacement for each special character, from a private-use plane.
   private static let replacements = Dictionary(
     uniqueKeysWithValues: "{}[],:#".utf8.map { ($0, Unicode.Scalar(0x10_FF00 + UInt32($0))!) })
-  /// The first bytes of each replacement's UTF-8, which the last part of that plane shares.
+  /// The first two bytes of each replacement in UTF-8.
   private static let replacementPrefix: [UInt8] = [0xF4, 0x8F]
 
   /// - Parameter text: UTF-8.
   init(_ text: [UInt8]) {
     let spans = Self.spans(of: text)
-    // A text with such characters of its own is left unchanged.
+    // If the text already contains replacement characters, nothing is masked.
     guard !spans.isEmpty, !text.contains(Self.replacementPrefix) else {
       (self.text, isMasked) = (text, false)
       return
@@ -151,7 +156,7 @@ struct VariableMask {
     (self.text, isMasked) = (maskedText + text[end...], true)
   }
 
-  /// Returns the text as written in the file.
+  /// Replaces the masked characters in a text by the original characters.
   func restoredText(from text: String) -> String {
     guard isMasked, text.utf8.contains(Self.replacementPrefix[0]) else { return text }
     var originalText = String.UnicodeScalarView()
@@ -166,22 +171,22 @@ struct VariableMask {
     return String(originalText)
   }
 
-  /// Returns the ranges of `{…}` after a dollar within one line, nested variables included. A quote
-  /// may end the enclosing text.
+  /// Returns the ranges of `{…}` after a dollar sign; nested variables are included in the outer
+  /// range. A range does not extend beyond a line's end or a quote, which may end the YAML text.
   private static func spans(of text: [UInt8]) -> [Range<Int>] {
     var spans: [Range<Int>] = []
     // The starts of the variables that are still open.
-    var starts: [Int] = []
+    var spanStarts: [Int] = []
     for (index, byte) in text.enumerated() {
       switch byte {
       case UInt8(ascii: "{"):
-        // A brace without a dollar belongs to the surrounding text.
-        starts = index > 0 && text[index - 1] == UInt8(ascii: "$") ? starts + [index] : []
+        // A brace that does not follow a dollar sign is not part of a variable.
+        spanStarts = index > 0 && text[index - 1] == UInt8(ascii: "$") ? spanStarts + [index] : []
       case UInt8(ascii: "}"):
-        guard let start = starts.popLast() else { continue }
-        if starts.isEmpty { spans.append(start..<index + 1) }
+        guard let start = spanStarts.popLast() else { continue }
+        if spanStarts.isEmpty { spans.append(start..<index + 1) }
       case UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\""), UInt8(ascii: "'"):
-        starts = []
+        spanStarts = []
       default: break
       }
     }

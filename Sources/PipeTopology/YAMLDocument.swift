@@ -3,22 +3,23 @@ import PipeWire
 
 /// Reads YAML text into a tree.
 ///
-/// libyaml parses the syntax; plain scalars resolve by YAML 1.2. JSON is a subset. A file holds one
-/// document and may start with a byte-order mark. An alias is a copy of its anchor; the total size
-/// of all copies is limited. `${…}` is text, also in flow style, where YAML would see a mapping.
+/// libyaml parses the syntax. Unquoted scalars are interpreted according to YAML 1.2, so JSON is a
+/// subset. A text must contain one document, and may start with a byte-order mark. An alias becomes
+/// a copy of its anchor's node; the total size of all copies is limited. `${…}` is text, even in
+/// flow style, where YAML would otherwise read a mapping.
 package enum YAMLDocument {
-  /// The maximum number of parts of a document, with aliases expanded.
-  package static let nodeLimit = 100_000
+  /// The maximum number of nodes in a document, including the copies for aliases.
+  package static let maximumNodeCount = 100_000
   /// The maximum nesting depth of a document.
-  package static let depthLimit = 64
+  package static let maximumDepth = 64
 
-  /// Reads the only document of a text; returns `nil` if there is none.
+  /// Reads the only document of a text; returns `nil` if the text contains no document.
   package static func parse(_ text: [UInt8]) throws(YAMLError) -> YAMLNode? {
-    // The byte-order mark is not part of a line: columns are counted after it.
+    // The byte-order mark is removed, since it does not count as a column of the first line.
     let text = text.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(text.dropFirst(3)) : text
     if let offset = firstInvalidByte(of: text) {
       throw YAMLError(
-        mark: TextPosition(ofByte: offset, in: text), code: .notUTF8,
+        position: TextPosition(ofByte: offset, in: text), code: .notUTF8,
         message: "invalid UTF-8: byte \(text[offset]); save the file as UTF-8")
     }
     let mask = VariableMask(text)
@@ -58,7 +59,7 @@ private struct YAMLComposer {
     let (event, mark) = try events.next()
     guard case .streamEnd = event else {
       throw YAMLError(
-        mark: mark,
+        position: mark,
         message: "a second YAML document starts here, but a file has one document; remove the "
           + "'---', or move the rest to another file")
     }
@@ -69,10 +70,10 @@ private struct YAMLComposer {
     _ head: (event: YAMLEvents.Event, mark: TextPosition), depth: Int
   ) throws(YAMLError) -> YAMLNode {
     let (event, mark) = head
-    guard depth < YAMLDocument.depthLimit else {
+    guard depth < YAMLDocument.maximumDepth else {
       throw YAMLError(
-        mark: mark,
-        message: "nested more than \(YAMLDocument.depthLimit) levels deep; use fewer levels")
+        position: mark,
+        message: "nested more than \(YAMLDocument.maximumDepth) levels deep; use fewer levels")
     }
     try count(1, at: mark)
     let sizeBefore = size - 1
@@ -95,9 +96,9 @@ private struct YAMLComposer {
     case .alias(let anchor):
       return try copy(of: anchor, at: mark)
     case .streamStart, .streamEnd, .documentStart, .documentEnd, .sequenceEnd, .mappingEnd:
-      throw YAMLError(mark: mark, message: "invalid YAML: missing value; add a value")
+      throw YAMLError(position: mark, message: "invalid YAML: missing value; add a value")
     }
-    let node = YAMLNode(content: content, mark: mark)
+    let node = YAMLNode(content: content, position: mark)
     if let name { anchors[name] = (node, size - sizeBefore) }
     return node
   }
@@ -118,7 +119,8 @@ private struct YAMLComposer {
       if case .mappingEnd = head.event { return entries }
       let key = try node(head, depth: depth)
       guard case .scalar(let scalar) = key.content else {
-        throw YAMLError(mark: head.mark, message: "a key must be plain text, not \(key.summary)")
+        throw YAMLError(
+          position: head.mark, message: "a key must be plain text, not \(key.summary)")
       }
       let value = try node(try events.next(), depth: depth)
       entries.append(
@@ -129,10 +131,10 @@ private struct YAMLComposer {
 
   private mutating func copy(of anchor: String, at mark: TextPosition) throws(YAMLError) -> YAMLNode
   {
-    // An anchor is known only once its node has ended, so a node cannot contain itself.
+    // An anchor is known only after the end of its node, so a node cannot contain itself.
     guard let (node, size) = anchors[anchor] else {
       throw YAMLError(
-        mark: mark,
+        position: mark,
         message: "unknown alias '*\(anchor)': no anchor '&\(anchor)' ends before the alias; define "
           + "the anchor first")
     }
@@ -142,15 +144,16 @@ private struct YAMLComposer {
 
   private mutating func count(_ parts: Int, at mark: TextPosition) throws(YAMLError) {
     size += parts
-    guard size <= YAMLDocument.nodeLimit else {
+    guard size <= YAMLDocument.maximumNodeCount else {
       throw YAMLError(
-        mark: mark,
-        message: "the document has more than \(YAMLDocument.nodeLimit) YAML nodes, with its "
+        position: mark,
+        message: "the document has more than \(YAMLDocument.maximumNodeCount) YAML nodes, with its "
           + "aliases expanded; shorten the document")
     }
   }
 
-  /// Returns whether a tag turns a plain scalar into text; refuses tags of other kinds.
+  /// Returns whether a tag declares that an unquoted scalar is text. Throws an error for a tag of
+  /// another type.
   private func isStringTag(
     _ tag: String?, kind: String, at mark: TextPosition
   ) throws(YAMLError) -> Bool {
@@ -158,13 +161,13 @@ private struct YAMLComposer {
     let core = "tag:yaml.org,2002:"
     if kind == "scalar", tag == "!" || tag == core + "str" { return true }
     if tag == core + kind { return false }
-    throw YAMLError(mark: mark, message: "unknown tag '\(tag)'; remove it")
+    throw YAMLError(position: mark, message: "unknown tag '\(tag)'; remove it")
   }
 }
 
 /// The reason why a text could not be read as YAML, with its location.
 package struct YAMLError: Error, Sendable {
-  package var mark: TextPosition
+  package var position: TextPosition
   package var code: Diagnostic.Code = .notYAML
   package var message: String
 }
@@ -181,7 +184,7 @@ final class YAMLEvents {
     case mappingEnd
   }
 
-  // libyaml keeps pointers into both, so neither may move.
+  // libyaml keeps pointers to the parser and to the text, so neither may move in memory.
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let input: UnsafeMutableBufferPointer<UInt8>
 
@@ -241,16 +244,16 @@ final class YAMLEvents {
     let problem = parser.pointee.problem.map { String(cString: $0) } ?? "unexpected end of file"
     guard parser.pointee.error != YAML_READER_ERROR else {
       let mark = TextPosition(ofByte: parser.pointee.problem_offset, in: input)
-      return YAMLError(mark: mark, message: "invalid YAML: \(problem); remove the character")
+      return YAMLError(position: mark, message: "invalid YAML: \(problem); remove the character")
     }
     let mark = TextPosition(parser.pointee.problem_mark)
-    if input[safe: parser.pointee.problem_mark.index(in: input)] == UInt8(ascii: "\t") {
+    if input[safe: parser.pointee.problem_mark.byteOffset(in: input)] == UInt8(ascii: "\t") {
       return YAMLError(
-        mark: mark, message: "invalid YAML: tabs cannot indent a line; use spaces")
+        position: mark, message: "invalid YAML: tabs cannot indent a line; use spaces")
     }
     let context = parser.pointee.context.map { String(cString: $0) + ", " } ?? ""
     return YAMLError(
-      mark: mark,
+      position: mark,
       message: "invalid YAML: \(context)\(problem); check indentation, brackets, quotes and colons "
         + "here and in the lines above")
   }
@@ -261,7 +264,7 @@ extension TextPosition {
     self.init(line: mark.line + 1, column: mark.column + 1)
   }
 
-  /// Makes the location of a byte in UTF-8 text; the text after that byte may be invalid.
+  /// Makes the location of a byte in UTF-8 text. The text from this byte on may be invalid UTF-8.
   init(ofByte offset: Int, in text: some Collection<UInt8>) {
     var line = 1
     var column = 1
@@ -278,8 +281,9 @@ extension TextPosition {
 }
 
 extension yaml_mark_t {
-  /// Returns the byte offset of the mark: libyaml's own index counts characters.
-  fileprivate func index(in text: UnsafeMutableBufferPointer<UInt8>) -> Int {
+  /// Returns the byte offset of the location. libyaml's own index is not suitable, since it counts
+  /// characters.
+  fileprivate func byteOffset(in text: UnsafeMutableBufferPointer<UInt8>) -> Int {
     var characters = 0
     for (offset, byte) in text.enumerated() where byte & 0xC0 != 0x80 {
       if characters == index { return offset }

@@ -1,9 +1,10 @@
 import PipeMachines
 import PipeWire
 
-/// A part of a YAML document, with its source location.
+/// A node of a YAML document: a scalar, a list or a mapping, with its location.
 package struct YAMLNode: Sendable {
-  /// The content of a node. A mapping keeps its entries in order, duplicates included.
+  /// The content of a node. A mapping has its entries in the order of the file, including duplicate
+  /// keys.
   package enum Content: Sendable {
     case scalar(YAMLScalar)
     case sequence([YAMLNode])
@@ -12,28 +13,28 @@ package struct YAMLNode: Sendable {
 
   /// The content of the node.
   package var content: Content
-  /// The location where the node starts; for an alias, the location of its anchor.
-  package var mark: TextPosition
+  /// The location where the node starts. For an alias, this is the location of its anchor.
+  package var position: TextPosition
 
-  /// The scalar, or `nil` for a list or a mapping.
+  /// The scalar; `nil` for a list or a mapping.
   var scalar: YAMLScalar? {
     if case .scalar(let scalar) = content { scalar } else { nil }
   }
 
-  /// A short description for a message: `60`, `a list`.
+  /// A short description for a message, such as `60` or `a list`.
   package var summary: String {
     switch content {
-    case .scalar(let scalar): scalar.summary + (scalar.written.map { " from '\($0)'" } ?? "")
+    case .scalar(let scalar): scalar.summary + (scalar.writtenText.map { " from '\($0)'" } ?? "")
     case .sequence: "a list"
     case .mapping: "a mapping"
     }
   }
 
-  /// Whether the node has a variable that could not be replaced, which is already reported.
+  /// Whether the node has a variable that could not be replaced. The error was reported before.
   var isBroken: Bool { scalar?.isBroken ?? false }
 }
 
-/// One key and its value.
+/// An entry of a mapping: a key and its value.
 package struct YAMLEntry: Sendable {
   package var key: String
   /// Whether the key is written without quotes.
@@ -42,12 +43,12 @@ package struct YAMLEntry: Sendable {
   package var value: YAMLNode
 }
 
-/// The text of a scalar, and whether it is written without quotes.
+/// A scalar: its text, and whether the text is written without quotes.
 package struct YAMLScalar: Sendable {
   package var text: String
   package var isPlain: Bool
-  /// The text as written in the file, if variables were replaced in it.
-  var written: String?
+  /// The text as written in the file, if it contained variables; otherwise `nil`.
+  var writtenText: String?
   /// Whether the text has a variable that could not be replaced.
   var isBroken = false
 
@@ -56,11 +57,13 @@ package struct YAMLScalar: Sendable {
     self.isPlain = isPlain
   }
 
-  /// The value by the core schema of YAML 1.2: `yes` and `on` are not Booleans, `010` is not octal.
-  package var value: JSONValue { isPlain ? resolved : .string(text) }
+  /// The value according to the core schema of YAML 1.2: `yes` and `on` are not Booleans, and `010`
+  /// is not octal.
+  package var value: JSONValue { isPlain ? resolvedValue : .string(text) }
 
-  /// The value where a number or a Boolean is expected. A variable can provide one even in quotes.
-  var typedValue: JSONValue { written == nil ? value : resolved }
+  /// The value, for a key that expects a number or a Boolean. If the text came from a variable, it
+  /// is read as a number or a Boolean even in quotes.
+  var typedValue: JSONValue { writtenText == nil ? value : resolvedValue }
 
   /// Whether the scalar is an integer that is too large for an `Int64`.
   var isIntegerOutOfRange: Bool {
@@ -77,7 +80,7 @@ package struct YAMLScalar: Sendable {
     return value.string == nil ? text : "'\(text)'"
   }
 
-  private var resolved: JSONValue {
+  private var resolvedValue: JSONValue {
     switch text {
     case "", "~", "null", "Null", "NULL": return .null
     case "true", "True", "TRUE": return .bool(true)
@@ -85,11 +88,11 @@ package struct YAMLScalar: Sendable {
     case ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF": return .number(.infinity)
     case "-.inf", "-.Inf", "-.INF": return .number(-.infinity)
     case ".nan", ".NaN", ".NAN": return .number(.nan)
-    default: return Self.number(Array(text.utf8)) ?? .string(text)
+    default: return Self.parseNumber(Array(text.utf8)) ?? .string(text)
     }
   }
 
-  private static func number(_ bytes: [UInt8]) -> JSONValue? {
+  private static func parseNumber(_ bytes: [UInt8]) -> JSONValue? {
     let text = String(decoding: bytes, as: UTF8.self)
     if bytes.starts(with: "0x".utf8) { return parseInteger(text.dropFirst(2), radix: 16) }
     if bytes.starts(with: "0o".utf8) { return parseInteger(text.dropFirst(2), radix: 8) }
@@ -117,7 +120,7 @@ package struct YAMLScalar: Sendable {
   }
 
   private static func parseInteger(_ digits: Substring, radix: Int) -> JSONValue? {
-    // `Int64(_:radix:)` would also accept a sign here.
+    // Checks the digits first, since `Int64(_:radix:)` would also accept a sign.
     guard digits.first?.isHexDigit == true else { return nil }
     return Int64(digits, radix: radix).map(JSONValue.integer)
   }

@@ -2,7 +2,7 @@ import CYAML
 import PipeMachines
 
 extension OrderedValue {
-  /// The YAML text: mappings and lists in block style, leaves in one line.
+  /// The value as YAML text. Mappings and lists are in block style; each leaf is on one line.
   package var yaml: String {
     let writer = YAMLWriter()
     writer.write(self)
@@ -12,7 +12,7 @@ extension OrderedValue {
 
 /// Writes a document with libyaml's emitter.
 ///
-/// Readers of YAML 1.2 and of YAML 1.1 read every text back unchanged.
+/// The output has the same values for readers of YAML 1.1 and of YAML 1.2.
 private final class YAMLWriter {
   private let emitter = UnsafeMutablePointer<yaml_emitter_t>.allocate(capacity: 1)
   private var bytes: [UInt8] = []
@@ -49,9 +49,9 @@ private final class YAMLWriter {
     case .leaf(let value): write(value)
     case .block(let text): write(text, YAML_LITERAL_SCALAR_STYLE)
     case .list(let values):
-      list(YAML_BLOCK_SEQUENCE_STYLE) { for value in values { write(value) } }
+      writeList(YAML_BLOCK_SEQUENCE_STYLE) { for value in values { write(value) } }
     case .mapping(let members):
-      mapping(YAML_BLOCK_MAPPING_STYLE) {
+      writeMapping(YAML_BLOCK_MAPPING_STYLE) {
         for (key, value) in members {
           writeText(key)
           write(value)
@@ -64,9 +64,9 @@ private final class YAMLWriter {
     switch value {
     case .string(let text): writeText(text)
     case .array(let values):
-      list(YAML_FLOW_SEQUENCE_STYLE) { for value in values { write(value) } }
+      writeList(YAML_FLOW_SEQUENCE_STYLE) { for value in values { write(value) } }
     case .object(let members):
-      mapping(YAML_FLOW_MAPPING_STYLE) {
+      writeMapping(YAML_FLOW_MAPPING_STYLE) {
         for key in members.keys.sorted() {
           writeText(key)
           write(members[key]!)
@@ -91,13 +91,13 @@ private final class YAMLWriter {
     }
   }
 
-  private func list(_ style: yaml_sequence_style_t, _ elements: () -> Void) {
+  private func writeList(_ style: yaml_sequence_style_t, _ elements: () -> Void) {
     emit { yaml_sequence_start_event_initialize($0, nil, nil, 1, style) }
     elements()
     emit { yaml_sequence_end_event_initialize($0) }
   }
 
-  private func mapping(_ style: yaml_mapping_style_t, _ members: () -> Void) {
+  private func writeMapping(_ style: yaml_mapping_style_t, _ members: () -> Void) {
     emit { yaml_mapping_start_event_initialize($0, nil, nil, 1, style) }
     members()
     emit { yaml_mapping_end_event_initialize($0) }
@@ -105,7 +105,8 @@ private final class YAMLWriter {
 
   private func emit(_ initialize: (UnsafeMutablePointer<yaml_event_t>) -> Int32) {
     var event = yaml_event_t()
-    // The emitter takes ownership of the event. All text is valid, so it fails only without memory.
+    // The emitter takes ownership of the event. All text is valid, so emitting fails only if no
+    // memory is available.
     guard initialize(&event) == 1, yaml_emitter_emit(emitter, &event) == 1 else {
       fatalError(
         "libyaml: \(emitter.pointee.problem.map { String(cString: $0) } ?? "out of memory")")
@@ -114,23 +115,24 @@ private final class YAMLWriter {
 
   // MARK: Plain scalars
 
-  /// Returns whether a text reads back as the same text without quotes.
+  /// Returns whether a text can be written without quotes.
   private static func isPlain(_ text: String) -> Bool {
-    // YAML 1.1 readers take these words for Booleans, and old numbers for numbers or dates.
+    // YAML 1.1 reads these words as Booleans, and some other texts as numbers or dates.
     guard !["y", "yes", "n", "no", "on", "off"].contains(text.lowercased()), !isYAML11Number(text),
       isWord(text), case .string = YAMLScalar(text: text, isPlain: true).value
     else { return false }
     return true
   }
 
-  /// Returns whether YAML 1.1 may read a text as a number or a date: `1_000`, `0b1`, `2026-01-02`.
+  /// Returns whether YAML 1.1 may read a text as a number or a date, such as `1_000`, `0b1` or
+  /// `2026-01-02`.
   private static func isYAML11Number(_ text: String) -> Bool {
     guard let first = text.utf8.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first)
     else { return false }
     return text.utf8.allSatisfy { "0123456789abcdefABCDEFoxOX_.-".utf8.contains($0) }
   }
 
-  /// Returns whether a text has only characters that need no quotes in YAML, and in this project's files.
+  /// Returns whether a text consists only of characters that need no quotes.
   private static func isWord(_ text: String) -> Bool {
     let text = text.hasPrefix("/") ? text.dropFirst() : text[...]
     guard let first = text.utf8.first, isLetter(first) || first == UInt8(ascii: "$") else {

@@ -4,14 +4,14 @@ import PipeWire
 /// A ROUTER socket that connects to many peers, with one descriptor for messages and one for
 /// connection events.
 ///
-/// The caller numbers the peers. libzmq identifies a connection by the routing id that this type
-/// assigns, and ends the process when two connections get the same id. So each connection gets a
-/// new routing id: a connection that is still closing does not conflict with its successor, and
-/// messages that it still delivers are ignored. Source: zmq_setsockopt(3), ZMQ_CONNECT_ROUTING_ID.
+/// The caller identifies each peer by a number. Each connection gets a routing id that no earlier
+/// connection had, since libzmq aborts the process when two connections have the same routing id,
+/// and an earlier connection may still be closing. Messages from a connection that has been
+/// replaced are ignored. Source: zmq_setsockopt(3), ZMQ_CONNECT_ROUTING_ID.
 package final class ConnectingRouter {
   private struct Connection {
     let endpoint: String
-    /// The routing id of the connection.
+    /// The routing id, which no earlier connection had.
     let id: [UInt8]
   }
 
@@ -19,11 +19,14 @@ package final class ConnectingRouter {
   package let context: Context
   /// Reports when connections open and close, except connections within this process.
   private let monitor: ConnectionMonitor
-  // No run-time exclusivity checks for state that each message touches: only the loop's thread uses it.
+  // Without run-time exclusivity checks, because each message reads this array, and only the loop's
+  // thread uses the array.
   @exclusivity(unchecked)
   private var connections: [Connection?] = []
-  private var peers: [String: Int] = [:]
-  private var count: UInt32 = 0
+  /// The peers' numbers by endpoint.
+  private var peersByEndpoint: [String: Int] = [:]
+  /// The number of connections made so far.
+  private var connectionCount: UInt32 = 0
 
   /// - Parameter name: The routing id by which the peers know this socket.
   package init(as name: String, in context: Context) throws(TransportError) {
@@ -34,30 +37,32 @@ package final class ConnectingRouter {
     monitor = try ConnectionMonitor(of: socket, in: context)
   }
 
-  /// The socket that becomes readable when ``readConnections(_:)`` has events to report.
+  /// The socket that becomes readable when ``readConnectionEvents(_:)`` has events to report.
   package var monitorSocket: Socket { monitor.socket }
 
-  /// Connects to a peer and replaces its former connection. Messages queued for the former
-  /// connection are lost.
+  /// Connects to a peer, and closes any earlier connection to the same peer. Messages queued on the
+  /// earlier connection are lost.
   /// - Parameters:
-  ///   - peer: The peer's number, from 0 and without large gaps.
-  ///   - peerEndpoint: The peer's endpoint, which no other peer has.
+  ///   - peer: The peer's number. Numbers are indices into an array: they begin at 0 and have no
+  ///     large gaps.
+  ///   - peerEndpoint: The peer's endpoint. No other peer may have the same endpoint.
   package func connect(_ peer: Int, to peerEndpoint: PeerEndpoint) throws(TransportError) {
     disconnect(peer)
     while connections.count <= peer { connections.append(nil) }
-    count &+= 1
-    let id = Self.id(of: peer, count: count)
+    connectionCount &+= 1
+    let id = Self.id(of: peer, count: connectionCount)
     try socket.set(ZMQ_CONNECT_ROUTING_ID, id)
     try socket.connect(to: peerEndpoint)
     connections[peer] = Connection(endpoint: peerEndpoint.endpoint, id: id)
-    peers[peerEndpoint.endpoint] = peer
+    peersByEndpoint[peerEndpoint.endpoint] = peer
   }
 
-  /// Disconnects from a peer if it is connected. Messages queued for the peer are lost.
+  /// Disconnects from a peer; does nothing if the peer is not connected. Messages queued for the
+  /// peer are lost.
   package func disconnect(_ peer: Int) {
     guard connections.indices.contains(peer), let former = connections[peer] else { return }
     socket.disconnect(former.endpoint)
-    peers[former.endpoint] = nil
+    peersByEndpoint[former.endpoint] = nil
     connections[peer] = nil
   }
 
@@ -68,26 +73,27 @@ package final class ConnectingRouter {
     return socket.send(header, body: body, to: id)
   }
 
-  /// Sends an empty message.
+  /// Sends a message without a frame, by which a coordinator asks a participant to join.
   package func sendEmpty(to peer: Int) {
     guard let id = id(of: peer), case .queued = socket.sendPart(id, more: true) else { return }
     socket.sendPart([], more: false)
   }
 
-  /// Reads one message, if one waits; the bytes are valid during the call only.
-  /// - Returns: Whether there was a message.
+  /// Reads one message, if any is waiting. The bytes are valid only during the call of `body`.
+  /// - Returns: Whether a message was waiting, even if the message came from a replaced connection
+  ///   and was ignored.
   package func receive(_ body: (_ peer: Int, UnsafeRawBufferPointer) -> Void) -> Bool {
     socket.receive { id, bytes in
-      let peer = Self.peer(of: id)
+      let peer = Self.peerNumber(of: id)
       guard let peer, self.id(of: peer) == id else { return }
       body(peer, bytes)
     }
   }
 
-  /// Reads the connection events since the last call.
-  package func readConnections(_ event: (_ peer: Int, ConnectionMonitor.Event) -> Void) {
+  /// Calls `event` for each connection event since the last call.
+  package func readConnectionEvents(_ event: (_ peer: Int, ConnectionMonitor.Event) -> Void) {
     monitor.readEndpoints { what, endpoint in
-      if let peer = peers[endpoint] { event(peer, what) }
+      if let peer = peersByEndpoint[endpoint] { event(peer, what) }
     }
   }
 
@@ -105,8 +111,8 @@ package final class ConnectingRouter {
     connections.indices.contains(peer) ? connections[peer]?.id : nil
   }
 
-  /// Returns a routing id of eight bytes: a 1, the peer's number and the connection's number.
-  /// Routing ids that libzmq makes begin with 0.
+  /// Returns a routing id of eight bytes: a 1, the peer's number (3 bytes) and the connection's
+  /// number (4 bytes). Routing ids that libzmq generates begin with 0.
   private static func id(of peer: Int, count: UInt32) -> [UInt8] {
     var id = [UInt8(1)]
     for shift in stride(from: 0, to: 24, by: 8) {
@@ -118,7 +124,7 @@ package final class ConnectingRouter {
     return id
   }
 
-  private static func peer(of id: [UInt8]) -> Int? {
+  private static func peerNumber(of id: [UInt8]) -> Int? {
     guard id.count == 8, id[0] == 1 else { return nil }
     return Int(id[1]) | Int(id[2]) << 8 | Int(id[3]) << 16
   }

@@ -4,32 +4,33 @@ import CZMQ
 package final class ConnectionMonitor {
   package enum Event: Sendable { case connected, disconnected }
 
-  /// The outcome of an attempt to connect. Reported only if requested.
+  /// The outcome of an attempt to connect. Only a monitor created with `reportsAttempts` reports
+  /// attempts.
   package enum Attempt: Hashable, Sendable {
     /// The transport connection is open. The handshake then authenticates the peer.
     case opened
-    /// The handshake failed: another process with another key has answered, or the peer stopped
-    /// responding.
+    /// The handshake failed: a process with a different key answered, or the peer stopped responding.
     case failed
-    /// The peer rejected this end's key.
+    /// The peer rejected this process's key.
     case keyRejected
+    /// The handshake succeeded, or an established connection closed.
     case event(Event)
   }
 
   package let socket: Socket
-  private let watched: Socket
+  private let watchedSocket: Socket
 
   /// - Parameter reportsAttempts: Whether ``readAttempts(_:)`` reports attempts as well as connections.
   package init(
     of watched: Socket, in context: Context, reportsAttempts: Bool = false
   ) throws(TransportError) {
-    self.watched = watched
+    self.watchedSocket = watched
     let endpoint = "inproc://monitor-\(UInt(bitPattern: watched.handle))"
     let events =
       ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED
       | (reportsAttempts ? Self.attemptEvents : 0)
     guard zmq_socket_monitor(watched.handle, endpoint, events) == 0 else {
-      throw .last("zmq_socket_monitor", endpoint: endpoint)
+      throw .lastError("zmq_socket_monitor", endpoint: endpoint)
     }
     socket = try Socket(.pair, in: context)
     try socket.connect(endpoint)
@@ -41,27 +42,28 @@ package final class ConnectionMonitor {
 
   /// Stops monitoring. Call this before you close the watched socket.
   ///
-  /// libzmq's thread waits until its events are read. Without a reader the thread would wait until
-  /// its context ends, and serve no other socket.
+  /// Without this call, libzmq's thread would wait for a reader of the monitor's events, and serve
+  /// no other socket, until the context ends.
   package func close() {
-    watched.stopMonitoring()
+    watchedSocket.stopMonitoring()
     socket.close()
   }
 
-  /// Reads the events since the last call.
+  /// Calls `event` for each event since the last call.
   package func read(_ event: (Event) -> Void) { readEndpoints { what, _ in event(what) } }
 
-  /// Reads the events since the last call, with the endpoint of each connection.
+  /// Calls `event` for each event since the last call, with the endpoint of the connection.
   /// - Parameter event: Called with the endpoint that was passed to `connect`, if this end connected.
   package func readEndpoints(_ event: (Event, _ endpoint: String) -> Void) {
-    readCodes { code, endpoint in
+    readEventCodes { code, endpoint in
       event(code == ZMQ_EVENT_DISCONNECTED ? .disconnected : .connected, endpoint)
     }
   }
 
-  /// Reads the events since the last call, including attempts if the monitor reports them.
+  /// Calls `attempt` for each event since the last call. The events include attempts if the monitor
+  /// was created with `reportsAttempts`.
   package func readAttempts(_ attempt: (Attempt) -> Void) {
-    readCodes { code, _ in
+    readEventCodes { code, _ in
       switch code {
       case ZMQ_EVENT_CONNECTED: attempt(.opened)
       case ZMQ_EVENT_HANDSHAKE_SUCCEEDED: attempt(.event(.connected))
@@ -72,12 +74,12 @@ package final class ConnectionMonitor {
     }
   }
 
-  private func readCodes(_ take: (Int32, _ endpoint: String) -> Void) {
-    // Two parts: a 16-bit event with a 32-bit value, and the endpoint.
+  private func readEventCodes(_ handle: (Int32, _ endpoint: String) -> Void) {
+    // A message has two parts: a 16-bit event code with a 32-bit value, and the endpoint.
     while let parts = socket.receiveAll() {
       guard parts.count == 2, parts[0].count >= 2 else { continue }
       let code = parts[0].withUnsafeBytes { Int32($0.loadUnaligned(as: UInt16.self)) }
-      take(code, String(decoding: parts[1], as: UTF8.self))
+      handle(code, String(decoding: parts[1], as: UTF8.self))
     }
   }
 }

@@ -1,28 +1,29 @@
 import PipeMachines
 import PipeWire
 
-/// Reads the feeds of some nodes. Drops values that it has already delivered, counts missed states,
-/// and requests the last value again if the publisher may have dropped it.
+/// A subscriber to the feeds of nodes. It delivers each state change once, counts missed states,
+/// and requests the last value again if the publisher may have dropped a message.
 package final class FeedWatch {
   /// The last value received from a node.
   private struct LastValue {
     var incarnation: UInt64
     var version: UInt64
-    var doubts: [InDoubtTransaction]
+    var inDoubtTransactions: [InDoubtTransaction]
     var isIntermediate: Bool
     var summary: NodeSummary?
 
     init(_ change: StateChange) {
       incarnation = change.incarnation
       version = change.version
-      doubts = change.doubts
+      inDoubtTransactions = change.doubts
       isIntermediate = change.isIntermediate
       summary = change.summary
     }
 
-    /// Whether a change to the same state carries new information.
+    /// Whether a change with the same version differs from this value in its summary or, if
+    /// `reportsInDoubt` is set, in its in-doubt transactions.
     func differs(from change: StateChange, reportsInDoubt: Bool) -> Bool {
-      if reportsInDoubt, doubts != change.doubts { return true }
+      if reportsInDoubt, inDoubtTransactions != change.doubts { return true }
       guard let other = change.summary else { return false }
       return summary != other || isIntermediate != change.isIntermediate
     }
@@ -35,17 +36,18 @@ package final class FeedWatch {
   private var registration: PollLoop.Registration?
   private let reportsInDoubt: Bool
   private var lastValues: [String: LastValue] = [:]
-  private var received = 0
-  /// The number of messages since the last time that no message was left to read.
-  private var backlog = 0
+  private var receivedCount = 0
+  /// The number of messages read since the socket was last empty.
+  private var backlogCount = 0
   private var timer: TimerQueue.ID?
 
-  private static let readsPerTurn = 256
+  private static let maximumReadsPerTurn = 256
   private static let checkInterval: Duration = .milliseconds(500)
 
   /// - Parameters:
   ///   - topic: The topic to subscribe to: states or summaries.
-  ///   - reportsInDoubt: Whether to deliver a state again when its doubts have changed.
+  ///   - reportsInDoubt: Whether to deliver a state again when the node's in-doubt transactions
+  ///     have changed.
   package init(
     feeds: [String], topic: FeedTopic = .states(areCommitted: nil), in context: Context,
     loop: PollLoop,
@@ -60,10 +62,10 @@ package final class FeedWatch {
     try socket.subscribe(to: topic.bytes)
     for feed in feeds { try socket.connect(feed) }
     registration = loop.add(socket, for: self) { $0.read() }
-    check()
+    scheduleChecks()
   }
 
-  /// Reads the feed of another node, which sends its last value first.
+  /// Subscribes to the feed of one more node. The node first sends its last value.
   package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
     try socket.connect(to: peerEndpoint)
   }
@@ -87,27 +89,27 @@ package final class FeedWatch {
   private func requestLastValue() { try? socket.subscribe(to: topic.bytes) }
 
   /// Reads all messages that have arrived.
-  package func drain() { while read() == Self.readsPerTurn {} }
+  package func drain() { while read() == Self.maximumReadsPerTurn {} }
 
-  /// Reads some messages. Returns their number, at most `readsPerTurn`.
+  /// Reads at most `maximumReadsPerTurn` messages, and returns their number.
   @discardableResult
   private func read() -> Int {
     var count = 0
-    while count < Self.readsPerTurn,
+    while count < Self.maximumReadsPerTurn,
       socket.receive({ _, bytes in
-        if let change = try? StateChange(frame: bytes) { take(change) }
+        if let change = try? StateChange(frame: bytes) { deliver(change) }
       })
     { count += 1 }
-    received += count
-    backlog += count
-    if count < Self.readsPerTurn {
-      if backlog >= Self.flood { requestLastValue() }
-      backlog = 0
+    receivedCount += count
+    backlogCount += count
+    if count < Self.maximumReadsPerTurn {
+      if backlogCount >= Self.floodThreshold { requestLastValue() }
+      backlogCount = 0
     }
     return count
   }
 
-  private func take(_ change: StateChange) {
+  private func deliver(_ change: StateChange) {
     var change = change
     if let last = lastValues[change.node] {
       if change.incarnation < last.incarnation { return }
@@ -125,30 +127,32 @@ package final class FeedWatch {
     receive(change)
   }
 
-  /// The number of messages without a pause after which a publisher may have dropped the last one.
-  private static let flood = Int(FeedSubscriptions.queueLimit) / 4
+  /// The number of messages without a pause after which the last value is requested again. After
+  /// that many messages, the publisher's queue may have been full, and the publisher may have
+  /// dropped the last value.
+  private static let floodThreshold = Int(FeedSubscriptions.queueLimit) / 4
 
-  /// Checks for a flood at intervals. After a flood the publisher may have dropped the last value
-  /// at the high-water mark, so the watch requests it.
-  private func check() {
+  /// Schedules regular checks. After a flood of messages, a check requests the last value, which the
+  /// publisher may have dropped at the high-water mark.
+  private func scheduleChecks() {
     timer = loop.schedule(after: Self.checkInterval, for: self) { watch in
-      if watch.received >= Self.flood { watch.requestLastValue() }
-      watch.received = 0
-      watch.check()
+      if watch.receivedCount >= Self.floodThreshold { watch.requestLastValue() }
+      watch.receivedCount = 0
+      watch.scheduleChecks()
     }
   }
 }
 
-/// Reads the frames of some feeds as they arrive.
+/// A subscriber to feeds. It passes each received frame to a closure.
 package final class FeedReader {
   private let socket: Socket
   private let loop: PollLoop
   private let receive: (UnsafeRawBufferPointer) -> Void
   private var registration: PollLoop.Registration?
 
-  private static let readsPerTurn = 256
+  private static let maximumReadsPerTurn = 256
 
-  /// - Parameter receive: Receives each frame, which is valid during the call only.
+  /// - Parameter receive: Called with each frame. The bytes are valid only during the call.
   package init(
     feeds: [String], topics: [FeedTopic], in context: Context, loop: PollLoop,
     _ receive: @escaping (UnsafeRawBufferPointer) -> Void
@@ -165,7 +169,7 @@ package final class FeedReader {
   /// Stops reading a feed. Messages queued from the feed are lost.
   package func disconnect(_ feed: String) { socket.disconnect(feed) }
 
-  /// Reads a feed again, or another feed.
+  /// Subscribes to another feed, or again to a disconnected feed.
   package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
     try socket.connect(to: peerEndpoint)
   }
@@ -178,6 +182,8 @@ package final class FeedReader {
 
   private func read() {
     var count = 0
-    while count < Self.readsPerTurn, socket.receive({ _, bytes in receive(bytes) }) { count += 1 }
+    while count < Self.maximumReadsPerTurn, socket.receive({ _, bytes in receive(bytes) }) {
+      count += 1
+    }
   }
 }

@@ -1,11 +1,12 @@
 import PipeSupport
 import PipeWire
 
-/// A queue of messages that wait until other processes have recorded their causes. Each message is
-/// then sent through its socket, in order.
+/// A queue of messages that may be sent only after other processes have recorded the messages'
+/// causes. Messages are sent in order, each through its own socket.
 ///
-/// The causes are numbered, in one sequence for each recording process. One thread owns the
-/// messages and their sockets.
+/// A cause is a step report that this process has sent to another process. The reports to each
+/// receiver are numbered. An array of cause numbers contains one number for each receiver. Only one
+/// thread uses the queue and its sockets.
 package final class HeldMessages {
   private struct Message {
     let socket: Socket
@@ -14,56 +15,60 @@ package final class HeldMessages {
     let peer: [UInt8]?
   }
 
-  /// Messages that wait for the same numbers.
+  /// Messages that wait for the same causes.
   private struct Batch {
+    /// For each receiver of step reports, the number of the last report that the receiver must have
+    /// recorded.
     let causeNumbers: [UInt64]
     var messages: [Message]
   }
 
-  private let latest: () -> [UInt64]
-  private let recorded: () -> [UInt64]
+  private let latestCauseNumbers: () -> [UInt64]
+  private let recordedCauseNumbers: () -> [UInt64]
   private var batches = Queue<Batch>()
-  /// The last batch, which grows until there is a new cause.
-  private var last: Batch?
+  /// The newest batch. New messages are added to this batch until the process sends another step
+  /// report.
+  private var newestBatch: Batch?
 
-  /// Frames that reveal no step, and so are never kept. If they were, the two ends would consider
-  /// each other lost.
-  private static let handshakes: [FrameKind] = [.open, .welcome, .join]
+  /// The kinds of frames that are never held back, because they depend on no step. If a handshake
+  /// were delayed, each end would consider the other end lost.
+  private static let handshakeKinds: [FrameKind] = [.open, .welcome, .join]
 
-  /// The numbers that the first message waits for; `nil` if no message waits.
-  package var awaited: [UInt64]? { (batches.first ?? last)?.causeNumbers }
+  /// The cause numbers that the first message waits for; `nil` if the queue is empty.
+  package var awaitedCauseNumbers: [UInt64]? { (batches.first ?? newestBatch)?.causeNumbers }
 
   /// - Parameters:
-  ///   - latest: Returns the last number of each sequence.
-  ///   - recorded: Returns the last recorded number of each sequence.
+  ///   - latest: Returns, for each receiver, the number of the last report sent.
+  ///   - recorded: Returns, for each receiver, the number of the last report that the receiver has
+  ///     recorded.
   package init(latest: @escaping () -> [UInt64], recorded: @escaping () -> [UInt64]) {
-    self.latest = latest
-    self.recorded = recorded
+    self.latestCauseNumbers = latest
+    self.recordedCauseNumbers = recorded
   }
 
-  /// Keeps a message if a cause is not recorded yet.
-  /// - Returns: Whether the message was kept.
+  /// Queues a message if one of its causes is not recorded yet.
+  /// - Returns: Whether the message was queued. If not, the caller sends the message.
   func holdBack(
     _ header: FrameHeader, _ body: [UInt8], to peer: [UInt8]?, of socket: Socket
   ) -> Bool {
-    if Self.handshakes.contains(header.kind) { return false }
-    let causeNumbers = latest()
-    if last == nil, Self.areRecorded(causeNumbers, recorded()) { return false }
+    if Self.handshakeKinds.contains(header.kind) { return false }
+    let causeNumbers = latestCauseNumbers()
+    if newestBatch == nil, Self.areRecorded(causeNumbers, recordedCauseNumbers()) { return false }
     let message = Message(socket: socket, header: header, body: body, peer: peer)
-    if last?.causeNumbers == causeNumbers {
-      last?.messages.append(message)
+    if newestBatch?.causeNumbers == causeNumbers {
+      newestBatch?.messages.append(message)
     } else {
-      if let last { batches.append(last) }
-      last = Batch(causeNumbers: causeNumbers, messages: [message])
+      if let newestBatch { batches.append(newestBatch) }
+      newestBatch = Batch(causeNumbers: causeNumbers, messages: [message])
     }
     return true
   }
 
-  /// Sends the messages whose causes are recorded now.
+  /// Sends the queued messages whose causes have been recorded.
   package func release() {
-    let recorded = recorded()
-    while let batch = batches.first ?? last, Self.areRecorded(batch.causeNumbers, recorded) {
-      if batches.popFirst() == nil { last = nil }
+    let recorded = recordedCauseNumbers()
+    while let batch = batches.first ?? newestBatch, Self.areRecorded(batch.causeNumbers, recorded) {
+      if batches.popFirst() == nil { newestBatch = nil }
       for message in batch.messages {
         message.socket.transmit(message.header, message.body, to: message.peer)
       }

@@ -3,18 +3,19 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// A thread that runs a poll loop, for programs whose main thread does not.
+/// A thread that runs a poll loop, for programs that use their main thread for other work.
 package final class LoopThread: Sendable {
-  /// Posts work to the loop.
+  /// The handle with which other threads post work to the loop.
   package let handle: LoopHandle
   private let identifier: Locked<pthread_t?>
 
-  /// Starts the thread. It first calls `setUp` with the loop; objects created there stay on the thread.
+  /// Starts the thread, which calls `setUp` and then runs the loop. Objects that `setUp` creates
+  /// must stay on this thread.
   package init(_ setUp: @escaping @Sendable (PollLoop) -> Void) {
     let started = Locked<LoopHandle?>(nil)
     let ready = Semaphore()
     let box = Unmanaged.passRetained(
-      Start {
+      ThreadBody {
         let loop = PollLoop()
         setUp(loop)
         started.withLock { $0 = loop.handle }
@@ -26,7 +27,7 @@ package final class LoopThread: Sendable {
     let code = pthread_create(
       &thread, nil,
       { argument in
-        Unmanaged<Start>.fromOpaque(argument!).takeRetainedValue().body()
+        Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue().body()
         return nil
       }, box.toOpaque())
     precondition(code == 0, "pthread_create: errno \(code)")
@@ -35,8 +36,8 @@ package final class LoopThread: Sendable {
     identifier = Locked(thread)
   }
 
-  /// Waits for the thread to end. The caller must have stopped its loop. When called on that
-  /// thread, detaches the thread instead of waiting.
+  /// Waits for the thread to end. Stop the loop first. If the loop's own thread makes this call,
+  /// the thread is detached instead.
   package func join() {
     guard
       let thread = identifier.withLock({ value in
@@ -51,17 +52,18 @@ package final class LoopThread: Sendable {
     }
   }
 
-  private final class Start {
+  private final class ThreadBody {
     let body: () -> Void
     init(_ body: @escaping () -> Void) { self.body = body }
   }
 }
 
-/// The part of a loop that other threads may hold: it queues work and wakes the loop.
+/// A handle with which any thread posts work to a poll loop and wakes the loop.
 package final class LoopHandle: Sendable {
   private struct State {
-    var posted: [@Sendable () -> Void] = []
-    /// The thread that runs the loop. Work that this thread posts need not wake the loop.
+    var postedWork: [@Sendable () -> Void] = []
+    /// The thread that runs the loop. Work that this thread itself posts does not have to wake the
+    /// loop.
     var thread: pthread_t?
     var hasEnded = false
   }
@@ -73,11 +75,12 @@ package final class LoopHandle: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Runs the work on the loop's thread, in the order posted. Runs it at once if the loop has ended.
+  /// Queues work for the loop's thread, which runs work in the order of the calls. If the loop has
+  /// ended, the work runs at once on the caller's thread.
   package func post(_ work: @escaping @Sendable () -> Void) {
     let (isAsleep, hasEnded) = state.withLock { state in
-      if !state.hasEnded { state.posted.append(work) }
-      let isAsleep = state.posted.count == 1 && state.thread != pthread_self()
+      if !state.hasEnded { state.postedWork.append(work) }
+      let isAsleep = state.postedWork.count == 1 && state.thread != pthread_self()
       return (isAsleep, state.hasEnded)
     }
     if hasEnded { work() } else if isAsleep { _ = eventfd_write(descriptor, 1) }
@@ -86,15 +89,17 @@ package final class LoopHandle: Sendable {
   /// Records that the current thread runs the loop.
   func begin() { state.withLock { $0.thread = pthread_self() } }
 
-  /// Whether posted work is pending. No descriptor signals work that the loop's own thread has posted.
-  var hasPostedWork: Bool { state.withLock { !$0.posted.isEmpty } }
+  /// Whether posted work is pending. The loop checks this property, because work posted by its own
+  /// thread does not make the descriptor readable.
+  var hasPostedWork: Bool { state.withLock { !$0.postedWork.isEmpty } }
 
-  /// Runs all pending work. The loop must have stopped for good.
+  /// Marks the loop as ended and runs all pending work. The loop must have stopped, and must not
+  /// run again.
   package func end() {
     let rest = state.withLock { state in
       state.hasEnded = true
-      defer { state.posted = [] }
-      return state.posted
+      defer { state.postedWork = [] }
+      return state.postedWork
     }
     for work in rest { work() }
   }
@@ -108,8 +113,8 @@ package final class LoopHandle: Sendable {
 
   func runPosted() {
     let work = state.withLock { state in
-      defer { state.posted = [] }
-      return state.posted
+      defer { state.postedWork = [] }
+      return state.postedWork
     }
     for item in work { item() }
   }
@@ -127,8 +132,10 @@ package final class LoopExecutor: TaskExecutor {
   }
 }
 
-/// A value that only one loop's thread uses. Other threads only pass it on.
-// The owner ensures this: it reads `value` only in closures posted to that loop.
+/// A value that only the thread of one loop uses. Other threads may pass the value on without
+/// reading it.
+// `Sendable` is unchecked: the owner of the value reads `value` only in closures that it posts to
+// that loop.
 package struct LoopOwned<Value>: @unchecked Sendable {
   package let value: Value
   package init(_ value: Value) { self.value = value }

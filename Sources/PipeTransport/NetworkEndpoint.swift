@@ -1,13 +1,14 @@
 import Glibc
 
-/// A `tcp://` endpoint to bind to, whose host may be a name.
+/// Functions that resolve the host name in a `tcp://` endpoint.
 package enum NetworkEndpoint {
   private static let prefix = "tcp://"
 
-  /// Returns the endpoint with its host's name resolved to an address. libzmq resolves names when
-  /// it connects, but not when it binds.
-  /// - Returns: The endpoint unchanged if its host is a number, a network interface or an unknown name.
-  package static func resolved(_ endpoint: String) -> String {
+  /// Replaces the host name in an endpoint by its IPv4 address. libzmq resolves host names when it
+  /// connects a socket, but not when it binds a socket.
+  /// - Returns: The resolved endpoint; the unchanged endpoint if its host is a numeric address, a
+  ///   network interface or an unknown name.
+  package static func resolvedEndpoint(_ endpoint: String) -> String {
     guard endpoint.hasPrefix(prefix), let colon = endpoint.lastIndex(of: ":") else {
       return endpoint
     }
@@ -20,20 +21,21 @@ package enum NetworkEndpoint {
     return prefix + number + endpoint[colon...]
   }
 
-  /// Whether a host's name resolves to an address on this host.
+  /// Whether this host can resolve the host name to an IPv4 address.
   package static func canResolve(host: String) -> Bool { address(of: host) != nil }
 
-  /// The first IPv4 address of a host, as text.
+  /// Returns the first IPv4 address of a host, as text; `nil` if the name cannot be resolved.
   private static func address(of host: String) -> String? {
     var hints = addrinfo()
     hints.ai_family = AF_INET
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-    var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(host, nil, &hints, &found) == 0, let found else { return nil }
-    defer { freeaddrinfo(found) }
+    var addressList: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(host, nil, &hints, &addressList) == 0, let addressList else { return nil }
+    defer { freeaddrinfo(addressList) }
     var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
     let code = getnameinfo(
-      found.pointee.ai_addr, found.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0,
+      addressList.pointee.ai_addr, addressList.pointee.ai_addrlen, &text, socklen_t(text.count),
+      nil, 0,
       NI_NUMERICHOST)
     guard code == 0 else { return nil }
     return String(
@@ -41,11 +43,11 @@ package enum NetworkEndpoint {
   }
 }
 
-/// Listening descriptors for libzmq sockets, which close them.
+/// Creates listening descriptors for libzmq sockets. The socket that gets a descriptor closes it.
 enum ListeningDescriptor {
   private static let prefix = "ipc://"
   /// The maximum number of pending connections, as in libzmq. Unit: connections.
-  private static let backlog: Int32 = 100
+  private static let listenBacklog: Int32 = 100
 
   /// Listens at the path of an `ipc://` endpoint, and replaces any former listener.
   static func make(at endpoint: String) throws(TransportError) -> Int32 {
@@ -68,7 +70,7 @@ enum ListeningDescriptor {
         bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
       }
     }
-    guard isBound, listen(descriptor, backlog) == 0 else {
+    guard isBound, listen(descriptor, listenBacklog) == 0 else {
       defer { close(descriptor) }
       throw TransportError(call: isBound ? "listen" : "bind", endpoint: endpoint, code: errno)
     }

@@ -1,14 +1,14 @@
 import PipeSupport
 
-/// Drives sockets, descriptors, timers and posted work on the one thread that owns a process's sockets.
+/// Handles a process's sockets, descriptors, timers and posted work on one thread.
 ///
-/// The loop waits for the sockets' descriptors itself, since `zmq_poll` checks every socket twice a
-/// turn, with one system call each. The cost of a turn depends on the amount of work, not on the
-/// number of sockets.
+/// The loop waits for the sockets' descriptors with epoll. `zmq_poll` would make two system calls
+/// for each socket in each turn. With epoll, the cost of a turn depends on the amount of work, not
+/// on the number of sockets.
 ///
-/// All callbacks run on the thread that called `run`. Other threads may use only the ``handle``. A
-/// source that was removed, cancelled or closed gets no more callbacks, not even in the same turn.
-/// Callbacks for an owner end when the owner is deallocated.
+/// All callbacks run on the thread that called `run`. Other threads may use only the ``handle``.
+/// After a source is removed, cancelled or closed, its callback is not called again, not even in
+/// the same turn. Callbacks for an owner end when the owner is deallocated.
 package final class PollLoop {
   /// A registered socket or descriptor.
   package struct Registration: Hashable, Sendable { fileprivate let id: UInt64 }
@@ -17,11 +17,12 @@ package final class PollLoop {
     let id: UInt64
     let socket: Socket?
     let descriptor: Int32
-    /// The resident that registered the source; see ``PollLoop/resident``.
-    let resident: Int
+    /// The number of the node that registered the source; see ``PollLoop/resident``.
+    let residentNumber: Int
     let onReadable: () -> Void
-    // No run-time exclusivity checks for state that each turn touches: only the loop's thread uses it.
-    /// Whether the source is among those to call back next.
+    // Without run-time exclusivity checks, because each turn reads this property, and only the
+    // loop's thread uses this object.
+    /// Whether the source is in `readySources`.
     @exclusivity(unchecked)
     var isReady = false
     @exclusivity(unchecked)
@@ -32,13 +33,13 @@ package final class PollLoop {
       _ onReadable: @escaping () -> Void
     ) {
       self.id = id
-      self.resident = resident
+      self.residentNumber = resident
       self.socket = socket
       self.descriptor = descriptor
       self.onReadable = onReadable
     }
 
-    /// Disables the socket's callbacks.
+    /// Marks the source as removed, and removes the callbacks of its socket.
     func disableCallbacks() {
       isRemoved = true
       socket?.onPossibleInput = nil
@@ -46,45 +47,47 @@ package final class PollLoop {
     }
   }
 
-  /// Posts work to the loop from any thread.
+  /// The handle with which any thread posts work to the loop.
   package let handle: LoopHandle
   private let waiter: EventWaiter
   @exclusivity(unchecked)
   private var sources: [UInt64: Source] = [:]
-  /// Sources whose sockets may have a message that no descriptor signals.
+  /// Sources whose sockets may have a message although their descriptors are not readable.
   @exclusivity(unchecked)
-  private var due: [Source] = []
-  /// Sources to call back next.
+  private var possiblyReadySources: [Source] = []
+  /// The sources whose callbacks the loop calls next.
   @exclusivity(unchecked)
-  private var ready: [Source] = []
+  private var readySources: [Source] = []
   @exclusivity(unchecked)
   private var timers = TimerQueue()
   private var lastID: UInt64 = 0
   @exclusivity(unchecked)
   private var isStopped = false
-  /// Callbacks that take turns before each wait.
+  /// The handlers that the loop calls before each wait.
   @exclusivity(unchecked)
-  private var turns: [TurnHandler] = []
-  /// The resident whose work runs now, if several share the loop. Callbacks that it registers
-  /// belong to the same resident. Work that other threads post belongs to the first resident, 0.
+  private var turnHandlers: [TurnHandler] = []
+  /// The number of the node whose work runs now: 0 for the node of the process, or the number of an
+  /// embedded coordinator. An embedded coordinator shares the process and its loop. A callback
+  /// belongs to the node that registered the callback. Work that other threads post belongs to node
+  /// 0.
   @exclusivity(unchecked)
   private(set) var resident = 0
-  /// Called whenever the work of another resident begins.
+  /// Called with the new value whenever ``resident`` changes.
   @exclusivity(unchecked)
   package var onResidentChange: ((Int) -> Void)?
 
   private final class TurnHandler {
     let id: UInt64
-    let resident: Int
-    /// Takes one turn. Returns whether work is left.
-    let take: () -> Bool
+    let residentNumber: Int
+    /// Calls the owner's `take` once. Returns whether the owner has work left.
+    let run: () -> Bool
     @exclusivity(unchecked)
     var isRemoved = false
 
-    init(_ id: UInt64, of resident: Int, take: @escaping () -> Bool) {
+    init(_ id: UInt64, of resident: Int, run: @escaping () -> Bool) {
       self.id = id
-      self.resident = resident
-      self.take = take
+      self.residentNumber = resident
+      self.run = run
     }
   }
 
@@ -96,17 +99,19 @@ package final class PollLoop {
   }
 
   deinit {
-    // Sockets may outlive the loop.
+    // Sockets may outlive the loop, and must not call the loop then.
     for source in sources.values { source.disableCallbacks() }
   }
 
-  /// Calls back while a message waits to be read, and sometimes when none does, until the socket is
-  /// closed. Captured values are kept alive until then.
+  /// Calls `onReadable` whenever the socket may have a message to read, until the socket is closed.
+  /// `onReadable` may be called although no message is waiting. The loop retains the callback until
+  /// the socket is closed.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
     let source = Source(nextID(), socket, socket.descriptor, of: resident, onReadable)
     socket.isInputNotified = false
-    socket.onPossibleInput = { [unowned self, unowned source] in due.append(source) }
+    socket.onPossibleInput = { [unowned self, unowned source] in possiblyReadySources.append(source)
+    }
     if socket.mayHaveInput { socket.notifyPossibleInput() }
     let registration = add(source)
     socket.onClose = { [unowned self] in remove(registration) }
@@ -121,8 +126,8 @@ package final class PollLoop {
     add(socket) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
-  /// Calls back while the descriptor is readable or at end of file. Captured values are kept alive
-  /// until the registration is removed.
+  /// Calls `onReadable` in each turn in which the descriptor is readable or at end of file. The
+  /// loop retains the callback until the registration is removed.
   @discardableResult
   package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
     add(Source(nextID(), nil, descriptor, of: resident, onReadable))
@@ -136,14 +141,14 @@ package final class PollLoop {
     add(descriptor: descriptor) { [weak owner] in if let owner { onReadable(owner) } }
   }
 
-  /// Calls back before each wait, so that the owner can send its queue in one go.
+  /// Calls `take` before each wait, so that the owner can send all of its queued messages together.
   /// - Parameter hasWork: Returns whether work is left. If so, the loop does not wait.
   @discardableResult
   package func addTurnHandler<Owner: AnyObject>(
     for owner: Owner, hasWork: @escaping (Owner) -> Bool, take: @escaping (Owner) -> Void
   ) -> Registration {
     let id = nextID()
-    turns.append(
+    turnHandlers.append(
       TurnHandler(id, of: resident) { [weak owner] in
         guard let owner else { return false }
         take(owner)
@@ -152,7 +157,7 @@ package final class PollLoop {
     return Registration(id: id)
   }
 
-  /// Performs work on behalf of one of the residents that share the loop.
+  /// Runs `body` as work of the node with this number; see ``resident``.
   package func runAsResident<Result, Failure: Error>(
     _ number: Int, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -169,16 +174,16 @@ package final class PollLoop {
   }
 
   package func remove(_ registration: Registration) {
-    if let place = turns.firstIndex(where: { $0.id == registration.id }) {
-      turns.remove(at: place).isRemoved = true
+    if let index = turnHandlers.firstIndex(where: { $0.id == registration.id }) {
+      turnHandlers.remove(at: index).isRemoved = true
     }
     guard let source = sources.removeValue(forKey: registration.id) else { return }
     source.disableCallbacks()
-    due.removeAll { $0 === source }
+    possiblyReadySources.removeAll { $0 === source }
     waiter.remove(source.descriptor, source.id)
   }
 
-  /// Calls back once, after the delay. Captured values are kept alive until then.
+  /// Runs the work once, after the delay. The loop retains the closure until then.
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
     let time = BootClock.nanoseconds + delay.clampedNanoseconds
@@ -202,83 +207,84 @@ package final class PollLoop {
   /// Makes `run` return after the current turn.
   package func stop() { isStopped = true }
 
-  /// Runs until `stop` is called. Returns at once if it was called before.
+  /// Runs the loop until `stop` is called. Returns at once if `stop` was already called.
   package func run() {
     handle.begin()
-    while !isStopped { turn() }
+    while !isStopped { runTurn() }
   }
 
-  private func turn() {
+  private func runTurn() {
     var isBusy = false
-    for one in turns where !one.isRemoved {
-      enter(one.resident)
-      let hasWork = one.take()
+    for handler in turnHandlers where !handler.isRemoved {
+      enter(handler.residentNumber)
+      let hasWork = handler.run()
       if isStopped { return }
-      if hasWork, !one.isRemoved { isBusy = true }
+      if hasWork, !handler.isRemoved { isBusy = true }
     }
     enter(0)
     if handle.hasPostedWork {
       handle.runPosted()
       isBusy = true
       if isStopped { return }
-    } else if !isBusy, !due.isEmpty {
-      // Usually no message is there, and the wait can follow at once. Otherwise the next turn continues.
-      takeDue()
+    } else if !isBusy, !possiblyReadySources.isEmpty {
+      // Usually the sockets in `possiblyReadySources` have no message, and the loop can wait now.
+      // If a socket has a message, the loop takes another turn without a wait.
+      checkPossiblyReady()
       isBusy = dispatch()
       if isStopped { return }
     }
-    waiter.wait(until: isBusy ? 0 : timers.next) { number in
+    waiter.wait(until: isBusy ? 0 : timers.nextDueTime) { number in
       if let source = sources[number] { makeReady(source) }
     }
-    takeDue()
+    checkPossiblyReady()
     dispatch()
-    if isStopped || timers.next == nil { return }
+    if isStopped || timers.nextDueTime == nil { return }
     let now = BootClock.nanoseconds
-    let newest = timers.newest
+    let newest = timers.newestNumber
     while !isStopped, let work = timers.takeDue(at: now, through: newest) {
       enter(0)
       work()
     }
   }
 
-  /// Calls back the sources that are ready.
-  /// - Returns: Whether a message was received, or may have arrived.
+  /// Calls the callbacks of the ready sources.
+  /// - Returns: Whether a message was received, or may be waiting.
   @discardableResult
   private func dispatch() -> Bool {
-    guard !ready.isEmpty else { return false }
+    guard !readySources.isEmpty else { return false }
     // Iterates in place to reuse the array's storage.
     var hasReceived = false
-    var place = 0
-    while place < ready.count {
-      let source = ready[place]
-      place += 1
+    var index = 0
+    while index < readySources.count {
+      let source = readySources[index]
+      index += 1
       source.isReady = false
       source.socket?.hasReceived = false
-      // A callback may have removed it.
+      // An earlier callback may have removed the source.
       if !source.isRemoved {
-        enter(source.resident)
+        enter(source.residentNumber)
         source.onReadable()
       }
       if isStopped { break }
       hasReceived = hasReceived || source.socket?.hasReceived == true
     }
     // Not `removeAll`, which costs more for the usual single element.
-    while !ready.isEmpty { ready.removeLast() }
-    return hasReceived || due.contains { $0.socket?.mayHaveInput == true }
+    while !readySources.isEmpty { readySources.removeLast() }
+    return hasReceived || possiblyReadySources.contains { $0.socket?.mayHaveInput == true }
   }
 
   private func makeReady(_ source: Source) {
     guard !source.isReady else { return }
     source.isReady = true
-    ready.append(source)
+    readySources.append(source)
   }
 
-  /// Marks the sources as ready whose sockets may have input.
-  private func takeDue() {
-    while let source = due.popLast() {
+  /// Moves the sources whose sockets may have input from `possiblyReadySources` to `readySources`.
+  private func checkPossiblyReady() {
+    while let source = possiblyReadySources.popLast() {
       guard let socket = source.socket else { continue }
       socket.isInputNotified = false
-      // A callback may have read the message in the same turn.
+      // A callback may have read the socket's message in the same turn.
       if socket.mayHaveInput { makeReady(source) }
     }
   }
@@ -295,11 +301,12 @@ package final class PollLoop {
   }
 }
 
-/// Work that is due at instants of the steady clock. A sorted array suffices for some hundreds of timers.
+/// A queue of timers on the boot clock, sorted by time. A sorted array is fast enough for some
+/// hundreds of timers.
 package struct TimerQueue {
   /// The identity of a scheduled timer.
   package struct ID: Hashable, Sendable {
-    fileprivate let due: Int64
+    fileprivate let dueTime: Int64
     fileprivate let number: UInt64
   }
 
@@ -313,47 +320,52 @@ package struct TimerQueue {
 
   package init() {}
 
-  /// When the next timer is due; `nil` if there is none. Unit: nanoseconds.
-  package var next: Int64? { entries.first?.id.due }
+  /// The time at which the next timer is due; `nil` if there is none. Unit: nanoseconds.
+  package var nextDueTime: Int64? { entries.first?.id.dueTime }
 
-  /// - Parameter due: When the work is due. Unit: nanoseconds.
+  /// Adds a timer. Timers with equal times are due in the order in which they were added.
+  /// - Parameter due: The time at which the work is due. Unit: nanoseconds.
   package mutating func schedule(at due: Int64, _ work: @escaping () -> Void) -> ID {
     lastNumber += 1
-    let id = ID(due: due, number: lastNumber)
-    entries.insert(Entry(id: id, work: work), at: place(of: id))
+    let id = ID(dueTime: due, number: lastNumber)
+    entries.insert(Entry(id: id, work: work), at: index(of: id))
     return id
   }
 
   package mutating func cancel(_ id: ID) {
-    let place = place(of: id)
-    if place < entries.count, entries[place].id == id { entries.remove(at: place) }
+    let index = index(of: id)
+    if index < entries.count, entries[index].id == id { entries.remove(at: index) }
   }
 
   /// The number of timers scheduled so far, which is also the number of the newest timer.
-  package var newest: UInt64 { lastNumber }
+  package var newestNumber: UInt64 { lastNumber }
 
-  /// Removes the earliest timer that is due, and returns its work. Takes one timer at a time, since
-  /// each may cancel another.
+  /// Removes the earliest timer if it is due, and returns its work. Removes only one timer, since
+  /// its work may cancel others.
   /// - Parameters:
   ///   - now: The current time. Unit: nanoseconds.
-  ///   - newest: The number of the newest timer to take. Newer timers stay, and so do timers that
-  ///     are due after them.
+  ///   - newest: The highest number that the removed timer may have. If the earliest timer has a
+  ///     higher number, no timer is removed.
   package mutating func takeDue(at now: Int64, through newest: UInt64) -> (() -> Void)? {
-    guard let first = entries.first, first.id.due <= now, first.id.number <= newest else {
+    guard let first = entries.first, first.id.dueTime <= now, first.id.number <= newest else {
       return nil
     }
     return entries.removeFirst().work
   }
 
-  /// Returns the index of a timer, or the index to insert it at: after timers that are due earlier,
-  /// and after older timers that are due at the same time.
-  private func place(of id: ID) -> Int {
+  /// Returns the index of a timer, or the index at which to insert the timer. Timers are sorted by
+  /// time, then by number.
+  private func index(of id: ID) -> Int {
     var low = 0
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
       let other = entries[middle].id
-      if (other.due, other.number) < (id.due, id.number) { low = middle + 1 } else { high = middle }
+      if (other.dueTime, other.number) < (id.dueTime, id.number) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
     }
     return low
   }

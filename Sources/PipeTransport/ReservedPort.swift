@@ -3,19 +3,19 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// A port of this host that no other process can get. Peers that connect wait until a socket is
-/// bound to the port.
+/// A TCP port at which this process already listens, so that no other process can bind to it. Peers
+/// can connect, and wait until a socket is bound to the port.
 package final class ReservedPort {
-  /// `tcp://ADDRESS:PORT`, with an IPv4 address in numbers.
+  /// The endpoint of the port: `tcp://ADDRESS:PORT`, with a numeric IPv4 address.
   package let endpoint: String
-  /// The listening descriptor; -1 once a socket has taken it over.
+  /// The listening descriptor; -1 after a socket has taken over the descriptor.
   private var descriptor: Int32
 
   private static let prefix = "tcp://"
   /// The maximum number of pending connections, as in libzmq. Unit: connections.
-  private static let backlog: Int32 = 100
+  private static let listenBacklog: Int32 = 100
 
-  /// Reserves a port, even if connections of a former listener have not ended completely.
+  /// Reserves a port, even if the system still keeps closed connections of an earlier listener.
   /// - Throws: ``TransportError`` of `bind` or `listen`: `EADDRINUSE` if another process has the
   ///   port, `EADDRNOTAVAIL` if no interface has the address, `EINVAL` if the endpoint is
   ///   malformed.
@@ -29,7 +29,7 @@ package final class ReservedPort {
     guard descriptor >= 0 else {
       throw TransportError(call: "socket", endpoint: endpoint, code: errno)
     }
-    // As libzmq does: the system keeps ended connections for a while.
+    // libzmq also sets this option. Without it, closed connections would block the port for a while.
     var isOn: Int32 = 1
     setsockopt(
       descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
@@ -38,8 +38,8 @@ package final class ReservedPort {
         bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
       }
     }
-    // Two sockets that only bind may share a port. Only one can listen.
-    guard isBound, listen(descriptor, Self.backlog) == 0 else {
+    // Two sockets can bind to the same port, but only one of them can listen.
+    guard isBound, listen(descriptor, Self.listenBacklog) == 0 else {
       let code = errno
       close(descriptor)
       throw TransportError(call: isBound ? "listen" : "bind", endpoint: endpoint, code: code)
@@ -48,8 +48,8 @@ package final class ReservedPort {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Hands over the descriptor. The receiver closes it.
-  fileprivate func take() -> Int32 {
+  /// Returns the descriptor, which the caller then owns and must close.
+  fileprivate func releaseDescriptor() -> Int32 {
     defer { descriptor = -1 }
     return descriptor
   }
@@ -67,9 +67,10 @@ package final class ReservedPort {
 }
 
 extension Socket {
-  /// Binds to a reserved port.
+  /// Binds the socket to a reserved port. The socket takes over the port's descriptor, so only one
+  /// socket can bind to the port.
   package func bind(_ port: ReservedPort) throws(TransportError) {
-    let descriptor = port.take()
+    let descriptor = port.releaseDescriptor()
     guard descriptor >= 0 else {
       throw TransportError(call: "bind", endpoint: port.endpoint, code: EBADF)
     }
@@ -78,28 +79,32 @@ extension Socket {
   }
 }
 
-/// This process's connections over `ipc` and `tcp`, which failpoints cut as a failing network would.
+/// Shuts down `ipc` and `tcp` connections of this process, for failpoints that simulate a network
+/// failure.
 package enum LocalConnections {
-  /// Shuts down every connection that has the endpoint at its near or its far end.
+  /// Shuts down every connection whose local or remote address is the endpoint.
   ///
-  /// Messages sent before may have arrived. Messages sent afterwards are lost until both ends have
-  /// noticed and reconnected. This does not go through ZeroMQ, since a bound socket cannot
-  /// disconnect a peer.
-  /// - Parameter endpoint: An `ipc://` endpoint, or a `tcp://` one whose address is a number.
+  /// Messages sent before the shutdown may have arrived. Messages sent afterwards are lost until
+  /// both ends have detected the failure and reconnected. The descriptors are shut down directly,
+  /// since libzmq cannot disconnect a peer from a bound socket.
+  /// - Parameter endpoint: An `ipc://` endpoint, or a `tcp://` endpoint with a numeric address.
   /// - Returns: The number of connections that were cut.
   @discardableResult
   package static func cut(_ endpoint: String) -> Int {
-    FileSystem.entries(of: "/proc/self/fd").compactMap { Int32($0) }.count { descriptor in
-      // A listening socket has that name, too, but no far end.
-      guard let far = name(descriptor, getpeername) else { return false }
-      guard far == endpoint || name(descriptor, getsockname) == endpoint else { return false }
+    FileSystem.entryNames(of: "/proc/self/fd").compactMap { Int32($0) }.count { descriptor in
+      // A listening socket has the same local address, but no remote address.
+      guard let far = endpointName(descriptor, getpeername) else { return false }
+      guard far == endpoint || endpointName(descriptor, getsockname) == endpoint else {
+        return false
+      }
       return shutdown(descriptor, Int32(SHUT_RDWR)) == 0
     }
   }
 
-  /// Returns libzmq's name for one end of a connection: without a path if the end has none, `nil`
-  /// if there is no connection.
-  private static func name(
+  /// Returns the endpoint of one end of a connection, as libzmq writes it; `nil` if the descriptor
+  /// is not connected. For an end of an `ipc` connection without a path, the path in the endpoint
+  /// is empty.
+  private static func endpointName(
     _ descriptor: Int32,
     _ getName: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
   ) -> String? {

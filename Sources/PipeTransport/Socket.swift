@@ -19,35 +19,38 @@ package final class Socket {
     }
   }
 
-  /// The outcome of sending a message.
+  /// The outcome of sending a message: `unroutable` means that a ROUTER has no connection to the
+  /// peer.
   package enum SendResult: Sendable { case queued, wouldBlock, unroutable }
 
   let handle: UnsafeMutableRawPointer
   private let context: Context
   private let kind: Kind
-  /// The gate that admits peers, if the socket is bound for other hosts. It checks the last part of
-  /// each message.
+  /// The gate that admits peers on other hosts and checks each message; `nil` if only this host's
+  /// processes connect.
   @exclusivity(unchecked)
   var gate: PeerGate?
-  /// Keeps messages until other processes have recorded their causes; `nil` if no message must wait.
+  /// The queue of messages that wait until their causes are recorded; `nil` if no message must wait.
   @exclusivity(unchecked)
-  package var held: HeldMessages?
-  /// The routing id of the last message's peer, kept to reuse its storage.
-  // No run-time exclusivity checks for state that each message touches: only the loop's thread uses it.
+  package var heldMessages: HeldMessages?
+  /// The routing id of the last message's sender. Stored here only to reuse the array's storage.
+  // Without run-time exclusivity checks, because each message reads this property, and only the
+  // loop's thread uses the socket.
   @exclusivity(unchecked)
-  private var peer: [UInt8] = []
+  private var peerRoutingID: [UInt8] = []
   @exclusivity(unchecked)
   private var isOpen = true
-  /// Whether a message may wait although the descriptor does not signal it. Any call on the socket
-  /// may have consumed the descriptor's signal. `false` after a `receive` that found no message.
+  /// Whether a message may be waiting although the descriptor is not readable: any call on the
+  /// socket may have consumed the descriptor's signal. `false` after a `receive` that found no
+  /// message.
   @exclusivity(unchecked)
   private(set) var mayHaveInput = true {
     didSet { if mayHaveInput, !isInputNotified { notifyPossibleInput() } }
   }
-  /// Called when a message may wait, unless `isInputNotified` is set.
+  /// Called when a message may be waiting, unless `isInputNotified` is set.
   @exclusivity(unchecked)
   var onPossibleInput: (() -> Void)?
-  /// Whether `onPossibleInput` was called. The loop resets it when it looks for a message.
+  /// Whether `onPossibleInput` was called. The loop clears this flag before it reads the socket.
   @exclusivity(unchecked)
   var isInputNotified = false
   /// Called before the socket is closed, while its descriptor is still valid.
@@ -55,12 +58,12 @@ package final class Socket {
   /// Whether a message was received since this property was last set to `false`.
   @exclusivity(unchecked)
   var hasReceived = false
-  /// A descriptor that is readable when something has happened to the socket. Source:
+  /// A descriptor that becomes readable when a message may be waiting or can be sent again. Source:
   /// zmq_getsockopt(3), ZMQ_FD.
   let descriptor: Int32
 
   package init(_ kind: Kind, in context: Context) throws(TransportError) {
-    guard let handle = zmq_socket(context.handle, kind.code) else { throw .last("zmq_socket") }
+    guard let handle = zmq_socket(context.handle, kind.code) else { throw .lastError("zmq_socket") }
     self.handle = handle
     self.context = context
     self.kind = kind
@@ -68,10 +71,10 @@ package final class Socket {
     var byteCount = MemoryLayout<Int32>.size
     let code = zmq_getsockopt(handle, ZMQ_FD, &descriptor, &byteCount)
     self.descriptor = descriptor
-    guard code == 0 else { throw .last("zmq_getsockopt(ZMQ_FD)") }
+    guard code == 0 else { throw .lastError("zmq_getsockopt(ZMQ_FD)") }
     try set(ZMQ_LINGER, 0)
-    // Attempts to reconnect start soon and then become rarer: a restarted peer is found within
-    // milliseconds.
+    // The interval between attempts to reconnect is short at first, so that a restarted peer is
+    // found within milliseconds. The interval then grows.
     try set(ZMQ_RECONNECT_IVL, 5)
     try set(ZMQ_RECONNECT_IVL_MAX, 200)
     switch kind {
@@ -79,7 +82,7 @@ package final class Socket {
       try set(ZMQ_ROUTER_MANDATORY, 1)
       try set(ZMQ_ROUTER_HANDOVER, 1)
     case .publisher:
-      // Every subscription is passed on, even a repeated one, which requests the last value.
+      // Passes on repeated subscriptions, too: a repeated subscription requests the last value.
       try set(ZMQ_XPUB_VERBOSE, 1)
     case .dealer, .subscriber, .pair: break
     }
@@ -102,7 +105,7 @@ package final class Socket {
   package func close() {
     guard isOpen else { return }
     isOpen = false
-    held = nil
+    heldMessages = nil
     onClose?()
     zmq_close(handle)
   }
@@ -110,25 +113,26 @@ package final class Socket {
   package func set(_ option: Int32, _ value: Int32) throws(TransportError) {
     var value = value
     guard zmq_setsockopt(handle, option, &value, MemoryLayout<Int32>.size) == 0 else {
-      throw .last("zmq_setsockopt(\(option))")
+      throw .lastError("zmq_setsockopt(\(option))")
     }
   }
 
   package func set(_ option: Int32, int64 value: Int64) throws(TransportError) {
     var value = value
     guard zmq_setsockopt(handle, option, &value, MemoryLayout<Int64>.size) == 0 else {
-      throw .last("zmq_setsockopt(\(option))")
+      throw .lastError("zmq_setsockopt(\(option))")
     }
   }
 
   package func set(_ option: Int32, _ value: some Collection<UInt8>) throws(TransportError) {
     let bytes = Array(value)
     guard zmq_setsockopt(handle, option, bytes, bytes.count) == 0 else {
-      throw .last("zmq_setsockopt(\(option))")
+      throw .lastError("zmq_setsockopt(\(option))")
     }
   }
 
-  /// Sets how long `close` goes on sending queued messages. Unit: milliseconds.
+  /// Sets how long after `close` the socket still tries to send queued messages. Unit:
+  /// milliseconds.
   package func setLinger(milliseconds: Int32) { try? set(ZMQ_LINGER, milliseconds) }
 
   /// Sets the name by which a ROUTER knows this socket. Call this before `connect`.
@@ -136,14 +140,13 @@ package final class Socket {
     try set(ZMQ_ROUTING_ID, Array(id.utf8))
   }
 
-  /// Sets how many messages may wait in this socket in each direction. Unit: messages; 0 is no limit.
+  /// Sets the maximum number of queued messages in each direction; 0 means no limit. Unit: messages.
   package func setHighWaterMark(_ messages: Int32) throws(TransportError) {
     try set(ZMQ_SNDHWM, messages)
     try set(ZMQ_RCVHWM, messages)
   }
 
-  /// Sets the size of the largest message accepted from a peer. A peer that sends a larger one is
-  /// disconnected.
+  /// Sets the maximum size of a received message. A peer that sends a larger message is disconnected.
   package func setMaximumMessage(byteCount: Int64) throws(TransportError) {
     try set(ZMQ_MAXMSGSIZE, int64: byteCount)
   }
@@ -159,13 +162,13 @@ package final class Socket {
 
   package func bind(_ endpoint: String) throws(TransportError) {
     mayHaveInput = true
-    guard zmq_bind(handle, endpoint) == 0 else { throw .last("zmq_bind", endpoint: endpoint) }
+    guard zmq_bind(handle, endpoint) == 0 else { throw .lastError("zmq_bind", endpoint: endpoint) }
   }
 
   /// Binds to an `ipc://` endpoint whose file stays when the socket is closed.
   ///
-  /// After a plain `bind`, a thread of libzmq removes the file some time after the socket was
-  /// closed. If this process or another one has bound there again by then, it loses its file.
+  /// After a plain `bind`, a thread of libzmq deletes the file some time after the socket is
+  /// closed. A new socket that is already bound to the same path would lose its file.
   package func bindKeepingFile(_ endpoint: String) throws(TransportError) {
     let listener = try ListeningDescriptor.make(at: endpoint)
     try set(ZMQ_USE_FD, listener)
@@ -174,7 +177,9 @@ package final class Socket {
 
   package func connect(_ endpoint: String) throws(TransportError) {
     mayHaveInput = true
-    guard zmq_connect(handle, endpoint) == 0 else { throw .last("zmq_connect", endpoint: endpoint) }
+    guard zmq_connect(handle, endpoint) == 0 else {
+      throw .lastError("zmq_connect", endpoint: endpoint)
+    }
   }
 
   /// Disconnects from an endpoint that was passed to `connect`. Messages queued for the peer are lost.
@@ -185,13 +190,13 @@ package final class Socket {
 
   // MARK: Sending
 
-  /// Sends one frame; on a ROUTER, to the peer with the routing id. A frame that is kept until
-  /// later counts as queued.
+  /// Sends one frame. On a ROUTER, `peer` is the receiver's routing id. The result is also `queued`
+  /// if the frame waits for its causes in ``heldMessages``.
   @discardableResult
   package func send(
     _ header: FrameHeader, body: [UInt8] = [], to peer: [UInt8]? = nil
   ) -> SendResult {
-    if let held, held.holdBack(header, body, to: peer, of: self) { return .queued }
+    if let heldMessages, heldMessages.holdBack(header, body, to: peer, of: self) { return .queued }
     return transmit(header, body, to: peer)
   }
 
@@ -243,25 +248,26 @@ package final class Socket {
 
   // MARK: Receiving
 
-  /// Reads one message, if one waits, and calls back with its last part.
+  /// Reads one message, if any is waiting, and passes its last part to `body`.
   ///
-  /// On a ROUTER the first part is the peer's routing id. The bytes are valid during the call only.
-  /// - Returns: Whether there was a message.
+  /// On a ROUTER the first part is the sender's routing id. The bytes are valid only during the
+  /// call of `body`.
+  /// - Returns: Whether a message was read.
   package func receive(_ body: (_ peer: [UInt8], UnsafeRawBufferPointer) -> Void) -> Bool {
-    peer.removeAll(keepingCapacity: true)
+    peerRoutingID.removeAll(keepingCapacity: true)
     var parts = 0
     return receiveParts { bytes, more in
       if !more {
-        body(peer, bytes)
+        body(peerRoutingID, bytes)
       } else if parts == 0 {
-        peer.append(contentsOf: bytes)
+        peerRoutingID.append(contentsOf: bytes)
       }
       parts += 1
     }
   }
 
-  /// Reads one message, if one waits, and calls back with its first part. Must not be used on a
-  /// socket with a gate, since the gate has not checked the message at this point.
+  /// Reads one message, if any is waiting, and passes its first part to `body`. Do not use this on
+  /// a socket with a gate: the gate checks a message only at its last part.
   package func receiveFirst(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
     var parts = 0
     return receiveParts { bytes, _ in
@@ -270,14 +276,14 @@ package final class Socket {
     }
   }
 
-  /// Reads all parts of one message, if one waits.
+  /// Reads all parts of one message; `nil` if no message is waiting.
   func receiveAll() -> [[UInt8]]? {
     var parts: [[UInt8]] = []
     return receiveParts({ bytes, _ in parts.append(Array(bytes)) }) ? parts : nil
   }
 
   private func receiveParts(_ part: (UnsafeRawBufferPointer, _ more: Bool) -> Void) -> Bool {
-    // A message may cause its reader to close this socket.
+    // The call of `part` may close this socket.
     while isOpen {
       var message = zmq_msg_t()
       zmq_msg_init(&message)
@@ -292,7 +298,9 @@ package final class Socket {
       let bytes = UnsafeRawBufferPointer(
         start: zmq_msg_data(&message), count: zmq_msg_size(&message))
       let more = zmq_msg_more(&message) != 0
-      if !more, let gate, !gate.admits(&message, as: kind == .router ? peer : nil) { return true }
+      if !more, let gate, !gate.admits(&message, as: kind == .router ? peerRoutingID : nil) {
+        return true
+      }
       part(bytes, more)
       if !more { return true }
     }

@@ -1,6 +1,7 @@
 import PipeInspector
 
-/// The `inspector` command: a program of its own, so that neither nodes nor the orchestrator link a web server.
+/// The `inspector` command. It is a separate program, so that neither nodes nor the orchestrator
+/// link a web server.
 @main enum Inspector {
   static func main() { InspectorCommand.run(Array(CommandLine.arguments.dropFirst())) }
 }

@@ -20,19 +20,23 @@ extension Option {
     "output", "o", value: .choice("FORMAT", OutputFormat.allCases.map(\.rawValue)),
     "Output format: text, json or jsonl. Default: text")
   package static let noDependencies = Option(
-    "no-deps", "Only the named nodes, without their dependencies or dependents")
+    "no-deps", "Applies only to the named nodes, not to their dependencies or dependents")
   static let deployment = Option(
     "deployment", value: .file,
-    "Runs each node at its place in this deployment file: docs/DEPLOYMENT.md")
+    "Runs each node at its place in this deployment file (see docs/DEPLOYMENT.md)")
+  static let logFormat = Option(
+    "log-format", value: .choice("FORMAT", LogFormat.allCases.map(\.rawValue)),
+    "Writes lines in this format; a line of JSON has time, level, node, incarnation, message and "
+      + "more. Default: text")
   package static let version = Option("version", "V", "Shows the version")
   package static let noColor = Option("no-color", "Disables colours; NO_COLOR=1 does the same")
 
   /// The options that every verb accepts.
   static let universal = [noColor, help]
 
-  /// The options that completion offers before the verb.
+  /// The options that the completion offers before a verb is typed.
   static let beforeVerb = withValueBeforeVerb + [help, version]
-  static let withValueBeforeVerb = target + [output]
+  static let withValueBeforeVerb = targetOptions + [output]
 }
 
 /// The format of the data on stdout.
@@ -42,6 +46,8 @@ package enum OutputFormat: String, Hashable, Sendable, CaseIterable {
 
 extension ParsedArguments {
   package var format: OutputFormat { value(Option.output.long) ?? .text }
+  /// The format of the lines of a run; `nil` if the command line does not name one.
+  var logFormat: LogFormat? { value(Option.logFormat.long) }
 }
 
 extension UsageError {
@@ -51,7 +57,7 @@ extension UsageError {
 /// A verb: its description and its implementation.
 package protocol Verb: Sendable {
   var description: VerbDescription { get }
-  /// Runs the verb. Data goes to the console's output, diagnostics to its error output.
+  /// Runs the verb. Data is written to stdout, and diagnostics are written to stderr.
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode
 }
 
@@ -65,8 +71,8 @@ package struct Invocation: Sendable {
   }
 }
 
-/// Finds the verb of a command line, and parses the rest by the verb's description. Options may
-/// also come before the verb.
+/// Finds the verb in a command line, and parses the other arguments according to the verb's
+/// description. Options can also be placed before the verb.
 package struct ArgumentParser {
   let verbs: [any Verb]
 
@@ -78,7 +84,7 @@ package struct ArgumentParser {
     }
     let name = arguments[position]
     guard let verb = verb(named: name) else {
-      throw Help.unknown(name, among: verbs.map(\.description.name))
+      throw Help.unknownVerbError(name, among: verbs.map(\.description.name))
     }
     var rest = arguments
     rest.remove(at: position)
@@ -115,11 +121,12 @@ package struct ArgumentParser {
   }
 }
 
-/// The arguments `[FILE] [NODE...]`. The first argument is the file if it looks like one.
+/// The arguments `[FILE] [NODE...]`. The first argument is the file if it looks like a path, or if
+/// a file exists at this path.
 package struct FileAndNodes: Hashable {
   package let file: String
   package let nodes: [String]
-  /// Whether the command line names the file. Otherwise it is the default file.
+  /// Whether the command line contains the file. Otherwise, `file` is the default.
   package let isFileGiven: Bool
 
   /// - Parameter isFile: Returns whether there is a file at a path.

@@ -7,12 +7,12 @@ struct DocumentationTests {
   private static let root: String = {
     // Tests/DocumentationTests/DocumentationTests.swift
     var path = #filePath
-    for _ in 0..<3 { path = FileSystem.directory(of: path) }
+    for _ in 0..<3 { path = FileSystem.parentDirectory(of: path) }
     return path
   }()
 
   private static let catalogue = root + "/Sources/PipeRuntime/PipeRuntime.docc"
-  private static let sources = FileSystem.directory(of: #filePath)
+  private static let sources = FileSystem.parentDirectory(of: #filePath)
 
   @Test("The Swift examples in the documentation are exactly the examples compiled by these tests")
   func examples() throws {
@@ -50,7 +50,7 @@ struct DocumentationTests {
   /// Returns the texts between `docs: begin` and `docs: end` in the sources of these tests.
   private static func compiledExamples() throws -> [String] {
     var examples: [String] = []
-    for file in FileSystem.entries(of: sources) where file.hasSuffix(".swift") {
+    for file in FileSystem.entryNames(of: sources) where file.hasSuffix(".swift") {
       var current: [String]?
       for line in try lines(of: sources + "/" + file) {
         switch line.drop(while: { $0 == " " }) {
@@ -69,7 +69,7 @@ struct DocumentationTests {
   /// Returns the code blocks of the articles in one language.
   private static func blocks(_ language: String) throws -> [(file: String, text: String)] {
     var blocks: [(file: String, text: String)] = []
-    for file in FileSystem.entries(of: catalogue) where file.hasSuffix(".md") {
+    for file in FileSystem.entryNames(of: catalogue) where file.hasSuffix(".md") {
       var current: [String]?
       var isWanted = false
       for line in try lines(of: catalogue + "/" + file) {

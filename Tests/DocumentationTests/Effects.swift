@@ -35,7 +35,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("An effect has an idempotency key with its run and the version of its step")
+  @Test("An effect's idempotency key contains the run and the version of the step")
   func idempotency() async {
     let motor = KeyedMotor()
     // docs: begin
@@ -117,7 +117,7 @@ struct Effects {
     #expect(await closes(runtime))
   }
 
-  @Test("An error of a sequence becomes the machine's event for failures")
+  @Test("An error in an effect's event sequence becomes the machine's failure event")
   func failureEvent() async {
     struct Unplugged: Error {}
     enum Reading: DSLCompatible, Equatable { case none, value(Double), failed(String) }
@@ -158,7 +158,7 @@ struct Effects {
       await recorder.states(count: 3) == [.none, .value(21.5), .failed("Unplugged()")])
   }
 
-  @Test("A run with middleware for states and events reaches its last state")
+  @Test("A machine with middleware for states and events reaches its last state")
   func middleware() async {
     // docs: begin
     let runtime = Runtime<State, Event, Output>()

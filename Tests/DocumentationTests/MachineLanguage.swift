@@ -7,7 +7,7 @@ private enum Signal: DSLCompatible { case timeIsUp, carPassed, fault(code: Int),
 private enum Lamp: DSLCompatible { case wait(seconds: Int), alarm }
 private typealias Crossing = StateMachine<Light, Signal, Lamp>
 
-@Suite("Documented machine language")
+@Suite("Documented language for state machines")
 struct MachineLanguage {
   @Test("A 'When' describes a state by its value or its constructor")
   func when() {
@@ -90,7 +90,7 @@ struct MachineLanguage {
       .assert(when: .broken(code: 700), execute: .alarm)
   }
 
-  @Test("Several 'When's for one state add up, and their overlaps are listed")
+  @Test("Several 'When's for one state combine their transitions, and overlaps are listed")
   func overlap() {
     // docs: begin
     let machine = StateMachine<Light, Signal, Lamp>(initial: .red) {
@@ -159,6 +159,24 @@ struct MachineLanguage {
       .assertNoTransition(when: .off, on: .powerCut)
   }
 
+  @Test("An internal transition enters no state, and an ignored event changes nothing")
+  func stays() {
+    let machine = Crossing(initial: .red) {
+      // docs: begin
+      When(state: Light.green(cars:)) { cars in
+        Execute(output: .wait(seconds: 30))
+      } transitions: { cars in
+        On(event: .carPassed) { Stay { .green(cars: cars + 1) } }
+        On(event: .timeIsUp) { Transition(to: .red) }
+        Ignore(event: .reset)
+      }
+      // docs: end
+    }
+    XCTStateMachine(machine)
+      .assert(when: .green(cars: 2), on: .carPassed, staysIn: .green(cars: 3))
+      .assertIgnored(when: .green(cars: 2), on: .reset)
+  }
+
   @Test("A transition can suspend")
   func suspends() async {
     @Sendable func repair(_ code: Int) async -> Bool { code < 100 }
@@ -182,6 +200,8 @@ struct MachineLanguage {
     // docs: begin
     switch stateMachine.reduce(.open(persons: 12), .closeButtonWasPressed) {
     case .next(let state): print("leads to \(state)")
+    case .stays(let state): print("changes the values of its state: \(state)")
+    case .ignored: print("changes nothing")
     case .refused(let refusal): print("refused: \(refusal)")  // guard
     case .suspended(let transition): print("leads, in a while, to \(try await transition())")
     }

@@ -32,7 +32,7 @@ struct TestingGuide {
     // docs: end
   }
 
-  @Test("The documented coverage is complete with its exception")
+  @Test("The documented coverage test passes with one transition as an exception")
   func coverage() {
     // docs: begin
     let coverage = TransitionCoverage(stateMachine)
@@ -48,7 +48,7 @@ struct TestingGuide {
   private enum Sum: DSLCompatible, Equatable { case zero, some }
   private enum Change: DSLCompatible { case add, clear }
 
-  @Test("Coverage of a machine that is a function counts against the expected transitions")
+  @Test("Coverage of a machine that is a function is complete if all listed transitions are taken")
   func functionCoverage() {
     // docs: begin
     let sum = StateMachine<Sum, Change, Never>(

@@ -6,7 +6,7 @@ import Testing
 @MainActor
 @Suite("Documented views", .stallLimit(.seconds(60)))
 struct Views {
-  @Test("A view state shows the state and sends events")
+  @Test("A view state shows its machine's state and sends events to the machine")
   func viewState() async {
     let door = AsyncStateMachineSequence(
       stateMachine: stateMachine,

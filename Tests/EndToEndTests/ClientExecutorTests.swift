@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A client's own executor", .timed)
+@Suite("The task executor of a client", .timed)
 struct ClientExecutorTests {
   @Test(
     "A client's executor keeps a task on the client's thread between requests",
@@ -31,7 +31,7 @@ struct ClientExecutorTests {
   }
 
   @Test(
-    "A client's executor lets a task close the client on its own thread and continue",
+    "A task on a client's executor can close the client and continue",
     .stallLimit(.seconds(60)))
   func close() async throws {
     try await withTopology(Parties.pair(durability: .volatile)) { topology in

@@ -11,7 +11,8 @@ struct CompositeFileTests {
     return try await tool.result(of: program)
   }
 
-  @Test("'describe' shows a composite's components, vectors and projection from its file alone")
+  @Test(
+    "'describe' shows a composite's components, events and projection without a running topology")
   func describe() async throws {
     let result = try await run("describe", "--file", "topologies/lift.yaml", "lift")
     #expect(result.code == 0, "\(result)")
@@ -35,7 +36,7 @@ struct CompositeFileTests {
     #expect(result.error == "")
   }
 
-  @Test("'describe -o json' shows nodes and composites from their file alone")
+  @Test("'describe -o json' shows nodes and composites without a running topology")
   func describeJSON() async throws {
     let result = try await run(
       "describe", "--file", "topologies/philosophers.yaml", "-o", "json", "seat5", "fork1")
@@ -52,7 +53,7 @@ struct CompositeFileTests {
     #expect(pages[1]["description"]?["machine"] == "Fork")
   }
 
-  @Test("'describe' refuses a name that the file does not define and suggests a similar one")
+  @Test("'describe' refuses a name that the file does not define, and suggests a similar name")
   func unknownName() async throws {
     let result = try await run("describe", "--file", "topologies/lift.yaml", "lft")
     #expect(result.code != 0)
@@ -60,7 +61,7 @@ struct CompositeFileTests {
     #expect(result.error.contains("'lift'"), "\(result)")
   }
 
-  @Test("'list' of a program shows composite states and their component states")
+  @Test("'list' of a node program shows composite states with their component states")
   func list() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -71,7 +72,7 @@ struct CompositeFileTests {
       "\(result)")
   }
 
-  @Test("'check' counts composites")
+  @Test("'check' reports the number of composites")
   func counts() async throws {
     let result = try await run("check", "topologies/philosophers.yaml")
     #expect(

@@ -11,7 +11,7 @@ struct DurabilityTests {
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// A source of numbers, and a sink that checks them.
+  /// Returns a topology with a source of numbers, and a sink that checks the numbers.
   private static func numbers(
     capacity: Int = 256, work: Int = 20, environment: [String: String] = [:],
     durability: Durability = .process
@@ -76,7 +76,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "A crash at any failpoint of the protocol loses and repeats no event",
+    "No event is lost or repeated after a crash at any failpoint of the protocol",
     arguments: [
       "source:start.after", "sink:start.after", "source:step.before", "sink:step.before",
       "source:step.after", "sink:step.after", "source:record.after", "sink:record.after",
@@ -115,7 +115,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "A sender that crashes with all its events unacknowledged neither loses nor repeats them",
+    "No event is lost or repeated if a sender crashes before any event is acknowledged",
     arguments: ["step.after", "record.after"])
   func unanswered(place: String) async throws {
     // The receiver is suspended with the first numbers, either before or after it recorded them.
@@ -155,7 +155,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "A connection cut at any failpoint loses and repeats no event",
+    "No event is lost or repeated when a connection is cut at any failpoint",
     arguments: ["send.before", "send.after", "open.after"])
   func cut(place: String) async throws {
     let environment = [
@@ -181,7 +181,7 @@ struct DurabilityTests {
     }
   }
 
-  @Test("A restarted node resumes in its last state without entering it again")
+  @Test("A restarted node resumes in its last state and does not send the state's events again")
   func notEnteredAgain() async throws {
     let topology = Topology(
       name: "gate", program: "TestNodes",
@@ -204,7 +204,7 @@ struct DurabilityTests {
       }
       try await topology.send("button", Button.Event.press)
       try await topology.expect("lamp", Button.State.pressed(times: 5))
-      // One event for each entry, and no further event that has not arrived yet.
+      // The button has sent one event for each entry, and no event is still in flight.
       let wire = try await topology.status("button").status?.outs.first
       #expect(wire?.events == 5)
     }
@@ -224,7 +224,7 @@ struct DurabilityTests {
   }
 
   @Test(
-    "A request whose reply is lost with its node is repeated and applied once",
+    "If a reply is lost in a crash, the request is repeated and applied once",
     arguments: ["step.after", "record.after", "reply.before"])
   func requests(place: String) async throws {
     var topology = Self.node("Button")
@@ -244,7 +244,8 @@ struct DurabilityTests {
     }
   }
 
-  @Test("An interrupted effect runs again with the same key, and another effect has another key")
+  @Test(
+    "An interrupted effect runs again with its idempotency key, and no other effect has this key")
   func effects() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }

@@ -10,7 +10,7 @@ struct DurableLetterTests {
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  @Test("Postponed events wait for the next process of their node and keep their order")
+  @Test("Postponed events are kept, in order, across a restart of their node")
   func postponed() async throws {
     let topology = Topology(
       name: "gate", program: "TestNodes",
@@ -39,7 +39,7 @@ struct DurableLetterTests {
       try await topology.send("gate", Gate.Event.open)
       try await topology.expect("gate", Gate.State.open(passed: 4))
       #expect(try await topology.status("gate").status?.deadLetters == 0)
-      // The postponed events are done: the next process has no event to try again.
+      // The postponed events have been accepted, so the next process has no event to try again.
       try await topology.kill("gate")
       let gate = try await topology.expectStatus(of: "gate", "a third start") {
         $0.isRunning && $0.incarnation == 3 && $0.status?.state != nil
@@ -78,7 +78,7 @@ struct DurableLetterTests {
     }
   }
 
-  @Test("Dead letters survive a restart of their node")
+  @Test("Dead letters are kept across a restart of their node")
   func deadLetters() async throws {
     let topology = Topology(
       name: "gate", program: "TestNodes",
@@ -127,13 +127,14 @@ struct DurableLetterTests {
       let deadLetter = try #require(patient.status?.recentDeadLetters.first)
       #expect(deadLetter.pipe == "dose")
       #expect(deadLetter.sequence == 1)
-      #expect(deadLetter.reason == "the event's step ended the node's process 3 times in a row")
+      #expect(deadLetter.reason.contains(" 3 times"))
       let touched = try await topology.send("patient", Fragile.Event.touch)
       #expect(touched == .accepted(version: 1, state: ["well": ["steps": 1]]))
     }
   }
 
-  @Test("A request that kills its node thrice becomes a dead letter, and its sender gets an error")
+  @Test(
+    "A request that kills its node three times becomes a dead letter, and its client gets an error")
   func poisonRequest() async throws {
     let topology = Topology(
       name: "one", program: "TestNodes",

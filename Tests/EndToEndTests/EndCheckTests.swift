@@ -6,9 +6,9 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The check of process exits in a soak", .timed)
+@Suite("The soak test's check of process exits", .timed)
 struct EndCheckTests {
-  /// Returns the violations found in a log of a node's process that is ended by this signal.
+  /// Returns the violations found in the log of a node's process that this signal ends.
   private static func violations(
     of lines: [(LogStream, String)], endedBy signal: Int32, sending sent: Int32? = nil,
     to pid: Int32 = 7
@@ -26,7 +26,7 @@ struct EndCheckTests {
   private static let spawned = (LogStream.note, "\(NodeReport.spawned(pid: 7))")
 
   @Test(
-    "A death by a signal that was not sent is a violation, for any signal",
+    "A process death by any signal that the soak test did not send is a violation",
     arguments: [SIGABRT, SIGSEGV, SIGILL, SIGTRAP, SIGBUS, SIGTERM, SIGKILL])
   func unsent(signal: Int32) {
     let name = Signal(number: signal)
@@ -38,7 +38,7 @@ struct EndCheckTests {
   }
 
   @Test(
-    "A death announced by a failpoint or the orchestrator is no violation",
+    "A process death announced by a failpoint or the orchestrator is not a violation",
     arguments: [
       (SIGKILL, [(LogStream.err, "failpoint record.after: crash (hit 3)")]),
       (SIGKILL, [(.note, "\(NodeReport.killing(reason: "hung"))")]),
@@ -56,7 +56,7 @@ struct EndCheckTests {
       Self.violations(of: [Self.spawned] + lines + [Self.spawned], endedBy: signal).count == 1)
   }
 
-  @Test("A crash of one node explains the exits of all nodes in its process, in any order")
+  @Test("A crash of one node explains the exits of all nodes in the same process, in any order")
   func shared() {
     let faultTargets = (
       node: "host", stream: LogStream.err, text: "failpoint ack.after: crash (hit 3)"

@@ -3,16 +3,18 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("The examples", .timed)
+@Suite("The example topologies", .timed)
 struct ExampleTests {
   static let files = [
     "elevator", "washing-machine", "relay", "counter", "example", "kettles", "movies",
     "movies-pages", "quiz", "address", "washing-machine-reduced",
+    "payment",
   ].map { "topologies/\($0).yaml" }
-  static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine"]
+  static let compositeFiles = ["lift", "composite", "philosophers", "vending-machine", "checkout"]
     .map { "topologies/\($0).yaml" }
 
-  @Test("Every example checks without an error or a warning", arguments: files + compositeFiles)
+  @Test(
+    "'check' reports no error and no warning for any example", arguments: files + compositeFiles)
   func checks(file: String) async throws {
     let command = try CommandLineTool()
     defer { command.remove() }
@@ -21,7 +23,7 @@ struct ExampleTests {
     #expect(result.error == "")
   }
 
-  @Test("Every example runs, shows each node's state, and stops in order", arguments: files)
+  @Test("Every example runs, shows each node's state, and stops gracefully", arguments: files)
   func runs(file: String) async throws {
     try await withTopology(file) { topology in
       let directory = try await topology.directory()
@@ -34,7 +36,7 @@ struct ExampleTests {
     }
   }
 
-  @Test("The elevator keeps moving by itself, driven by its passengers")
+  @Test("The elevator's passengers keep the elevator moving without a client")
   func elevatorLives() async throws {
     let brisk: [String: JSONValue] = [
       "ElevatorDoor": ["closingTime": 200], "ElevatorMotor": ["floorTime": 100],
@@ -120,7 +122,7 @@ struct ExampleTests {
   }
 
   @Test(
-    "The washing machine goes through its seven states, and its panel counts the program",
+    "The washing machine goes through its seven states, and its panel counts the finished program",
     arguments: ["washing-machine", "washing-machine-reduced"])
   func washingMachine(name: String) async throws {
     let brisk: JSONValue = ["unit": 100]

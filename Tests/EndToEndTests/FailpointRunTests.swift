@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Failpoints in nodes", .timed, .enabled(if: RecordedNodes.arePossible))
 struct FailpointRunTests {
-  /// A source of numbers and a sink that counts them, with failpoints.
+  /// Returns a topology with a source of numbers, a sink that counts them, and failpoints.
   private static func numbers(
     _ rules: String, environment: [String: String] = [:], heartbeat: Duration = .seconds(60)
   ) -> Topology {
@@ -31,7 +31,7 @@ struct FailpointRunTests {
   }
 
   @Test(
-    "A failpoint ends its node with its action and writes a line to the node's log",
+    "A failpoint ends its node by a crash or an exit, and logs the hit",
     arguments: [("crash", "killed by SIGKILL"), ("exit", "exit code 70")])
   func ends(action: String, end: String) async throws {
     try await withTopology(Self.numbers("sink:ack.after=\(action)@1/1")) { topology in

@@ -44,13 +44,13 @@ struct GarbageTests {
     try socket.connect(endpoint)
     socket.setLinger(milliseconds: 5_000)
     for frame in frames { socket.sendPart(frame, more: false) }
-    // Several parts where one is expected.
+    // A message of several parts, where one part is expected.
     socket.sendPart(frames[0], more: true)
     socket.sendPart(frames[1], more: false)
     socket.close()
   }
 
-  @Test("Garbage at a node's inbox is counted and logged, from a stranger or under a pipe's name")
+  @Test("Garbage at a node's inbox is counted and logged, even if sent under a pipe's name")
   func inbox() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let inbox = try await topology.status("sink").inbox
@@ -64,7 +64,8 @@ struct GarbageTests {
     }
   }
 
-  @Test("Garbage at the orchestrator's socket is counted and logged, even under a node's name")
+  @Test(
+    "Garbage at the orchestrator's socket is counted and logged, even if sent under a node's name")
   func control() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       try send(Self.frames, to: topology.control)
@@ -123,7 +124,7 @@ struct GarbageTests {
   func oversized() async throws {
     try await withTopology(yaml: Self.pair) { topology in
       let inbox = try await topology.status("sink").inbox
-      let huge = [UInt8](repeating: 1, count: Int(WireLimits.messageByteCount) + 1)
+      let huge = [UInt8](repeating: 1, count: Int(WireLimits.maximumMessageByteCount) + 1)
       try send([huge, Array("after".utf8)], to: inbox)
       try send([huge, Array("after".utf8)], to: topology.control)
       try await expectHealth(topology)

@@ -6,7 +6,7 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The parts of the hosts soak", .timed)
+@Suite("The parts of the soak test on several hosts", .timed)
 struct HostsPartsTests {
   private static let seeds = UInt64(0)..<60
 
@@ -38,7 +38,7 @@ struct HostsPartsTests {
     }
   }
 
-  @Test("Every fault ends, and no orchestrator is killed while Slurm may miss a host")
+  @Test("Every planned fault ends, and a plan with long host outages never kills the orchestrator")
   func faults() {
     for seed in Self.seeds {
       let plan = Self.plan(seed: seed, faults: 60)
@@ -48,13 +48,13 @@ struct HostsPartsTests {
       for fault in plan.faults {
         #expect((0...20_000).contains(fault.time))
         #expect(plan.nodePlacements[fault.node]?.place != nil)
-        // The orchestrator's host is only ever cut off.
+        // The only fault of the orchestrator's host is a partition.
         #expect(fault.host != 0 || fault.kind == .partition)
       }
     }
   }
 
-  @Test("Plans contain every kind of fault, every base, and nodes that move or wait")
+  @Test("Together, random plans contain every kind of fault, topology and node placement")
   func variety() {
     let plans = Self.seeds.map { Self.plan(seed: $0) }
     #expect(
@@ -81,8 +81,7 @@ struct HostsPartsTests {
     #expect(plans.contains { $0.hasLongFaults } && plans.contains { !$0.hasLongFaults })
   }
 
-  @Test(
-    "Two processes of a node that overlap in time are a violation, and others are not")
+  @Test("Two processes of one node are a violation only if they run at the same time")
   func lifetimes() {
     func lifetime(_ node: String, _ first: Int, _ last: Int) -> LifetimeCheck.Lifetime {
       LifetimeCheck.Lifetime(node: node, first: first, last: last)
@@ -115,7 +114,7 @@ struct HostsPartsTests {
           + "cgroups of version 1, no /usr/sbin/slurmctld; "), "\(missing)")
   }
 
-  @Test("A process killed on a host is no violation, and a crashed process is one")
+  @Test("In a soak test on several hosts, a kill is not a violation, but a crash is")
   func ends() {
     for signal in [SIGKILL, SIGTERM, SIGABRT] {
       for isOnHosts in [true, false] {

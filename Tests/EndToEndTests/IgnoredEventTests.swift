@@ -4,9 +4,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Events that a pipe ignores if they are refused", .timed)
+@Suite("Pipes that ignore refused events", .timed)
 struct IgnoredEventTests {
-  @Test("A refused event is dropped and counted, and accepted events are applied, across kills")
+  @Test("A pipe with 'on_refused: ignore' drops and counts refused events, even across kills")
   func dropped() async throws {
     try await withTopology(Visitors.topology(.ignore)) { topology in
       func expectIgnored(_ count: UInt64, received: UInt64) async throws {
@@ -34,7 +34,7 @@ struct IgnoredEventTests {
     }
   }
 
-  @Test("An event for which the machine's function throws becomes a dead letter")
+  @Test("With 'on_refused: ignore', an event still becomes a dead letter if the machine throws")
   func thrown() async throws {
     let topology = Topology(
       name: "turner", program: "TestNodes",
@@ -50,7 +50,7 @@ struct IgnoredEventTests {
     }
   }
 
-  @Test("'check --explore' reports the refused events of a pipe only if they are not ignored")
+  @Test("'check --explore' reports the refused events of a pipe only without 'on_refused: ignore'")
   func explored() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

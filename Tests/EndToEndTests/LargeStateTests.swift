@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Large states", .timed)
+@Suite("Nodes with large states", .timed)
 struct LargeStateTests {
   private static let quick = RestartPolicy(
     max: 1_000, window: .seconds(1),
@@ -53,7 +53,7 @@ struct LargeStateTests {
       "SELECT count(*) FROM record WHERE base IS NOT NULL")
   }
 
-  @Test("A large state that changes at its edges and in unicode survives each kill -9")
+  @Test("A large state with changes at both ends and in Unicode text survives each kill -9")
   func kills() async throws {
     try await withTopology(Self.scroll) { topology in
       var copy = Copy()
@@ -76,7 +76,7 @@ struct LargeStateTests {
     }
   }
 
-  @Test("The journal has differences of a large state, and its readers show whole states")
+  @Test("The journal stores a large state as differences, and its readers get whole states")
   func journal() async throws {
     try await withTopology(Self.scroll) { topology in
       var copy = Copy()
@@ -105,12 +105,12 @@ struct LargeStateTests {
     }
   }
 
-  @Test("A state of exactly 1 MiB changes in differences, and no step exceeds the limit")
+  @Test("A state of exactly 1 MiB can change, and a step that would exceed the limit is refused")
   func limit() async throws {
     try await withTopology(Self.scroll) { topology in
       var copy = Copy()
       let overhead = #"{"holding":{"count":1,"text":""}}"#.utf8.count
-      try await send(.fill(byteCount: StateSizeLimit.byteCount - overhead), &copy, topology)
+      try await send(.fill(byteCount: StateSizeLimit.maximumByteCount - overhead), &copy, topology)
       for _ in 0..<5 { try await send(.touch, &copy, topology) }
       func expectRefusal() async throws {
         let refused = try await topology.send(
@@ -130,7 +130,7 @@ struct LargeStateTests {
     }
   }
 
-  @Test("A client that needs no state gets the outcome without it, also after a crash")
+  @Test("A client that requests no state gets the outcome without a state, even after a crash")
   func withoutState() async throws {
     var options = TopologyHarness.Options()
     options.environment = ["PIPERUNTIME_FAILPOINTS": "node:reply.before=crash@2/1"]
@@ -146,7 +146,7 @@ struct LargeStateTests {
     }
   }
 
-  @Test("A damaged difference fails the node with an error that names the record")
+  @Test("A damaged difference in the journal fails the node with an error that names the record")
   func damaged() async throws {
     var file = Self.scroll
     // The other node keeps the topology running.
@@ -168,7 +168,8 @@ struct LargeStateTests {
   }
 
   @Test(
-    "A repeated request gets its large state from the next process", arguments: [20_000, 200_000])
+    "A request that is repeated after a crash gets the same large state",
+    arguments: [20_000, 200_000])
   func repeated(byteCount: Int) async throws {
     var options = TopologyHarness.Options()
     options.environment = ["PIPERUNTIME_FAILPOINTS": "node:reply.before=crash@3/1"]

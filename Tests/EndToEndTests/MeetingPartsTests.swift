@@ -5,14 +5,14 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The parts of the composites soak", .timed)
+@Suite("The parts of the soak test of composites", .timed)
 struct MeetingPartsTests {
   private static func plan(seed: UInt64) -> MeetingPlan {
     var generator = SplitMix64(seed: seed)
     return MeetingPlan(using: &generator)
   }
 
-  @Test("A plan with models has one in each composite's first member and is otherwise unchanged")
+  @Test("A plan with models differs from a plan without models only in each composite's first node")
   func models() throws {
     for seed in UInt64(0)..<20 {
       var generator = SplitMix64(seed: seed)
@@ -29,7 +29,7 @@ struct MeetingPartsTests {
     }
   }
 
-  @Test("Every plan is a topology of composites, some with shared members and some without")
+  @Test("Every plan is a topology of composites, some with shared components and some without")
   func plans() async throws {
     for seed in UInt64(0)..<20 {
       // Lets other tests use this thread.
@@ -97,14 +97,14 @@ struct MeetingPartsTests {
     }
   }
 
-  @Test("Callers' replies and members' records that agree are no violation")
+  @Test("The check accepts replies that agree with the components' records")
   func sound() {
     let check = Sound().check
     #expect(check.violations == [])
     #expect(check.unknown == (0, 1))
   }
 
-  @Test("A synchronized event that was lost, repeated or reordered at a member is a violation")
+  @Test("A lost, repeated or reordered synchronized event is a violation")
   func torn() {
     var lost = Sound()
     lost.met[lost.first]?.removeLast()
@@ -120,7 +120,8 @@ struct MeetingPartsTests {
     #expect(turned.check.violations.contains { $0.contains("after 1.") })
   }
 
-  @Test("A synchronized event that was refused, not requested, or partly taken is a violation")
+  @Test(
+    "A synchronized event is a violation if it follows a refusal, lacks a request, or is partial")
   func uncalledFor() {
     for (meeting, problem) in [
       ("c1a:90", "whose caller received refused"), ("c1a:91", "whose caller received unknown"),
@@ -137,7 +138,7 @@ struct MeetingPartsTests {
     #expect(known.check.unknown == (1, 0))
   }
 
-  @Test("Each event that a bell sends is taken once and in order, or becomes a dead letter")
+  @Test("A lost, repeated or reordered event of a pipe into a composite is a violation")
   func bells() throws {
     let bell = try #require(Sound().plan.bells.first)
     let composite = try #require(Sound().plan[bell.composite])
@@ -158,7 +159,7 @@ struct MeetingPartsTests {
     #expect(!rung([1, 2, 3], deadLetters: 1).isEmpty)
   }
 
-  @Test("A reply about a transaction that contradicts an earlier one is a violation")
+  @Test("A reply that contradicts an earlier reply about the same transaction is a violation")
   func coordinatorAnswers() {
     let number = TransactionID(epoch: 1, sequence: 1)
     var coordinatorAnswers = CoordinatorAnswers()
@@ -171,20 +172,25 @@ struct MeetingPartsTests {
     #expect(coordinatorAnswers.contradictions.count == 1)
   }
 
-  @Test("Transactions in doubt and their ends are counted from a node's log")
+  @Test("Transactions in doubt and their outcomes are counted from a node's log")
   func doubts() {
     var counts = MeetingCounts()
+    let one = TransactionID(epoch: 3, sequence: 1)
+    let two = TransactionID(epoch: 3, sequence: 2)
     for text in [
-      "piperuntime: synchronized event 3.1 is in doubt after a restart: the node has promised",
-      "piperuntime: synchronized event 3.2 is in doubt after 200 ms without a message: the node has",
-      "piperuntime: synchronized event 3.1 is no longer in doubt: the event was committed",
-      "piperuntime: synchronized event 3.2 is no longer in doubt: the event was aborted",
+      "piperuntime: \(InDoubtReport.inDoubt(one, after: .restart, coordinator: "c"))",
+      "piperuntime: \(InDoubtReport.inDoubt(two, after: .silence, coordinator: "c"))",
+      "piperuntime: \(InDoubtReport.resolved(one, .committed))",
+      "piperuntime: \(InDoubtReport.resolved(two, .aborted))",
       "piperuntime: 1 synchronized events are committed, but not acknowledged by all participants",
     ] {
       counts.add(
         LogEntry(node: "m1", time: Timestamp(milliseconds: 0), stream: .err, text: text))
     }
-    #expect(counts.doubts == ["a restart": 1, "without a message": 1])
+    #expect(
+      counts.doubts == [
+        "\(InDoubtReport.Cause.restart)": 1, "\(InDoubtReport.Cause.silence)": 1,
+      ])
     #expect(counts.doubtsCommitted == 1)
     #expect(counts.doubtsAborted == 1)
     #expect(counts.recoveries == 1)

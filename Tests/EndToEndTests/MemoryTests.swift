@@ -39,7 +39,8 @@ struct MemoryTests {
       let processes = [directory.pid] + directory.nodes.compactMap(\.pid)
       #expect(processes.count == 3)
       let before = try processes.map(Self.memory)
-      // Each question goes to the orchestrator and both nodes. A leak would cost each a kilobyte.
+      // Each question is a message to the orchestrator and to both nodes. If each message leaked
+      // its memory, each process would grow by about a kilobyte per question.
       _ = try await ask(2_000)
       for (process, before) in zip(processes, before) {
         let grown = try Self.memory(of: process) - before

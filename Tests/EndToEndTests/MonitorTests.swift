@@ -14,7 +14,7 @@ struct MonitorTests {
       right: { machine: Button }
     """
 
-  /// Returns the changes of a node that a client of its own sees, up to a version.
+  /// Returns the changes of a node, up to a version, as a separate client receives them.
   private static func watch(
     _ topology: String, _ control: String, node: String, through version: UInt64
   ) async throws -> [StateChange] {
@@ -59,7 +59,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("Monitors that come and go leave no trace in the nodes")
+  @Test("Monitors that attach and detach do not affect the nodes")
   func comeAndGo() async throws {
     try await withTopology(yaml: Self.buttons) { topology in
       for times in 1...30 {
@@ -96,7 +96,7 @@ struct MonitorTests {
     }
   }
 
-  @Test("A monitor in a topology gets current states and every change, in a process of its own")
+  @Test("A topology's monitor runs in its own process and gets the current states and every change")
   func monitorNode() async throws {
     let watched =
       Self.buttons + """

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A client with the routing id of another end", .timed)
+@Suite("A client that uses another process's routing id", .timed)
 struct NamesakeTests {
   /// A client that has claimed a routing id and sends nothing.
   private struct Namesake {
@@ -43,7 +43,7 @@ struct NamesakeTests {
   }
 
   @Test(
-    "A pipe stays complete and in order when a client claims its routing id, and logs the id")
+    "A pipe delivers every event in order when a client claims the pipe's routing id")
   func pipe() async throws {
     let yaml = """
       topology: pair
@@ -58,25 +58,25 @@ struct NamesakeTests {
       try await topology.send("source", Source.Event.go(count: 100))
       try await topology.expect(
         "sink", Sink.State.counting(last: 110, count: 110, wrong: 0))
-      try await topology.expectLog("source", contains: "with the same routing id, 'pipe/numbers'")
+      try await topology.expectLog("source", contains: "routing id, 'pipe/numbers'")
       #expect(try await topology.status("sink").status?.gaps == 0)
       namesake.leave()
     }
   }
 
-  @Test("A coordinator's events commit again after a client claimed its routing id, which it logs")
+  @Test("A coordinator commits again after a client has claimed the coordinator's routing id")
   func coordinator() async throws {
     try await withTopology(Parties.pair(durability: .process)) { topology in
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
       let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
       #expect(try await topology.meet(mode: .await(nil)).isCommitted)
-      try await topology.expectLog("pair", contains: "with the same routing id, 'sync/pair'")
+      try await topology.expectLog("pair", contains: "routing id, 'sync/pair'")
       namesake.leave()
     }
   }
 
   @Test(
-    "A coordinator's events commit again after a client with its routing id sent high numbers",
+    "A coordinator commits again after a client under the same routing id has sent a forged epoch",
     arguments: [UInt64.max, UInt64(WallClock.nanoseconds / 1_000_000) - 60_000], [80, 82])
   func numbers(epoch: UInt64, kind: UInt8) async throws {
     try await withTopology(Parties.pair(durability: .process)) { topology in
@@ -94,7 +94,8 @@ struct NamesakeTests {
     }
   }
 
-  @Test("A coordinator that starts while a client claims its routing id commits and logs the id")
+  @Test(
+    "A coordinator commits even if a client claims the coordinator's routing id during its start")
   func newCoordinator() async throws {
     try await withTopology(Parties.pair()) { topology in
       #expect(try await topology.meet(mode: .await(.seconds(300))).isCommitted)
@@ -114,7 +115,7 @@ struct NamesakeTests {
     }
   }
 
-  @Test("A node whose routing id another client claims is not taken for hung, and logs the id")
+  @Test("A node is not considered hung when a client claims the node's routing id")
   func node() async throws {
     let yaml = """
       topology: one
@@ -124,7 +125,7 @@ struct NamesakeTests {
       """
     try await withTopology(yaml: yaml) { topology in
       let namesake = try await Namesake("node/button", at: topology.control)
-      try await topology.expectLog("button", contains: "with the same routing id, 'node/button'")
+      try await topology.expectLog("button", contains: "routing id, 'node/button'")
       // The node's status reaches the orchestrator again.
       try await topology.send("button", Button.Event.press)
       let button = try await topology.expectStatus(of: "button", "its state") {

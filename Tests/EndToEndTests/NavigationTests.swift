@@ -8,7 +8,7 @@ import Testing
 struct NavigationTests {
   private static let file = "topologies/navigation.yaml"
 
-  @Test("The navigation example checks without an error or a warning")
+  @Test("'check' reports no error and no warning for the navigation example")
   func checks() async throws {
     let command = try CommandLineTool()
     defer { command.remove() }
@@ -42,7 +42,7 @@ struct NavigationTests {
   }
 
   @Test(
-    "The registration coordinator logs the user in by a name that the profile shows")
+    "The registration coordinator logs the user in, and the profile shows the registered name")
   func registration() async throws {
     try await withTopology(Self.file) { topology in
       try await topology.expect("login", LoginScreen.State.shown)
@@ -50,7 +50,7 @@ struct NavigationTests {
       try await topology.expect(
         "registration", RegistrationCoordinator.State.shown(screens: .init(root: .terms)))
       try await topology.send("registration", RegistrationCoordinator.Event.accept)
-      // An event in flight is not lost with a process.
+      // An event in flight is not lost when its receiver is killed.
       try await topology.pause("coordinator")
       try await topology.send("registration", RegistrationCoordinator.Event.enter(name: "Ada"))
       try await topology.kill("coordinator")
@@ -146,7 +146,7 @@ struct NavigationTests {
         return
       }
       #expect(state["problem"]?["link"] == "quizes/3")
-      #expect(state["problem"]?["reason"]?.string?.hasSuffix("Did you mean 'quizzes/3'?") == true)
+      #expect(state["problem"]?["reason"]?.string?.hasSuffix(Suggestion.hint("quizzes/3")) == true)
       try await topology.expect("detail", DetailScreen.State.asking(item: 7, number: 2))
       guard case .accepted(_, let state) = try await follow("results/5") else {
         Issue.record("a link to results should be followed")

@@ -11,13 +11,14 @@ private final class End: Sendable {
   func arrive() { state.withLock { $0 = true } }
 }
 
-@Suite("Restarts in order under load, with a pipe that is not recorded", .timed)
+@Suite("Graceful restarts under load, with a pipe without durability", .timed)
 struct OrderedRestartTests {
   /// The number of events that are sent at a time.
   private static let count = 8_000
 
-  /// A source whose numbers a sink checks. Both resume from their journals. Their pipe has no
-  /// journal, so a lost number is missing at the sink.
+  /// Returns a topology with a source, and a sink that checks the source's numbers. Both nodes
+  /// resume from their journals. The pipe has no durability, so a lost number is missing at the
+  /// sink.
   private static func numbers(capacity: Int = 256, work: Int = 50) -> Topology {
     var pipe = PipeSpecification.ports(
       from: "source.out", to: "sink.in", name: "numbers", capacity: capacity)
@@ -70,7 +71,7 @@ struct OrderedRestartTests {
       let reached = try await expect(topology, "some numbers") {
         if case .counting(_, let count, _) = $0 { count > before + 500 } else { false }
       }
-      // Otherwise all numbers had arrived before the test looked.
+      // Otherwise, all numbers had arrived before the test read the states.
       if reached.last < last { return last }
     }
     throw UnexpectedResult("the sink has all numbers whenever it is looked at")
@@ -87,7 +88,7 @@ struct OrderedRestartTests {
     }
   }
 
-  @Test("A sender that is restarted in order delivers all its events first and loses none")
+  @Test("A gracefully restarted sender first delivers its events and loses none")
   func sender() async throws {
     try await Self.launch(Self.numbers()) { topology in
       let all = try await Self.expectLoad(topology)
@@ -101,7 +102,8 @@ struct OrderedRestartTests {
     }
   }
 
-  @Test("Both ends restarted together lose only events in flight, and no more than reported")
+  @Test(
+    "When both ends of a pipe restart together, only events in flight are lost, and logged as lost")
   func bothEnds() async throws {
     try await Self.launch(Self.numbers()) { topology in
       let all = try await Self.expectLoad(topology)
@@ -129,7 +131,7 @@ struct OrderedRestartTests {
   }
 
   @Test(
-    "A coordinator that stops completes its transactions, so its replies match the participants"
+    "A stopping coordinator completes its transactions, so its replies match the nodes' states"
   )
   func coordinator() async throws {
     let callers = 4
@@ -166,22 +168,24 @@ struct OrderedRestartTests {
       let unknown = reported.count {
         $0.map { if case .unknown = $0 { true } else { false } } ?? true
       }
-      // Each of their steps is a synchronized event, and this was the last.
+      // Each step of a node is a synchronized event, so the version after the last event is the
+      // number of all events.
       let left = Int(try #require(versions["left"]))
       try await topology.expectMet(left)
       #expect(committed <= left && left <= committed + unknown)
       for name in ["left", "right"] {
-        #expect(!topology.logs(name).contains { $0.contains("the step is lost") })
+        #expect(!topology.logs(name).contains { $0.contains(ParticipantConflict.lostStep) })
       }
       #expect(!topology.logs("pair").contains { $0.contains("which is unknown") })
     }
   }
 
-  @Test("A coordinator that is stopped waits until all participants have its committed events")
+  @Test(
+    "A coordinator that is stopped waits until all participants have received the committed events")
   func coordinatorWaits() async throws {
     let rules = [
       // The coordinator is stopped before any participant has the commit, and one participant is
-      // slow to take it.
+      // slow to process the commit.
       "pair:commit.recorded=stop@1/1", "left:commit.received=delay:100ms@1/1",
       "pair:commit.finished=delay:1ms@1/1",
     ]

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Pipes between processes", .timed)
 struct PipeTests {
-  /// A source of numbers, and a sink that checks them.
+  /// Returns a topology with a source of numbers, and a sink that checks the numbers.
   private static func numbers(
     capacity: Int = 1024, work: Int = 0, name: String = "numbers",
     durability: Durability? = nil
@@ -25,7 +25,7 @@ struct PipeTests {
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
   }
 
-  /// A button with a pipe to a gate.
+  /// Returns a topology with a button and a pipe from the button to a gate.
   private static func gate(
     capacity: Int = 1024, _ onRefused: PipeSpecification.OnRefused = .record,
     restart: RestartPolicy = RestartPolicy()
@@ -104,7 +104,7 @@ struct PipeTests {
     }
   }
 
-  @Test("A suspended receiver stops its sender, and receives all events when it resumes")
+  @Test("A suspended receiver stops its sender, and gets all events after the receiver is resumed")
   func backPressure() async throws {
     try await Self.unrecorded(Self.numbers(capacity: 64)) { topology in
       try await topology.pause("sink")
@@ -121,7 +121,8 @@ struct PipeTests {
     }
   }
 
-  @Test("A request to a node with a full pipe is answered busy, and accepted events arrive")
+  @Test(
+    "A request to a node with a full pipe gets the reply 'busy', and all accepted events arrive")
   func busy() async throws {
     try await withTopology(Self.gate(capacity: 8)) { topology in
       try await topology.send("gate", "open")
@@ -203,7 +204,8 @@ struct PipeTests {
     }
   }
 
-  @Test("A receiver that is killed under load is restarted, and its loss is reported as a gap")
+  @Test(
+    "A receiver that is killed under load is restarted, and the lost events are reported as a gap")
   func receiverKilled() async throws {
     try await Self.unrecorded(Self.numbers(capacity: 256, work: 1_000, durability: .volatile)) {
       topology in
@@ -262,7 +264,7 @@ struct PipeTests {
     }
   }
 
-  @Test("A receiver that is restarted in order under load loses no events")
+  @Test("A receiver that restarts gracefully under load loses no events")
   func receiverRestarted() async throws {
     // Few enough events that no state is skipped when the test is slower than the nodes.
     var options = TopologyHarness.Options()
@@ -297,7 +299,7 @@ struct PipeTests {
     }
   }
 
-  @Test("A sender that is restarted in order delivers its events first")
+  @Test("A sender that restarts gracefully first delivers its events")
   func senderRestarted() async throws {
     // A sender waits one second for events in flight, which must suffice on a busy machine.
     try await withTopology(Self.numbers(capacity: 1_024, work: 20, durability: .volatile)) {

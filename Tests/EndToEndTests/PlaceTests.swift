@@ -16,7 +16,7 @@ struct PlaceTests {
     return try await tool.result(of: program)
   }
 
-  @Test("An unusable state directory is an error before any node starts")
+  @Test("An unusable state directory causes an error before any node starts")
   func unusableState() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -28,15 +28,13 @@ struct PlaceTests {
         tool, ["XDG_RUNTIME_DIR=\(tool.directory.path)", "XDG_STATE_HOME=\(file)"], arguments)
       #expect(result.code == 1, "\(result)")
       #expect(
-        result.error.contains(
-          "error: no directory for logs and journals: '\(file)/piperuntime/pressed' cannot be "
-            + "made (Not a directory); make it writable, or name another place with XDG_STATE_HOME "
-            + "or PIPERUNTIME_ROOT\n"), "\(result)")
+        result.error.contains("'\(file)/piperuntime/pressed'")
+          && result.error.contains("(Not a directory)"), "\(result)")
       #expect(!result.error.contains("errno"))
     }
   }
 
-  @Test("Sockets in /tmp are reported when a topology starts and when none is found")
+  @Test("A note about sockets in /tmp is printed when a topology starts or is not found")
   func fallback() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -7,7 +7,7 @@ import Testing
 @Suite("Postponed events", .timed)
 struct PostponeTests {
   @Test(
-    "Events postponed until an effect changes the state are accepted then, in order",
+    "Postponed events are accepted in order after an effect has changed the state",
     arguments: ["NumberWorker", "NumberGate"])
   func effect(machine: String) async throws {
     let topology = Topology(

@@ -5,9 +5,9 @@ import TestNodes
 import TestTraits
 import Testing
 
-/// In each test a record fails after steps were taken, with a delay in which other processes could
-/// learn of them.
-@Suite("Steps that are not recorded", .timed)
+/// In each test, a record fails after the node has taken steps. A delay before the failure gives
+/// other processes time to learn of these steps.
+@Suite("Steps that the journal has not recorded yet", .timed)
 struct RecordFirstTests {
   private static let restart = RestartPolicy(
     max: 1_000, window: .seconds(1),
@@ -21,14 +21,15 @@ struct RecordFirstTests {
     return ["PIPERUNTIME_FAILPOINTS": rules.joined(separator: ",")]
   }
 
-  /// A node whose first record, of its initial state, succeeds, and whose second record fails.
+  /// Returns a node whose first record, of the initial state, succeeds, and whose second record
+  /// fails.
   private static func node(_ machine: String, parameters: JSONValue = [:]) -> Topology {
     Topology(
       name: "one", program: "TestNodes", environment: failing(2, of: "node"),
       nodes: [.machine(machine, name: "node", parameters: parameters, restart: restart)])
   }
 
-  /// A source of numbers, and a sink that checks them.
+  /// Returns a topology with a source of numbers, and a sink that checks the numbers.
   private static func numbers(environment: [String: String]) -> Topology {
     Topology(
       name: "numbers", program: "TestNodes", environment: environment,
@@ -80,7 +81,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("A client gets no reply for a step that is not recorded")
+  @Test("A client gets no reply before its step is recorded")
   func replies() async throws {
     try await withTopology(Self.node("Button")) { topology in
       let first = try #require(try await Self.press(topology))
@@ -91,7 +92,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("A state that is not recorded is not published")
+  @Test("A node publishes no state before the state is recorded")
   func feed() async throws {
     try await withTopology(Self.node("Button")) { topology in
       try await topology.expect("node", Button.State.pressed(times: 0))
@@ -104,7 +105,7 @@ struct RecordFirstTests {
     }
   }
 
-  @Test("A step that is not recorded is in no step feed and in no summary")
+  @Test("A step is in no feed and in no summary before it is recorded")
   func steps() async throws {
     try await withTopology(Self.node("Button")) { topology in
       let steps = StreamCollector(try await topology.client.steps(of: ["node"]))

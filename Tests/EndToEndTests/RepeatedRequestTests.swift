@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Requests that are repeated with their number", .timed)
+@Suite("Requests repeated with the same request number", .timed)
 struct RepeatedRequestTests {
   private static let gate = """
     topology: gate
@@ -40,7 +40,7 @@ struct RepeatedRequestTests {
     }
   }
 
-  @Test("A repeated request that was refused is refused again, and not applied in a later state")
+  @Test("A repeated request stays refused, even if the node would accept the event now")
   func refused() async throws {
     try await withTopology(yaml: Self.gate) { topology in
       let client = try await Client(topology, of: "gate")
@@ -54,7 +54,7 @@ struct RepeatedRequestTests {
     }
   }
 
-  /// A node that starts only after another one, which is slow to restart.
+  /// A node `gate` that starts only after the node `slow`, which is slow to restart.
   private static let late = """
     topology: gate
     program: TestNodes
@@ -64,7 +64,7 @@ struct RepeatedRequestTests {
     """
 
   @Test(
-    "A repeated request that the former process recorded gets its reply after the node's start"
+    "If a request was recorded before a crash, a repeated request gets the reply after the restart"
   )
   func beforeStart() async throws {
     var options = TopologyHarness.Options()
@@ -72,7 +72,8 @@ struct RepeatedRequestTests {
     try await withTopology(yaml: Self.late, options: options) { topology in
       #expect(try await topology.send("gate", Gate.Event.open).isMoved)
       try await topology.kill("slow")
-      // Uses the library's client and one that implements the protocol itself.
+      // One request comes from the library's client, and one from a client that implements the
+      // protocol itself.
       async let outcome = topology.send("gate", Gate.Event.pass, timeout: .seconds(30))
       try await topology.expectLog("gate", contains: "failpoint reply.before: crash")
       let client = try await Client(topology, of: "gate")

@@ -53,7 +53,7 @@ struct RequestsInFlightTests {
   }
 
   @Test(
-    "Each request is applied once, however large the state and however many requests in flight",
+    "Each request is applied once, whatever the size of the state and the number of requests",
     arguments: [
       (100, 1, 100), (100, 10_000, 20_000), (136_000, 1, 50), (136_000, 200, 400),
       (136_000, 2_000, 2_000), (900_000, 50, 100),
@@ -88,7 +88,7 @@ struct RequestsInFlightTests {
     }
   }
 
-  @Test("Requests in flight of a client that ends are applied at most once each")
+  @Test("If a client ends, each of its requests in flight is applied at most once")
   func deaths() async throws {
     try await withTopology(yaml: Self.hoarder) { topology in
       try await topology.send("hoarder", Hoarder.Event.grow(byteCount: 50_000))

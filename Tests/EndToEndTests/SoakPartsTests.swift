@@ -6,10 +6,10 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The parts of the soak", .timed)
+@Suite("The parts of the soak test", .timed)
 struct SoakPartsTests {
   @Test(
-    "A tally distinguishes skipped numbers from repeated ones",
+    "A tally of received numbers distinguishes skipped numbers from repeated numbers",
     arguments: [
       ([1, 2, 3], 0, 0, nil),
       ([1, 3, 4], 1, 0, "number 3 came where 2 was expected"),
@@ -51,7 +51,7 @@ struct SoakPartsTests {
     }
   }
 
-  @Test("The reference delivers each number to each sink along every route", arguments: 0..<8)
+  @Test("The reference model delivers each number to each sink along every route", arguments: 0..<8)
   func reference(seed: Int) throws {
     let plan = Self.plan(.diamond, seed: UInt64(seed))
     let source = try #require(plan.sources.first)
@@ -84,9 +84,9 @@ struct SoakPartsTests {
     add(.err, "failpoint send.after: delay:5ms (hit 1)")
     add(.out, "failpoint send.after: crash (hit 1)")
     add(.err, "failpoint nowhere: crash (hit 1)")
-    add(.note, "killed: hung: no heartbeat for 500 ms")
+    add(.note, "\(NodeReport.killing(reason: "hung"))")
     add(.note, "\(NodeReport.adopted(incarnation: 2))")
-    add(.note, "\(NodeReport.replacing(reason: "its environment was changed"))")
+    add(.note, "\(NodeReport.replacing(reason: "\(ProcessRecord.Difference.environment)"))")
     add(
       .err,
       "warning: 'b' does not respond; reconnecting; 'b' is stopped or overloaded, or another program has "
@@ -107,7 +107,7 @@ struct SoakPartsTests {
         .allSatisfy { !$0.contains(".") })
   }
 
-  @Test("Every kind of fault is drawn in a thousand, and one that never struck is reported")
+  @Test("Every kind of fault is likely to occur, and a kind that never occurred is reported")
   func choice() {
     for topic in SoakTopic.allCases {
       let choice = FaultChoice(topic, .process, fillsDisk: true)
@@ -132,7 +132,7 @@ struct SoakPartsTests {
   }
 
   @Test(
-    "The failpoints of every round are well formed, and each is in focus in some round",
+    "The failpoints of every round are well formed, and each failpoint is the focus of a round",
     arguments: SoakTopic.allCases)
   func rates(topic: SoakTopic) throws {
     var most: [Failpoint: Double] = [:]

@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import TestNodes
 import TestTraits
 import Testing
@@ -17,11 +18,12 @@ struct StandstillTests {
       }
       #expect(after.pid != before.pid)
       #expect(kill(before.pid ?? 0, 0) != 0)
-      try await ward.expectLog("patient", contains: "hung: no heartbeat for 2 s")
+      try await ward.expectLog(
+        "patient", contains: "hung: \(MissedDeadline.heartbeat(within: .seconds(2)))")
     }
   }
 
-  @Test("A node that gets hardly any CPU time is not taken for hung")
+  @Test("A node that gets hardly any CPU time is not considered hung")
   func starved() async throws {
     // Four programs that never pause, on the one processor that the node may use. A limit of CPU
     // time ends them if the test cannot.
@@ -38,7 +40,7 @@ struct StandstillTests {
       let before = try #require(RunQueueSampler.threads(of: pid)[pid])
       let hasWaited = try await poll(every: .milliseconds(20), within: .seconds(60)) {
         guard let now = RunQueueSampler.threads(of: pid)[pid] else { return false }
-        return now.queued - before.queued > .seconds(3) ? true : nil
+        return now.queueTime - before.queueTime > .seconds(3) ? true : nil
       }
       #expect(hasWaited == true)
       try await run("/usr/bin/chrt", "--other", "-p", "0", String(pid))
@@ -47,7 +49,7 @@ struct StandstillTests {
     }
   }
 
-  @Test("An orchestrator that was suspended does not take its nodes for hung")
+  @Test("An orchestrator that was suspended does not consider its nodes hung")
   func stalled() async throws {
     try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       // Suspends the orchestrator for several durations: from the time of the next ping until it is
@@ -67,7 +69,7 @@ struct StandstillTests {
     }
   }
 
-  @Test("A node whose step never returns is replaced, and its caller gets an unknown outcome")
+  @Test("A node whose step never returns is replaced, and its client gets the outcome 'unknown'")
   func deadlock() async throws {
     try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 2s }")) { ward in
       await #expect(throws: TopologyClientError.unknownOutcome("patient", after: nil)) {

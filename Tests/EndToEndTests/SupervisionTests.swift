@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import TestNodes
 import TestTraits
 import Testing
@@ -34,7 +35,7 @@ struct SupervisionTests {
   }
 
   @Test(
-    "A node without CPU time for longer than its heartbeat timeout is not taken for hung",
+    "A node without CPU time for longer than its heartbeat timeout is not considered hung",
     .needsProcessorQuota)
   func starved() async throws {
     try await withTopology(yaml: FragileTopology.yaml(timeouts: "{ heartbeat: 1s }")) { ward in
@@ -56,7 +57,7 @@ struct SupervisionTests {
   }
 
   @Test(
-    "A node that ends by itself is restarted according to its policy",
+    "A node that ends by itself is restarted according to the node's restart policy",
     arguments: [
       ("never", 3, "failed"), ("never", 0, "completed"), ("on-failure", 3, "running"),
       ("on-failure", 0, "completed"), ("always", 3, "running"), ("always", 0, "running"),
@@ -104,11 +105,12 @@ struct SupervisionTests {
       #expect(
         ward.orchestratorOutput.contains("required node 'patient' failed: killed by SIGKILL"),
         "\(ward.orchestratorOutput)")
-      #expect(ward.logs("nurse").contains { $0.hasSuffix("note ended: exit code 0") })
+      #expect(
+        ward.logs("nurse").contains { $0.hasSuffix("note \(NodeReport.exited(.exited(code: 0)))") })
     }
   }
 
-  @Test("A node's last output is in its log, even if it crashes by a trap")
+  @Test("A node's last output is in its log, even if the node crashes by a trap")
   func lastWords() async throws {
     try await withTopology(yaml: FragileTopology.yaml(), options: .crashing("patient")) { ward in
       try await ward.send("patient", Fragile.Event.shout(lines: 500))
@@ -120,7 +122,7 @@ struct SupervisionTests {
     }
   }
 
-  @Test("Nodes stop before their dependencies, each in order")
+  @Test("Nodes stop gracefully, each before its dependencies")
   func orderedStop() async throws {
     let chain = """
       topology: chain
@@ -136,7 +138,8 @@ struct SupervisionTests {
       var ends: [String] = []
       for node in ["first", "second", "third"] {
         let log = chain.logs(node)
-        #expect(log.contains { $0.hasSuffix("note ended: exit code 0") }, "\(log)")
+        #expect(
+          log.contains { $0.hasSuffix("note \(NodeReport.exited(.exited(code: 0)))") }, "\(log)")
         let stopping = try #require(log.first { $0.hasSuffix("note stopping") })
         let ended = try #require(log.first { $0.contains("note ended") })
         ends += [stopping, ended].map { String($0.prefix(Timestamp.textLength)) }
@@ -147,7 +150,7 @@ struct SupervisionTests {
   }
 
   @Test(
-    "SIGTERM and the end of the lifeline stop a topology in order",
+    "SIGTERM, or the end of input with '--lifeline', stops a topology gracefully",
     arguments: ["SIGTERM", "lifeline"])
   func stopRequests(by cause: String) async throws {
     try await withTopology(yaml: FragileTopology.yaml()) { ward in
@@ -158,7 +161,10 @@ struct SupervisionTests {
       }
       let code = try await ward.expectEnd()
       #expect(code == 0)
-      #expect(ward.logs("patient").contains { $0.hasSuffix("note ended: exit code 0") })
+      #expect(
+        ward.logs("patient").contains {
+          $0.hasSuffix("note \(NodeReport.exited(.exited(code: 0)))")
+        })
       #expect(ward.directory.sockets.isEmpty)
     }
   }
@@ -187,13 +193,15 @@ struct SupervisionTests {
         try await ward.stop("patient")
       } throws: { error in
         "\(error)".contains(
-          "node 'patient' did not stop gracefully: the process did not stop within 2 s")
+          "\(NodeReport.ungracefulStop(reason: "\(MissedDeadline.stop(within: .seconds(2)))"))")
       }
       let patient = try await ward.status("patient")
       #expect(patient.phase == "stopped")
       #expect(patient.pid == nil)
       #expect(
-        ward.logs("patient").contains { $0.contains("the process did not stop within 2 s") })
+        ward.logs("patient").contains {
+          $0.contains("\(MissedDeadline.stop(within: .seconds(2)))")
+        })
     }
   }
 

@@ -33,14 +33,14 @@ struct CompositeExampleTests {
     #expect(product.composition.vectors.count == 5)
   }
 
-  @Test("An event without a given payload is listed as untried")
+  @Test("An event without a sample payload is listed as untried")
   func untriedEvents() throws {
     let found = try ExampleComposition.product(of: "vending-machine.yaml").explore()
     #expect(found.untriedEvents == ["user: showPurchasable", "machine: showPurchasable"])
     #expect(found.states.count == 3)
   }
 
-  @Test("The vending user pays until it is enough, and the machine accepts no choice before a coin")
+  @Test("The user pays the full price, and the vending machine accepts no choice before a coin")
   func sale() {
     XCTStateMachine(VendingUser.stateMachine(.init()))
       .assert(when: .paying, on: .showPurchasable(more: true), transitionTo: .gonnaBuy)
@@ -152,7 +152,7 @@ struct CompositeExampleTests {
 
   // MARK: The two models
 
-  @Test("'eventX' resets both models or neither, and the composite shows both as one state")
+  @Test("'eventX' resets both models in one step of the composite, or neither model")
   func models() async throws {
     let product = try ExampleComposition.product(of: "composite.yaml")
     let reset = ProductEvent.synchronized(SynchronizedEvent(named: "eventX"), composite: "models")

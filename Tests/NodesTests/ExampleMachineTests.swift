@@ -4,13 +4,14 @@ import Testing
 
 @Suite("The machines of the examples")
 struct ExampleMachineTests {
-  /// Returns the JSON of the next state, or the code of the refusal.
+  /// Returns the JSON of the next state, the code of the refusal, or `ignored`.
   private func answer<Example: Machine>(
     _ machine: Example.Type, with parameters: Example.Parameters = Example.Parameters(),
     _ state: Example.State, _ event: Example.Event
   ) throws -> JSONValue {
     switch machine.stateMachine(parameters).reduce(state, event) {
-    case .next(let state): try JSONValue(encoding: state)
+    case .next(let state), .stays(let state): try JSONValue(encoding: state)
+    case .ignored: "ignored"
     case .refused(let refusal): .string(refusal.code)
     case .suspended: "suspended"
     }
@@ -37,7 +38,7 @@ struct ExampleMachineTests {
   }
 
   @Test(
-    "The motor moves to the next floor, from the last floor to the first, or where it is called")
+    "The motor moves to the next floor, from the last to the first, or to a called floor")
   func motor() throws {
     var low = ElevatorMotor.Parameters()
     low.floors = 3
@@ -80,10 +81,10 @@ struct ExampleMachineTests {
     #expect(early == "noTransition")
   }
 
-  @Test("The panel counts a finished program only after one of its steps")
+  @Test("The panel counts a finished program only if the panel has shown a step of the program")
   func panel() throws {
     let none = try answer(WasherPanel.self, .showing(step: 0, finished: 2), .finished)
-    #expect(none == "guard")
+    #expect(none == "ignored")
     let one = try answer(WasherPanel.self, .showing(step: 6, finished: 2), .finished)
     #expect(one == ["showing": ["step": 0, "finished": 3]])
   }

@@ -108,7 +108,7 @@ struct OtherViewTests {
     View.body(View.screen(of: state), size: size).first?.description
   }
 
-  @Test("The lift view shows door and motor as one, and its keys send events to either")
+  @Test("The lift view shows door and motor together, and its keys send events to both nodes")
   func lift() {
     #expect(
       first(LiftView.self, .boarding(persons: 2, floor: 3)) == "Floor 3  the door is open, 2 inside"
@@ -120,7 +120,7 @@ struct OtherViewTests {
     #expect(LiftView.event(for: .character("x"), in: waiting) == nil)
   }
 
-  @Test("The models view shows both models side by side, and its keys send their events")
+  @Test("The models view shows both models side by side, and its keys send events to both models")
   func models() throws {
     let both = ModelsState.stateAB(message: "hi", value: 3)
     let lines = ModelsView.body(both, size: size).map(\.description)

@@ -61,7 +61,7 @@ struct ScreenViewTests {
   }
 
   @Test(
-    "A list view sends its appear event only in the start state, and its disappear event only after it"
+    "A list view sends its appear event in the start state, and its disappear event in later states"
   )
   func lifecycle() {
     func movies(_ state: MoviesList.State) -> [MoviesList.Event?] {
@@ -78,7 +78,7 @@ struct ScreenViewTests {
   }
 
   @Test(
-    "The next page is fetched when the last row is visible, unless a fetch is running or failed")
+    "The next page is fetched when the last row is visible, unless a fetch runs or has failed")
   func pages() {
     let batch = MovieBatch(page: 1, totalPages: 4, results: [])
     var pages = Shown(MoviesPagesView.self, .init(batch: batch, movies: movies))
@@ -100,7 +100,7 @@ struct ScreenViewTests {
       MoviesPagesView.onShow(MoviesPagesView.screen(of: .init()), size: pages.size) == .fetchNext)
   }
 
-  @Test("A form field is sent when it is left, but only if its text has changed")
+  @Test("A form sends a field when the user leaves the field, but only if the text has changed")
   func address() {
     var form = Shown(AddressView.self, .empty)
     #expect(form.type(" Quebec q ") == [])
@@ -130,7 +130,7 @@ struct ScreenViewTests {
     #expect(AddressView.takesText(form.screen))
   }
 
-  @Test("Keys send the coordinator the events of the shown screen")
+  @Test("Keys send the shown screen's events to the coordinator")
   func navigation() throws {
     var view = Shown(NavigationView.self, .init())
     #expect(

@@ -10,8 +10,7 @@ struct ControlConnectionTests {
   private static let connected = Attempt.event(.connected)
   private static let disconnected = Attempt.event(.disconnected)
 
-  /// Returns the actions that follow these attempts. A number is the wait before an attempt. Unit:
-  /// milliseconds.
+  /// Returns the actions that follow these attempts, each after a wait. Unit: milliseconds.
   private func actions(
     isRemote: Bool, _ attempts: [(after: Int, Attempt)]
   ) -> [Action] {
@@ -23,7 +22,7 @@ struct ControlConnectionTests {
     }
   }
 
-  @Test("A local connection ends for good when it is lost")
+  @Test("A lost local connection is not opened again")
   func local() {
     #expect(
       actions(
@@ -32,7 +31,7 @@ struct ControlConnectionTests {
         == [.nothing, .nothing, .end(.gone), .nothing])
   }
 
-  @Test("A remote connection may be opened again, and pending requests are repeated")
+  @Test("A lost remote connection is opened again, and pending requests are repeated")
   func remote() {
     #expect(
       actions(
@@ -47,7 +46,7 @@ struct ControlConnectionTests {
         ])
   }
 
-  @Test("Eight handshakes that fail at once mean another key, and slow ones are waited for")
+  @Test("Eight immediate handshake failures count as a wrong key, and slow failures do not")
   func otherKey() {
     let refused: [(Int, Attempt)] = [(100, .opened), (5, .failed), (0, Self.disconnected)]
     func times(_ count: Int, _ attempts: [(Int, Attempt)]) -> [(Int, Attempt)] {
@@ -77,7 +76,7 @@ struct ControlConnectionTests {
         == [.nothing, .waitForRecovery, .end(.gone)])
   }
 
-  @Test("A connection is given up only once, and not while it is open")
+  @Test("A client gives up a lost connection only once, and never gives up an open connection")
   func givingUp() {
     var connection = ControlConnection(isRemote: true)
     #expect(!connection.hasBegun && !connection.hasConnected)

@@ -4,7 +4,7 @@ import PipeWire
 import Testing
 
 /// Tests of the verdict for each explanation of a participant and of a coordinator.
-@Suite("The verdict whether an event is enabled")
+@Suite("The verdict on whether an event is enabled")
 struct EnablednessTests {
   private static let open = CaseDescription(name: "open")
   private static let go = CaseDescription(
@@ -40,7 +40,7 @@ struct EnablednessTests {
   }
 
   @Test(
-    "A participant that blocks an event is reported with its reason",
+    "If a participant blocks an event, the verdict names the participant and its reason",
     arguments: [
       (explained(.refused(.noTransition)), .refused(.noTransition)),
       (explained(.refused(.guard)), .refused(.guard)),
@@ -91,7 +91,7 @@ struct EnablednessTests {
     #expect(found.answers.map(\.version) == [4, 4])
   }
 
-  @Test("A guard on missing values decides the event, unless a participant blocks it anyway")
+  @Test("If a guard needs missing values, the verdict is open unless another participant blocks")
   func values() throws {
     let found = try Self.answer(Self.explained(.dependsOnValues), .success(Self.connected))
     #expect(found.verdict == .dependsOnValue)
@@ -102,7 +102,7 @@ struct EnablednessTests {
     #expect(both.answers.map(\.verdict) == [.dependsOnValue, .blocked])
   }
 
-  @Test("An event is blocked if its coordinator is not connected, busy or unavailable")
+  @Test("An event is blocked if its coordinator is disconnected, busy or unavailable")
   func coordinator() throws {
     let alone = CoordinatorExplanation(connected: ["motor"])
     let cut = try Self.answer(Self.explained(.accepted), .success(alone))
@@ -118,7 +118,8 @@ struct EnablednessTests {
     #expect(down.answers.map(\.blocker) == [.down("backing off"), nil, nil])
   }
 
-  @Test("An event of one node requires no coordinator, and may be asynchronous")
+  @Test(
+    "An event of one node needs no coordinator, and is undetermined if its step is asynchronous")
   func alone() {
     let question = EnablednessQuestion(Self.open, of: "door")
     func answer(_ door: NodeAnswer<NodeExplanation>) -> EventEnabledness {
@@ -129,7 +130,7 @@ struct EnablednessTests {
     #expect(answer(Self.explained(.accepted, .doubt(Self.prepared))).verdict == .blocked)
   }
 
-  @Test("A set of events is enabled if one of them is")
+  @Test("A set of events is enabled if one of its events is enabled")
   func verdict() {
     func events(_ verdicts: EventEnabledness.Verdict...) -> EventEnabledness.Verdict {
       EnabledEvents(

@@ -27,13 +27,13 @@ struct InDoubtRecordsTests {
       state: .integer(Int64(version)), missed: 7, doubts: inDoubt ? [doubt(node)] : [])
   }
 
-  /// Returns the changes as `name version`, with `?` for each doubt.
+  /// Returns the changes as `name version`, with `?` for each node in doubt.
   private static func text(_ changes: [StateChange]) -> [String] {
     changes.map { "\($0.node) \($0.version)" + $0.doubts.map { _ in "?" }.joined() }
   }
 
-  /// Returns marks for a pair of two nodes, after all nodes have reported their first states. One of
-  /// the two nodes is shown itself.
+  /// Returns the records for a composite of two nodes, after all nodes have reported their first
+  /// states. The monitor also shows one of the nodes.
   private static func pair(receivesEveryState: Bool = true) -> InDoubtRecords {
     var records = InDoubtRecords(
       shown: ["pair", "other", "a"],
@@ -45,12 +45,13 @@ struct InDoubtRecordsTests {
     return records
   }
 
-  @Test("Subscriptions cover the nodes of the composites that are shown")
+  @Test("Subscriptions include all nodes of the shown composites")
   func nodes() {
     #expect(Self.pair().nodes == ["a", "b", "c"])
   }
 
-  @Test("A composite is shown again, marked, when a doubt begins, and when it is aborted")
+  @Test(
+    "A composite is shown again when a node becomes in doubt, and when the event is aborted")
   func abort() {
     var records = Self.pair()
     let marked = records.take(Self.change("b", 0, cause: "initial", inDoubt: true))
@@ -67,7 +68,7 @@ struct InDoubtRecordsTests {
     #expect(Self.text(records.take(Self.change("a", 0, cause: "initial"))) == ["a 0", "pair 0"])
   }
 
-  @Test("A doubt that a commit ends is removed together with the new state of the composite")
+  @Test("A commit is shown once, as the composite's new state without nodes in doubt")
   func commitToldByNodesFirst() {
     var records = Self.pair()
     _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -78,7 +79,7 @@ struct InDoubtRecordsTests {
     #expect(Self.text(records.take(Self.change("a", 2, cause: "request"))) == ["a 2"])
   }
 
-  @Test("A doubt is removed correctly when the composite reports the commit before its nodes")
+  @Test("Nodes are in doubt until their own step, even if the composite reports the commit earlier")
   func commitToldByCompositeFirst() {
     var records = Self.pair()
     _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -100,7 +101,7 @@ struct InDoubtRecordsTests {
     #expect(Self.text(records.take(Self.change("pair", 1, cause: "meet"))) == ["pair 1"])
   }
 
-  @Test("A restarted node's doubt, reported after the composite's commit, ends with its next state")
+  @Test("A restarted node that is in doubt after the commit stays in doubt until its next state")
   func restartToldLate() {
     var records = Self.pair()
     _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
@@ -112,16 +113,16 @@ struct InDoubtRecordsTests {
     #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1", "pair 1"])
   }
 
-  @Test("With latest states only, a doubt that has ended does not delay the composite")
+  @Test("A monitor of latest states shows a composite at once when no node is in doubt any more")
   func latest() {
     var records = Self.pair(receivesEveryState: false)
     _ = records.take(Self.change("a", 0, cause: "initial", inDoubt: true))
-    // The committed state and a step of another node are reported as one.
+    // The committed state and a step of another node are reported as one change.
     #expect(Self.text(records.take(Self.change("pair", 2, cause: "b"))) == ["pair 2?"])
     #expect(Self.text(records.take(Self.change("a", 1))) == ["a 1", "pair 2"])
   }
 
-  @Test("A doubt is encoded as JSON with its transaction in readable form")
+  @Test("An in-doubt transaction is encoded as JSON with a readable transaction number")
   func json() throws {
     let json = try JSONValue(encoding: Self.doubt("a"))
     #expect(json["transaction"] == "1.2")

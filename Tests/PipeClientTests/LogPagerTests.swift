@@ -55,7 +55,7 @@ struct LogPagerTests {
     #expect(texts(pager.page(LogRequest(nodes: ["motor", "nobody"]))) == ["2"])
   }
 
-  @Test("A first page has the last lines of each log, or the lines since a time")
+  @Test("The first page has the last lines of each log, or the lines since a given time")
   func beginning() {
     let door = writer("door")
     for second in 1...9 { _ = door.write(["\(second)"], from: .out, at: time(Int64(second))) }
@@ -66,7 +66,7 @@ struct LogPagerTests {
     #expect(none.lines.isEmpty && none.positions.count == 1)
     for lines in [0, -1, .min] { #expect(texts(pager.page(LogRequest(lines: lines))).isEmpty) }
     #expect(texts(pager.page(LogRequest(lines: .max))).count == 9)
-    // Marks that do not belong to this log.
+    // Positions that do not belong to this log.
     let file = none.positions[0].file
     for mark in [
       LogPosition(node: "door", file: "x", offset: 3),
@@ -100,7 +100,7 @@ struct LogPagerTests {
   }
 
   @Test(
-    "The last lines are found in rotated files, without reading others",
+    "The last lines are found in rotated files, without reading the other files",
     arguments: [1, 7, 8, 40, 1_000], [nil, 10, 390] as [Int?])
   func lastLines(limit: Int, since: Int?) throws {
     let door = LogWriter(
@@ -126,7 +126,7 @@ struct LogPagerTests {
       positions = page.positions
     }
     #expect(lines == (1...200).map(String.init))
-    // Files rotated too often are gone, and the existing ones are read.
+    // The oldest files were removed by rotation, and the remaining files are read.
     for second in 201...400 { _ = door.write(["\(second)"], from: .out, at: time(Int64(second))) }
     let late = rest(LogRequest(positions: positions)).lines.filter { Int($0) != nil }
     #expect(late.last == "400" && !late.contains("201"))
@@ -134,7 +134,7 @@ struct LogPagerTests {
   }
 
   @Test(
-    "An unfinished line is delivered once complete, and an endless one in parts")
+    "An unfinished line is delivered when it is complete, and an endless line in parts")
   func unfinished() throws {
     let path = directory.path + "/door.log"
     func write(_ text: String) throws {
@@ -152,7 +152,7 @@ struct LogPagerTests {
     #expect(lines.allSatisfy { $0.utf8.count <= 512 << 10 } && lines.count >= 4)
   }
 
-  @Test("A clock set back causes no repeated or missing lines")
+  @Test("If the clock is set back, no log line is repeated or missing")
   func clock() {
     let (door, motor) = (writer("door"), writer("motor"))
     for second in [5, 6, 2, 3, 7] as [Int64] {

@@ -10,7 +10,7 @@ import Testing
 @Suite("Log lines")
 struct LogLineSplitterTests {
   @Test(
-    "Bytes are split into lines however they arrive",
+    "Bytes are split into the same lines, however they arrive",
     arguments: [
       (["one\ntwo\n"], ["one", "two"]), (["o", "ne", "\n", "two\nth", "ree"], ["one", "two"]),
       (["\n\n"], ["", ""]), (["dos\r\n"], ["dos"]), (["", "x"], []),
@@ -20,7 +20,7 @@ struct LogLineSplitterTests {
     #expect(chunks.flatMap { splitter.append(Array($0.utf8)) } == lines)
   }
 
-  @Test("The rest of a stream without a line end is its last line")
+  @Test("Text without a line end is the last line of its stream")
   func rest() {
     var splitter = LogLineSplitter()
     #expect(splitter.append(Array("a\nb".utf8)) == ["a"])
@@ -91,7 +91,7 @@ struct LogFileTests {
         """)
   }
 
-  @Test("A full disk is reported once, and loses lines but not the node")
+  @Test("A full disk is reported once; log lines are lost, but no node stops")
   func fullDisk() {
     let writer = LogWriter(path: "/dev/full")
     let notice = writer.write(["a", "b"], from: .out, at: time)
@@ -117,13 +117,13 @@ struct LogFileTests {
     #expect(writer.lostLines == 0)
   }
 
-  /// A change to a log by another program while it is written.
+  /// A change that another program makes to a log while lines are written to the log.
   enum Interference: CaseIterable {
     case removed, moved, movedAndRemade, truncated, directoryRemoved
   }
 
   @Test(
-    "A log that is removed, moved or truncated continues with a note, and readers miss no line",
+    "A removed, moved or truncated log continues with a note, and its readers miss no line",
     arguments: Interference.allCases)
   func interference(_ what: Interference) throws {
     let directory = try TemporaryDirectory()
@@ -149,7 +149,7 @@ struct LogFileTests {
     }
     let lines = read.filter { !$0.hasPrefix("the log file was") }
     #expect(lines == (0..<3).flatMap { ["line \($0)", "after \($0)"] }, "\(read)")
-    // An empty file in its place does not show that the former one was replaced.
+    // Each of the three changes has one note.
     #expect(read.count - lines.count == 3, "\(read)")
     #expect(self.read(writer.path).hasSuffix("out after 2\n"))
   }
@@ -159,7 +159,7 @@ struct LogFileTests {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(
       path: directory.path + "/door.log", keeping: LogRetention(maxSize: 100, maxFiles: 20))
-    // More files than a mark names.
+    // More files than a position names.
     for index in 0..<40 { _ = writer.write(["line \(index)"], from: .out, at: time) }
     var reader = LogReader(directory: directory.path)
     _ = reader.next(limit: 1)
@@ -171,7 +171,7 @@ struct LogFileTests {
   }
 
   @Test(
-    "An entry written while several logs are read waits for the next read, to keep the order"
+    "An entry that is written while logs are read is delivered by the next read"
   )
   func orderAcrossLooks() throws {
     let directory = try TemporaryDirectory()
@@ -181,7 +181,8 @@ struct LogFileTests {
     _ = door.write(["a"], from: .out)
     _ = motor.write(["b"], from: .out)
     #expect(reader.next(hasMore: true).map(\.text) == ["a", "b"])
-    // 'door' is read first. Its next line is written after that and before the line of 'motor'.
+    // 'door' is read first. The next line of 'door' is written after that, and before the line of
+    // 'motor'.
     var time = Timestamp.now.milliseconds
     var looks = 0
     let entries = reader.next(hasMore: true) {
@@ -200,7 +201,9 @@ struct LogFileTests {
     #expect(reader.next().isEmpty)
   }
 
-  @Test("Lines of several logs keep their order when the clock is set back, which each log notes")
+  @Test(
+    "Logs keep the order of their lines when the clock is set back, and each log notes the change"
+  )
   func clockSetBack() throws {
     let directory = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: directory.roots)
@@ -210,12 +213,12 @@ struct LogFileTests {
     let logs = NodeLogs(in: directories, clock: { now }) { Issue.record("\($0)") }
     var expected: [String] = []
     func write(_ node: String, afterSetting step: Int64 = 0) {
-      now.clock += second
-      now.time += second + step * second
+      now.timeSinceBoot += second
+      now.timeOfDay += second + step * second
       logs.noteClock()
       expected.append("\(expected.count)")
       _ = logs.writer(of: node).write(
-        [expected[expected.count - 1]], from: .out, at: Timestamp(nanoseconds: now.time))
+        [expected[expected.count - 1]], from: .out, at: Timestamp(nanoseconds: now.timeOfDay))
     }
     for node in ["door", "motor", "door", "lamp"] { write(node) }
     write("motor", afterSetting: -3_600)
@@ -241,10 +244,10 @@ struct LogFileTests {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(
       path: directory.path + "/door.log", keeping: LogRetention(maxSize: 1_000))
-    // One by one, and then all in one burst.
+    // Writes the first lines one by one, and the others in one burst.
     for index in 0..<100 { _ = writer.write(["line \(index)"], from: .out, at: time) }
     _ = writer.write((100..<200).map { "line \($0)" }, from: .out, at: time)
-    #expect(FileSystem.entries(of: directory.path) == ["door.log", "door.log.1", "door.log.2"])
+    #expect(FileSystem.entryNames(of: directory.path) == ["door.log", "door.log.1", "door.log.2"])
     var reader = LogReader(directory: directory.path)
     let lines = reader.next().filter { $0.stream == .out }.map(\.text)
     #expect(lines.last == "line 199")
@@ -254,14 +257,14 @@ struct LogFileTests {
   }
 
   @Test(
-    "Each file after a dropped one says how many bytes were dropped"
+    "Each log file that follows a dropped file says how many bytes were dropped"
   )
   func dropped() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/door.log"
     var written = 0
     func kept() -> [String] {
-      FileSystem.entries(of: directory.path).sorted().reversed().map {
+      FileSystem.entryNames(of: directory.path).sorted().reversed().map {
         read(directory.path + "/" + $0)
       }
     }
@@ -309,15 +312,15 @@ struct LogFileTests {
     let path = directory.path + "/door.log"
     let writer = LogWriter(path: path, keeping: LogRetention(maxSize: 500, maxFiles: 9))
     for index in 0..<400 { _ = writer.write(["line \(index)"], from: .out, at: time) }
-    #expect(FileSystem.entries(of: directory.path).count == 9)
+    #expect(FileSystem.entryNames(of: directory.path).count == 9)
     let before = read(path)
     _ = LogWriter(path: path, keeping: nil).write([String(repeating: "x", count: 600)], from: .note)
-    #expect(FileSystem.entries(of: directory.path).count == 9)
+    #expect(FileSystem.entryNames(of: directory.path).count == 9)
     #expect(read(path).hasPrefix(before))
   }
 
   @Test(
-    "A reader gets the lines since a time, even from rotated files",
+    "A reader gets the lines since a given time, even from rotated files",
     arguments: [(nil, 0, nil), (7, 7, nil), (11, 11, nil), (12, 12, nil), (3, 10, 2), (11, 11, 2)]
       as [(Int64?, Int, Int?)])
   func since(time: Int64?, first: Int, limit: Int?) throws {
@@ -327,7 +330,7 @@ struct LogFileTests {
     for index in 0..<12 {
       _ = door.write(["\(index)"], from: .out, at: Timestamp(milliseconds: Int64(index)))
     }
-    #expect(FileSystem.entries(of: directory.path).count > 1)
+    #expect(FileSystem.entryNames(of: directory.path).count > 1)
     var reader = LogReader(directory: directory.path)
     let read = reader.next(limit: limit, since: time.map { Timestamp(milliseconds: $0) })
     #expect(read.map(\.text) == (first..<12).map(String.init))
@@ -359,7 +362,7 @@ struct LogFileTests {
     #expect(chosen.next().allSatisfy { $0.node == "motor" })
   }
 
-  @Test("A line that was added manually is shown in its position")
+  @Test("A line that was manually added to a log file is shown in its position")
   func foreignLine() throws {
     let directory = try TemporaryDirectory()
     let writer = LogWriter(path: directory.path + "/door.log")

@@ -41,7 +41,7 @@ struct ProcessRecordTests {
     defer { close(descriptor) }
     let child = try ChildProcess.spawn(
       ChildCommand(path: "/bin/sh", arguments: ["-c", script], record: descriptor))
-    var item = pollfd(fd: child.output, events: Int16(POLLIN), revents: 0)
+    var item = pollfd(fd: child.outputDescriptor, events: Int16(POLLIN), revents: 0)
     #expect(poll(&item, 1, 300_000) == 1)
     return child
   }
@@ -49,7 +49,7 @@ struct ProcessRecordTests {
   private let waits = "echo up; while :; do sleep 60; done"
   private let ignoresTermination = "trap '' TERM; echo up; while :; do sleep 0.01; done"
 
-  @Test("A live process is found with its launch, and no longer once it has ended")
+  @Test("A live process is found with the record of its launch")
   func survivor() throws {
     #expect(try Survivor.all(in: directories).isEmpty)
     var child = try start(record(), waits)
@@ -66,12 +66,12 @@ struct ProcessRecordTests {
     #expect(try Survivor.all(in: directories).isEmpty)
   }
 
-  @Test("A dead process's children are not taken for it")
+  @Test("A child of a dead process is not mistaken for the dead process")
   func leftToChildren() throws {
     // The grandchild is in a session of its own, so that it does not end with its parent.
     var child = try start(record(), "setsid sleep 60 & echo $!; wait")
     var text = [UInt8](repeating: 0, count: 32)
-    let count = read(child.output, &text, text.count)
+    let count = read(child.outputDescriptor, &text, text.count)
     let grandchild = try #require(
       Int32(String(decoding: text[..<max(count - 1, 0)], as: UTF8.self)))
     defer { kill(grandchild, SIGKILL) }
@@ -81,7 +81,7 @@ struct ProcessRecordTests {
     child.closePipes()
     #expect(kill(grandchild, 0) == 0)
     #expect(try Survivor.all(in: directories).isEmpty)
-    // Nor do they prevent another start of the node.
+    // The remaining children do not prevent another start of the node, either.
     var next = try start(record(), waits)
     #expect(try Survivor.all(in: directories).first?.process.pid == next.pid)
     next.signal(.kill, group: true)
@@ -110,7 +110,7 @@ struct ProcessRecordTests {
     return (try? FileSystem.read(descriptor)).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("A process that has not identified itself yet is waited for, and not ignored")
+  @Test("If a process does not identify itself in time, the error names the process's record")
   func unsigned() throws {
     let descriptor = try record().write(in: directories)
     let path = ProcessRecord.path(of: "door", in: directories)
@@ -130,10 +130,10 @@ struct ProcessRecordTests {
     }
     let held = ["door.feed", "door.in", "door.process", "lock"]
     let lock = try TopologyLock.acquire(directories, file: "/lift.yaml")
-    #expect(FileSystem.entries(of: directories.runtime) == held)
+    #expect(FileSystem.entryNames(of: directories.runtime) == held)
     #expect(OrphanedTopology.find(directories) == nil)
     lock.release()
-    #expect(FileSystem.entries(of: directories.runtime) == held)
+    #expect(FileSystem.entryNames(of: directories.runtime) == held)
     let orphan = try #require(OrphanedTopology.find(directories))
     #expect(orphan.file == "/lift.yaml" && orphan.status == "orphaned: 1 node is still running")
     #expect(orphan.deployment == nil && !orphan.isDeployed)
@@ -147,7 +147,7 @@ struct ProcessRecordTests {
   }
 
   @Test(
-    "A live deployed node keeps its keys and the orchestrator's, and the 'up' command is known"
+    "A topology's lock keeps the keys of live deployed nodes and of the orchestrator"
   )
   func deployedLock() throws {
     var deployed = record()
@@ -165,13 +165,13 @@ struct ProcessRecordTests {
     let lock = try TopologyLock.acquire(
       directories, file: "/lift.yaml", deployment: "/lab.yaml")
     #expect(RunningTopology.find(directories)?.deployment == "/lab.yaml")
-    #expect(FileSystem.entries(of: directories.runtime).sorted() == kept)
+    #expect(FileSystem.entryNames(of: directories.runtime).sorted() == kept)
     lock.release()
-    #expect(FileSystem.entries(of: directories.runtime).sorted() == kept)
+    #expect(FileSystem.entryNames(of: directories.runtime).sorted() == kept)
     let orphan = try #require(OrphanedTopology.find(directories))
     #expect(orphan.isDeployed)
     #expect(orphan.upCommand == "orchestrator up /lift.yaml --deployment /lab.yaml")
-    // The same, with a lock file that names no topology file.
+    // Does the same with a lock file that names no topology file.
     try TopologyLock.acquire(directories, file: nil).release()
     #expect(
       OrphanedTopology.find(directories)?.upCommand
@@ -183,7 +183,7 @@ struct ProcessRecordTests {
   }
 
   @Test(
-    "The bound address decides whether a process is at its place",
+    "A recorded launch with another bound address differs from the wanted launch",
     arguments: [
       ("tcp://10.0.0.7:*", "tcp://10.0.0.7:*", nil),
       ("ipc:///run/door.in", "ipc:///run/door.in", nil),
@@ -198,7 +198,8 @@ struct ProcessRecordTests {
     #expect(launch(arguments: ["--inbox"]).address == nil)
   }
 
-  @Test("Survivors end before their dependencies, and one that ignores its signal is killed")
+  @Test(
+    "Orphaned processes end before their dependencies, and are killed if they ignore the signal")
   func order() throws {
     let note = root.path + "/ends"
     let ends = { (name: String) in
@@ -210,29 +211,30 @@ struct ProcessRecordTests {
     ]
     let survivors = try Survivor.all(in: directories)
     #expect(survivors.count == 3)
-    #expect(Survivor.end(survivors, in: directories).isEmpty)
+    #expect(Survivor.endProcesses(survivors, in: directories).isEmpty)
     #expect(
       children.indices.map { children[$0].wait() } == [
         .exited(code: 0), .exited(code: 0), .signalled(number: SIGKILL),
       ])
     for child in children { child.closePipes() }
     #expect(contents(of: note) == "a\nb\n")
-    #expect(FileSystem.entries(of: directories.runtime).isEmpty)
+    #expect(FileSystem.entryNames(of: directories.runtime).isEmpty)
   }
 
-  @Test("A forced end kills all survivors at once")
+  @Test("A forced end kills all orphaned processes at once")
   func force() throws {
     var child = try start(record(stop: .seconds(600)), ignoresTermination)
     let survivors = try Survivor.all(in: directories)
     let start = ContinuousClock.now
-    #expect(Survivor.end(survivors, isForced: true, in: directories).isEmpty)
+    #expect(Survivor.endProcesses(survivors, isForced: true, in: directories).isEmpty)
     // Without force, the process would have half a minute to end.
     #expect(ContinuousClock.now - start < .seconds(25))
     #expect(child.wait() == .signalled(number: SIGKILL))
     child.closePipes()
   }
 
-  @Test("Differences from the wanted launch are reported, and a written launch equals itself")
+  @Test(
+    "A recorded launch is read back unchanged, and every difference from a wanted launch is named")
   func difference() throws {
     let pipes = NodeConfiguration(
       outs: [
@@ -279,10 +281,10 @@ struct IncarnationsTests {
     #expect(second.counts == ["door": 3, "motor": 1])
     try second.record(["door": 2])
     #expect(try Incarnations(in: directories).counts == ["door": 3, "motor": 1])
-    #expect(FileSystem.entries(of: directories.state) == ["incarnations.json"])
+    #expect(FileSystem.entryNames(of: directories.state) == ["incarnations.json"])
   }
 
-  @Test("A damaged file of counts is an error that says what to do, and does not count as missing")
+  @Test("A damaged file of incarnation counts is an error, and does not count as a missing file")
   func damaged() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -294,7 +296,7 @@ struct IncarnationsTests {
     #expect(error.description.contains("is damaged"))
   }
 
-  @Test("A count that cannot be written is an error and does not take effect")
+  @Test("An incarnation count that cannot be written causes an error and does not take effect")
   func unwritable() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)

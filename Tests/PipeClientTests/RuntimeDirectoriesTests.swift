@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Runtime directories")
 struct RuntimeDirectoriesTests {
-  @Test("PIPERUNTIME_ROOT takes precedence over the XDG directories, and those over /tmp and home")
+  @Test("PIPERUNTIME_ROOT takes precedence over XDG directories, which precede /tmp and home")
   func roots() throws {
     let user = geteuid()
     let own = try TemporaryDirectory()
@@ -45,7 +45,7 @@ struct RuntimeDirectoriesTests {
     }
   }
 
-  @Test("Directories that cannot be used are errors that name their purpose")
+  @Test("The error for a directory that cannot be used names the directory's purpose")
   func unusable() throws {
     func failure(_ environment: [String: String]) throws -> DirectoryError {
       try #require(throws: DirectoryError.self) {
@@ -88,7 +88,7 @@ struct RuntimeDirectoriesTests {
     #expect(try directories.endpoint(.feed(node: "door")) == "ipc:///r/run/lift/door.feed")
   }
 
-  @Test("A socket path of 107 bytes is accepted, and one of 108 is an error with a remedy")
+  @Test("A socket path can have up to 107 bytes, and a longer path causes an error with a remedy")
   func pathLimit() throws {
     let fixed = "//run/t/control".utf8.count
     let name = String(repeating: "x", count: RuntimeDirectories.pathLimit - fixed)
@@ -114,7 +114,7 @@ struct RuntimeDirectoriesTests {
     }
   }
 
-  @Test("A second run of a name is refused with the pid, and can start after the release")
+  @Test("A second run with the same name is refused with the pid until the first run ends")
   func exclusive() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -134,7 +134,7 @@ struct RuntimeDirectoriesTests {
     try TopologyLock.acquire(directories, file: nil).release()
   }
 
-  @Test("A removed lock is created again, even while another process inspects it")
+  @Test("A removed lock file is created again, but not while another process inspects the file")
   func removedLock() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -142,23 +142,23 @@ struct RuntimeDirectoriesTests {
     defer { lock.release() }
     close(open(directories.runtime + "/control", O_CREAT | O_WRONLY, 0o600))
     #expect(lock.keepInPlace() == .inPlace)
-    #expect(unlink(directories.lock) == 0)
+    #expect(unlink(directories.lockFile) == 0)
     // 'orchestrator ls' opens the lock like this.
-    let looking = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let looking = open(directories.lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     #expect(flock(looking, LOCK_SH | LOCK_NB) == 0)
     #expect(lock.keepInPlace() == .beingChecked)
     close(looking)
     #expect(lock.keepInPlace() == .restored)
     #expect(RunningTopology.find(directories)?.pid == getpid())
     // Another run has the lock.
-    #expect(unlink(directories.lock) == 0)
-    let other = open(directories.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    #expect(unlink(directories.lockFile) == 0)
+    let other = open(directories.lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
     #expect(lock.keepInPlace() == .gone)
     close(other)
   }
 
-  @Test("The files of a killed orchestrator are no running topology, and the next run removes them")
+  @Test("Files left by a killed orchestrator do not count as a run, and the next run removes them")
   func leftovers() throws {
     let root = try TemporaryDirectory()
     let directories = try RuntimeDirectories(topology: "lift", roots: root.roots)
@@ -167,7 +167,7 @@ struct RuntimeDirectoriesTests {
     close(open(socket, O_CREAT | O_WRONLY, 0o600))
     #expect(lock != nil)
     lock = nil  // the kernel does the same to a killed process
-    #expect(access(directories.lock, F_OK) == 0)
+    #expect(access(directories.lockFile, F_OK) == 0)
     #expect(RunningTopology.find(directories) == nil)
     let next = try TopologyLock.acquire(directories, file: nil)
     #expect(access(socket, F_OK) != 0)

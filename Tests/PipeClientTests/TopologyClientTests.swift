@@ -3,12 +3,12 @@ import PipeTransport
 import TestSupport
 import Testing
 
-@Suite("A client")
+@Suite("A client of a topology")
 struct TopologyClientTests {
   /// An endpoint where no process answers.
   private let nowhere = "ipc:///tmp/piperuntime-no-such-orchestrator"
 
-  @Test("A closed client ends pending calls and refuses later ones")
+  @Test("A closed client ends pending calls and refuses later calls")
   func closed() async throws {
     let client = try TopologyClient(topology: "nowhere", control: nowhere)
     let waiting = Task { try await client.directory() }
@@ -19,7 +19,7 @@ struct TopologyClientTests {
     client.close()
   }
 
-  @Test("A client without an answer reports that within its timeout")
+  @Test("A client that gets no reply fails within its timeout")
   func unanswered() async throws {
     let client = try TopologyClient(
       topology: "nowhere", control: nowhere, answerTimeout: .milliseconds(20))
@@ -29,7 +29,7 @@ struct TopologyClientTests {
   }
 
   @Test(
-    "A client whose orchestrator dies while it connects fails at once, not after its timeout"
+    "If the orchestrator dies while a client connects, the client fails before its timeout"
   )
   func died() async throws {
     let directory = try TemporaryDirectory()

@@ -71,7 +71,8 @@ struct ConnectionTableTests {
     #expect(server.open(5) == [4])
   }
 
-  @Test("A connection that waits for a response is never closed, and the limit is exceeded by one")
+  @Test(
+    "A connection that waits for a response is never closed, even if one too many are open")
   func waiting() {
     var server = Server()
     #expect(server.open(1, 2, 3) == [])
@@ -86,7 +87,7 @@ struct ConnectionTableTests {
     #expect(server.open(9) == [2])
   }
 
-  @Test("A closing connection no longer counts and is not closed again")
+  @Test("A closing connection no longer counts toward the limit and is not closed again")
   func parting() {
     var server = Server()
     #expect(server.open(1, 2, 3, 4) == [1])

@@ -44,7 +44,8 @@ struct InspectionHistoryTests {
   }
 
   @Test(
-    "A cursor of another history is recognized", arguments: [0, 5, 9, 1_000, .max] as [UInt64])
+    "A client with a cursor of another inspector's history gets the whole history",
+    arguments: [0, 5, 9, 1_000, .max] as [UInt64])
   func foreign(_ cursor: UInt64) {
     var history = InspectionHistory(origin: 10)
     history.append(Self.bytes("1"))
@@ -52,7 +53,7 @@ struct InspectionHistoryTests {
     #expect(delta.replacesAll && delta.events.count == 1 && delta.cursor == 11)
   }
 
-  @Test("An answer over the limit has the latest entries and the number of the skipped ones")
+  @Test("An answer over the limit has the latest entries and the number of skipped entries")
   func limited() {
     var history = InspectionHistory(origin: 1)
     for number in 0..<100 { history.append(Self.bytes("\(1_000 + number)")) }
@@ -61,7 +62,7 @@ struct InspectionHistoryTests {
     #expect(delta.skipped == 90)
   }
 
-  @Test("A history does not exceed its capacity, whatever arrives")
+  @Test("A history does not exceed its capacity, whatever is added")
   func capacity() {
     var history = InspectionHistory(capacity: 10_000, origin: 1)
     for number in 0..<50_000 { history.append(Self.bytes("\(number)")) }
@@ -72,7 +73,7 @@ struct InspectionHistoryTests {
     #expect(history.append(tooLarge) == false && history.last == last)
   }
 
-  @Test("Log lines have a capacity of their own and displace no other entries")
+  @Test("Log lines have a separate capacity and displace no other entries")
   func logs() {
     var history = InspectionHistory(capacity: 10_000, logCapacity: 10_000, origin: 1)
     history.append(Self.bytes("step"))

@@ -105,10 +105,10 @@ struct MetricTextTests {
   }
 }
 
-@Suite("Counted durations")
+@Suite("Histograms of durations")
 struct DurationCountsTests {
   @Test(
-    "A duration counts for the first bound that it does not exceed",
+    "A histogram counts a duration at the first bound that the duration does not exceed",
     arguments: [
       (-5, 0), (0, 0), (1_000, 0), (1_001, 1), (4_000, 1), (4_001, 2), (4_194_304_000, 11),
       (4_194_304_001, 12), (.max, 12),

@@ -10,7 +10,7 @@ struct RecordedLogsTests {
     lines.map { $0["text"]?.string ?? "skipped \($0["skipped"]?.integer ?? -1)" }
   }
 
-  @Test("A log time out of range is reported as the nearest possible time")
+  @Test("A time in a log that is out of range is reported as the nearest possible time")
   func farTimes() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")
@@ -21,7 +21,7 @@ struct RecordedLogsTests {
     #expect(try await logs.next().compactMap { $0["time"]?.integer } == [.min, .max])
   }
 
-  @Test("Log lines are reported from the last lines on, once, with node and stream")
+  @Test("An inspector reports the last log lines and all later lines once, with node and stream")
   func lines() async throws {
     let directory = try TestDirectory()
     let door = LogWriter(path: directory.path + "/door.log")

@@ -18,14 +18,14 @@ struct SocketFileTests {
     try WebServer(WebListener(socket: path)) { _ in WebResponse(200, "here") }
   }
 
-  /// Leaves a socket behind to which no process listens, like a killed process.
+  /// Leaves a socket behind, as a killed process does. No process listens to it.
   private static func forsake(_ path: String) throws {
-    // The file is removed with a server, not with a listener.
+    // The end of a server removes the file, and the end of a listener does not.
     _ = try WebListener(socket: path)
     #expect(FileSystem.exists(path))
   }
 
-  @Test("A socket file is private from its creation, is served, and is removed with its server")
+  @Test("A socket file is private from the start, accepts clients, and is removed with its server")
   func serves() async throws {
     try await Self.placing { path throws in
       let server = try Self.server(path)
@@ -44,7 +44,7 @@ struct SocketFileTests {
       let server = try Self.server(path)
       #expect(throws: WebListenerError.pathInUse(path)) { _ = try WebListener(socket: path) }
       #expect(try await WebClient(socket: path).get("/").status == 200)
-      // A server whose socket was replaced manually does not remove the new one.
+      // A server whose socket was replaced manually does not remove the new socket.
       unlink(path)
       let next = try Self.server(path)
       server.stop()
@@ -76,7 +76,7 @@ struct SocketFileTests {
   @Test("A socket that cannot be created is refused with the reason")
   func refused() async throws {
     try await Self.placing { path throws in
-      let folder = FileSystem.directory(of: path)
+      let folder = FileSystem.parentDirectory(of: path)
       let long = folder + "/" + String(repeating: "a", count: 107 - folder.utf8.count)
       #expect(throws: WebListenerError.pathTooLong(long, limit: 107)) {
         _ = try WebListener(socket: long)
@@ -92,13 +92,13 @@ struct SocketFileTests {
   }
 
   @Test(
-    "A socket in a folder in which other users can replace it is refused",
+    "A socket is refused if other users can replace it in its folder",
     arguments: [
       (0o700, true), (0o755, true), (0o770, false), (0o707, false), (0o777, false), (0o1777, true),
     ])
   func folderOfOthers(_ mode: mode_t, _ isTaken: Bool) async throws {
     try await Self.placing { path throws in
-      let folder = FileSystem.directory(of: path)
+      let folder = FileSystem.parentDirectory(of: path)
       #expect(chmod(folder, mode) == 0)
       if isTaken {
         try Self.server(path).stop()
@@ -114,7 +114,7 @@ struct SocketFileTests {
   @Test("A socket in another user's folder is refused", .enabled(if: geteuid() == 0))
   func directoryOwnedByOtherUser() async throws {
     try await Self.placing { path throws in
-      let folder = FileSystem.directory(of: path)
+      let folder = FileSystem.parentDirectory(of: path)
       #expect(chown(folder, 65_534, 65_534) == 0)
       #expect(throws: WebListenerError.directoryOwnedByOtherUser(folder, owner: 65_534)) {
         _ = try WebListener(socket: path)

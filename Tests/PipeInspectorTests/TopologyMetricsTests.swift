@@ -40,7 +40,7 @@ struct TopologyMetricsTests {
       }
   }
 
-  @Test("The metrics of a stopped topology only show that it is down")
+  @Test("The metrics of a stopped topology only show that the topology is down")
   func absent() {
     let absence = TopologySnapshot.UnavailableError("no topology 'shop' runs")
     #expect(Self.lines(.init(topology: "shop", directory: .failure(absence))) == ["up 0"])
@@ -53,7 +53,8 @@ struct TopologyMetricsTests {
       node.startedAt = 1_700_000_000_500_000_000
       var status = NodeStatus()
       status.state = ["closing": ["persons": 3]]
-      (status.events, status.refused, status.deadLetters, status.deadLettersLost) = (10, 3, 2, 1)
+      (status.events, status.refused, status.deadLetters, status.deadLettersLost) = (12, 3, 2, 1)
+      status.ignored = 2
       (status.unconnected, status.gaps, status.invalidFrames, status.effects) = (4, 5, 6, 7)
       (status.blocked, status.records) = (["a", "b"], 8)
       node.status = status
@@ -62,12 +63,15 @@ struct TopologyMetricsTests {
     snapshot.states = ["Door": ["open", "closing"]]
     #expect(
       Self.lines(snapshot) == [
-        "up 1", "node_info{node=\"door\",kind=\"machine\",machine=\"Door\",durability=\"none\"} 1",
+        "up 1", "diagnoses{severity=\"failure\"} 0", "diagnoses{severity=\"warning\"} 1",
+        "diagnoses{severity=\"note\"} 0",
+        "node_info{node=\"door\",kind=\"machine\",machine=\"Door\",durability=\"none\"} 1",
         "node_up{node=\"door\"} 1", "node_state{node=\"door\",state=\"open\"} 0",
         "node_state{node=\"door\",state=\"closing\"} 1", "node_restarts_total{node=\"door\"} 2",
         "node_start_time_seconds{node=\"door\"} 1700000000.5",
         "node_events_total{node=\"door\",outcome=\"accepted\"} 7",
         "node_events_total{node=\"door\",outcome=\"refused\"} 3",
+        "node_events_total{node=\"door\",outcome=\"ignored\"} 2",
         "node_dead_letters{node=\"door\"} 2", "node_dead_letters_lost_total{node=\"door\"} 1",
         "node_effects{node=\"door\"} 7", "node_in_doubt_transactions{node=\"door\"} 0",
         "node_blocking_pipes{node=\"door\"} 2", "node_unconnected_events_total{node=\"door\"} 4",
@@ -77,18 +81,38 @@ struct TopologyMetricsTests {
   }
 
   @Test(
+    "A node with a key has a metric for the instances in each state, and none for its own state")
+  func instances() {
+    let node = Self.node("orders") { node in
+      node.instanceField = "order"
+      var status = NodeStatus()
+      status.state = ["paid": 3]
+      node.status = status
+    }
+    var snapshot = Self.snapshot([node])
+    snapshot.states = ["Door": ["placed", "paid"]]
+    #expect(
+      Self.lines(snapshot).filter { $0.contains("state=") } == [
+        "node_instances{node=\"orders\",state=\"placed\"} 0",
+        "node_instances{node=\"orders\",state=\"paid\"} 3",
+      ])
+  }
+
+  @Test(
     "The metrics of a stopped node do not include counters of its former process")
   func down() {
     let node = Self.node("door") { $0.isRunning = false }
     #expect(
       Self.lines(Self.snapshot([node])) == [
-        "up 1", "node_info{node=\"door\",kind=\"machine\",machine=\"Door\",durability=\"none\"} 1",
+        "up 1", "diagnoses{severity=\"failure\"} 0", "diagnoses{severity=\"warning\"} 0",
+        "diagnoses{severity=\"note\"} 1",
+        "node_info{node=\"door\",kind=\"machine\",machine=\"Door\",durability=\"none\"} 1",
         "node_up{node=\"door\"} 0", "node_restarts_total{node=\"door\"} 0",
         "node_in_doubt_transactions{node=\"door\"} 0",
       ])
   }
 
-  @Test("The metrics of a shared process appear once, with the carrier node")
+  @Test("The metrics of a shared process appear once, under the name of the carrier node")
   func shared() {
     let embeddedNode = Self.node("lift") {
       $0.pid = 9
@@ -119,7 +143,7 @@ struct TopologyMetricsTests {
       }
     }
     let lines = Self.lines(Self.snapshot(rows))
-    #expect(lines.count { $0.hasPrefix("node_events_total") } == 2)
+    #expect(lines.count { $0.hasPrefix("node_events_total") } == 3)
     #expect(lines.filter { $0.hasPrefix("node_restarts_total") }.count == 1)
     #expect(lines.contains("synchronized_events_total{composite=\"stop\",outcome=\"committed\"} 4"))
     #expect(lines.count { $0.hasPrefix("synchronized_events_total") } == 12)
@@ -127,7 +151,7 @@ struct TopologyMetricsTests {
     #expect(lines.contains("synchronized_event_duration_seconds_count{composite=\"lift\"} 0"))
   }
 
-  @Test("The metrics of a pipe come from its running ends")
+  @Test("The metrics of a pipe come from the running nodes at its ends")
   func pipes() {
     let pipe = PipeInformation(name: "a->b", from: "a", to: "b", capacity: 8)
     let sender = Self.node("a") { node in
@@ -159,7 +183,7 @@ struct TopologyMetricsTests {
         == Set(ofSender + ["pipe_waiting_events{,end=\"receiver\"} 4"]))
   }
 
-  @Test("Metrics contain no values of states, no undeclared states, and a limited number of states")
+  @Test("Metrics contain only names of declared states, and only a limited number of them")
   func cardinality() {
     func states(_ state: JSONValue, _ declared: [String]) -> [String] {
       var snapshot = Self.snapshot([Self.node("door") { $0.status?.state = state }])

@@ -46,7 +46,8 @@ struct WebCertificateTests {
     }
   }
 
-  @Test("A key file that others can read is refused", arguments: [0o640, 0o604, 0o660] as [mode_t])
+  @Test(
+    "A key file that other users can read is refused", arguments: [0o640, 0o604, 0o660] as [mode_t])
   func mode(_ mode: mode_t) async throws {
     try await Self.writing(mode: mode) { certificate, key throws in
       #expect(Self.error(certificate, key) == .keyReadableByOthers(key, mode: mode))
@@ -63,13 +64,13 @@ struct WebCertificateTests {
     }
   }
 
-  @Test("A file that is no certificate or no key is refused")
+  @Test("A file without a certificate or without a key is refused")
   func files() async throws {
     try await Self.writing { certificate, key throws in
       #expect(Self.error(key, key) == .noCertificate(key))
       chmod(certificate, 0o600)
       #expect(Self.error(certificate, certificate) == .noKey(certificate))
-      let folder = FileSystem.directory(of: key)
+      let folder = FileSystem.parentDirectory(of: key)
       #expect(Self.error(folder, key) == .notARegularFile(folder))
       let missing = key + ".none"
       let unreadable = SystemError("open", on: missing, code: ENOENT)

@@ -34,7 +34,7 @@ struct WebGuardTests {
       "GET", "/", ["sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"]),
   ]
 
-  @Test("The served page is allowed with its token", arguments: own)
+  @Test("A request from the served page is allowed with the page's token", arguments: own)
   func allowed(_ request: WebRequest) {
     #expect(Self.accessControl().refusal(of: request) == nil)
   }
@@ -61,7 +61,9 @@ struct WebGuardTests {
     (request("POST", "/"), 405), (request("DELETE", "/api/send"), 405),
   ]
 
-  @Test("Requests of all other origins are refused", arguments: others)
+  @Test(
+    "A request with a wrong host, origin, token, content type or method is refused",
+    arguments: others)
   func refused(_ request: WebRequest, _ status: Int) {
     #expect(Self.accessControl().refusal(of: request)?.status == status)
   }
@@ -71,7 +73,7 @@ struct WebGuardTests {
     let accessControl = Self.accessControl(isReadOnly: true)
     for route in WebRoute.allCases {
       let refusal = accessControl.refusal(of: Self.request(route.method, route.path))
-      #expect(refusal?.status == (route.method == "GET" ? nil : 403), "\(route)")
+      #expect(refusal?.status == (route.onlyReads ? nil : 403), "\(route)")
     }
     #expect(accessControl.refusal(of: Self.request("POST", "/api/else"))?.status == 403)
   }
@@ -134,7 +136,7 @@ struct ProxiedHostsTests {
   ]
 
   @Test(
-    "A host name of '--host' is allowed with or without port 443, in both host and origin",
+    "A host name of '--host' is allowed with or without port 443 in the Host and Origin headers",
     arguments: places)
   func proxied(_ hosts: WebHosts) {
     for host in ["page.example", "page.example:443", "Page.Example:443"] {
@@ -157,7 +159,7 @@ struct ProxiedHostsTests {
 
 @Suite("The requests of the page")
 struct WebServiceTests {
-  /// A source that answers with the question.
+  /// A data source that answers each query with the query itself.
   private struct Echo: PageDataSource {
     let recorder = InspectionRecorder(capacity: 1 << 20)
 
@@ -187,7 +189,7 @@ struct WebServiceTests {
   }
 
   @Test(
-    "Every response restricts what the page may do",
+    "Every response restricts the scripts and sources that the page can use",
     arguments: ["/", "/page.js", "/api/about", "/x"])
   func headers(_ path: String) async {
     let headers = await Self.answer("GET", path).headers
@@ -197,11 +199,12 @@ struct WebServiceTests {
       headers["X-Content-Type-Options"] == "nosniff" && headers["Cache-Control"] == "no-store")
   }
 
-  @Test("The page consists of files of at most 90 KB together, which refer to no other server")
+  @Test("The page's files have at most 200 KB in total and refer to no other server")
   func page() async {
     var byteCount = 0
     let scripts = [
-      "page", "moment", "panels", "fold", "graph", "node", "act", "chart", "logs", "talk",
+      "page", "text", "trace", "moment", "panels", "fold", "health", "graph", "timeline", "states",
+      "act", "node", "sequence", "logs", "keys", "talk",
     ].map { "/\($0).js" }
     for path in ["/", "/page.css", "/icon.svg"] + scripts {
       let answer = await Self.answer("GET", path)
@@ -216,11 +219,11 @@ struct WebServiceTests {
         #expect(!text.contains(way), "\(path): \(way)")
       }
     }
-    #expect(byteCount < 90_000, "\(byteCount) bytes")
+    #expect(byteCount < 200_000, "\(byteCount) bytes")
   }
 
   @Test(
-    "Each question of the page is answered",
+    "Each query of the page is answered",
     arguments: [
       ("/api/machine", "machine(node: \\\"a b\\\")"),
       ("/api/enabled", "enabled(node: \\\"a b\\\")"),
@@ -233,7 +236,7 @@ struct WebServiceTests {
     #expect(String(decoding: answer.body, as: UTF8.self).contains(question), "\(answer)")
   }
 
-  @Test("A wrong question is answered with the error, and the server continues")
+  @Test("An invalid query is answered with the error, and the server continues")
   func mistakes() async {
     for (method, path, query, body, status) in [
       ("GET", "/api/machine", [:], "", 400), ("GET", "/api/machine", ["node": ""], "", 400),
@@ -255,7 +258,7 @@ struct WebServiceTests {
     }
   }
 
-  @Test("A question for changes is answered once there are some")
+  @Test("A query for changes waits until there is a change")
   func news() async throws {
     let source = Echo()
     source.recorder.append(["is": "life"])

@@ -81,7 +81,7 @@ struct WebServerTests {
       #expect(answer.status != 200 || taken.withLock { $0.count } > before, "\(answer)")
       statuses[answer.status, default: 0] += 1
     }
-    // Closed without a response, continued, accepted, or refused.
+    // The possible statuses: closed without a response (0), continued, accepted, or refused.
     let expected: Set = [0, 100, 200, 400, 411, 413, 414, 417, 431, 500, 501, 505]
     #expect(expected.isSuperset(of: statuses.keys), "\(statuses)")
     #expect(statuses[200, default: 0] > 20 && statuses[400, default: 0] > 20, "\(statuses)")
@@ -117,7 +117,8 @@ struct WebServerTests {
     arguments: [WebServer.Limits(), MetricsService.limits])
   func slowClients(_ limits: WebServer.Limits) async throws {
     var limits = limits
-    // No request times out: slow clients are displaced, or no other client gets in.
+    // With this limit, no request times out, so other clients are served only if slow clients are
+    // disconnected.
     limits.requestSeconds = 3_600
     limits.idleSeconds = 3_600
     try await Self.serving(limits) { client throws in
@@ -127,7 +128,7 @@ struct WebServerTests {
     }
   }
 
-  @Test("Waiting clients and slow readers are not displaced by clients that are slow to ask")
+  @Test("Clients that are slow to send requests displace neither waiting clients nor slow readers")
   func patient() async throws {
     let (gate, opener) = AsyncStream.makeStream(of: Void.self)
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
@@ -175,7 +176,8 @@ struct WebServerTests {
     server.stop()
   }
 
-  @Test("The web server answers others while one client waits, and ends that wait when it stops")
+  @Test(
+    "While a client waits, other clients are answered; stopping the web server ends the wait")
   func waiting() async throws {
     let (gate, opener) = AsyncStream.makeStream(of: Void.self)
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
@@ -195,7 +197,7 @@ struct WebServerTests {
     opener.finish()
   }
 
-  @Test("A listener that cannot be opened is an error with the reason")
+  @Test("A listener that cannot be opened causes an error with the reason")
   func listening() throws {
     let first = try WebListener(address: "127.0.0.1", port: 0)
     let port = first.port
@@ -226,7 +228,7 @@ struct WebServerTests {
   }
 
   @Test(
-    "Metrics are served at one path, for reading only",
+    "Metrics are served only for GET and HEAD requests to '/' and '/metrics'",
     arguments: [
       ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405),
       ("GET", "/", 200), ("GET", "/metrics/x", 404), ("GET", "/favicon.ico", 404),

@@ -33,10 +33,10 @@ struct ChangedJournalFilesTests {
       let contents = try #require(journal.contents)
       (version, state) = (contents.record.version, contents.record.state)
       let participant = ParticipantStateMachine(
-        prepared: contents.participant.prepared, applied: contents.participant.applied,
+        prepared: contents.participant.preparedStep, applied: contents.participant.lastApplied,
         version: version)
       (applied, prepared) = (participant.applied, participant.preparedStep)
-      consumed = contents.consumed["in"]?.applied
+      consumed = contents.consumed["in"]?.lastApplied
       coordinator = try journal.coordinator()
     }
   }
@@ -105,7 +105,7 @@ struct ChangedJournalFilesTests {
       try journal.moved(
         to: Array("\(version)".utf8), version: version, steps: 1, cause: "in", time: 1,
         incarnation: 1)
-      try journal.consumed("in", stream: 9, applied: version, closed: false)
+      try journal.recordConsumption(of: "in", stream: 9, applied: version, closed: false)
       try journal.coordinatorStarted(epoch: version)
     }
   }
@@ -142,7 +142,7 @@ struct ChangedJournalFilesTests {
 
   // MARK: Changes of files
 
-  /// The lengths of a file to test: around its ends, and around the ends of its parts.
+  /// Returns the lengths of a file to test: around its ends, and around the ends of its parts.
   private static func lengths(of suffix: String, _ count: Int) -> [Int] {
     let edges: [Int]
     switch suffix {
@@ -193,7 +193,7 @@ struct ChangedJournalFilesTests {
   }
 
   @Test(
-    "A changed journal is refused with path and remedy, repeatedly, or is read exactly",
+    "A changed journal is read without loss, or refused each time with its path and a remedy",
     arguments: [
       (Durability.process, End.stopped), (Durability.process, End.killed),
       (Durability.process, End.killedBeforeWrite),
@@ -239,7 +239,7 @@ struct ChangedJournalFilesTests {
     }
   }
 
-  @Test("A '.step' file removed after a kill is missed if it had records")
+  @Test("A journal without its '.step' file is refused after a kill if the file had records")
   func removedAfterKill() throws {
     let bench = try Bench(.process, .killed, .commit)
     let path = bench.directory.path + "/changed.sqlite"
@@ -252,7 +252,7 @@ struct ChangedJournalFilesTests {
         "the '.step' file was removed, and the node had not stopped gracefully"))
   }
 
-  @Test("The number of the last record covers every record, even one without a step")
+  @Test("A journal that lost its last record is refused, even if the record had no step")
   func numbers() throws {
     let bench = try Bench(.process, .killed, .commit)
     let path = bench.directory.path + "/changed.sqlite"

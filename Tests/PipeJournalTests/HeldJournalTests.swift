@@ -23,14 +23,16 @@ struct HeldJournalTests {
     try withPath { path in
       do {
         let journal = try open(path, by: 7)
-        try journal.record { try journal.consumed("orders", stream: 7, applied: 4, closed: false) }
+        try journal.record {
+          try journal.recordConsumption(of: "orders", stream: 7, applied: 4, closed: false)
+        }
       }
       let error = try #require(throws: JournalError.self) { try open(path, by: 6) }
       #expect(error == .superseded(path: path, incarnation: 6, by: 7))
       #expect("\(error)".contains("belongs to incarnation 7 of the node, so incarnation 6"))
       #expect(!error.isTransient)
       for next: UInt64 in [7, 8] {
-        #expect(try open(path, by: next).contents?.consumed["orders"]?.applied == nil)
+        #expect(try open(path, by: next).contents?.consumed["orders"]?.lastApplied == nil)
       }
       #expect(try JournalReader(path, node: "door").snapshot(limit: 9).ins.map(\.consumed) == [4])
       #expect(throws: JournalError.superseded(path: path, incarnation: 7, by: 8)) {
@@ -39,12 +41,15 @@ struct HeldJournalTests {
     }
   }
 
-  @Test("A held journal cannot be read by other processes and uses no shared memory")
+  @Test(
+    "A journal in use cannot be read by other processes, and uses no shared memory")
   func held() throws {
     try withPath { path in
       for incarnation: UInt64 in 1...2 {
         let journal = try open(path, by: incarnation)
-        try journal.record { try journal.consumed("orders", stream: 7, applied: 4, closed: false) }
+        try journal.record {
+          try journal.recordConsumption(of: "orders", stream: 7, applied: 4, closed: false)
+        }
         #expect(FileSystem.exists(path + "-wal") && !FileSystem.exists(path + "-shm"))
         let error = try #require(throws: JournalError.self) {
           try JournalReader(path, node: "door")

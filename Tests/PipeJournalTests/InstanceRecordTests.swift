@@ -6,7 +6,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("The instances in a journal")
+@Suite("The instances that a journal records")
 struct InstanceRecordTests {
   private static func journal(in directory: TemporaryDirectory) throws -> Journal {
     try Journal(
@@ -25,7 +25,7 @@ struct InstanceRecordTests {
   }
 
   private static func add(_ instances: [RecordedInstance], to journal: Journal) throws {
-    try journal.record { for instance in instances { try journal.instanceChanged(instance) } }
+    try journal.record { for instance in instances { try journal.recordInstance(instance) } }
   }
 
   private static func read(
@@ -43,14 +43,14 @@ struct InstanceRecordTests {
     try journal.writePendingRecords()
     try Self.add([Self.instance("a", "paid", version: 2), Self.instance("c")], to: journal)
     try journal.record {
-      try journal.instanceRemoved(Self.instance("b").id, InstanceKey(recorded: "b"))
+      try journal.removeInstance(Self.instance("b").id, InstanceKey(recorded: "b"))
     }
     #expect(journal.hasUnwrittenRecords)
     let all = try Self.read(journal, InstanceSelection(limit: 100))
     #expect(all.map(\.key.text.utf8.count) == [1, 1, 2, 1, 3, 2])
     #expect(all.map(\.key.text) == ["B", "a", "aa", "c", "e\u{301}", "\u{E9}"])
     #expect(all[1] == Self.instance("a", "paid", version: 2))
-    // The log is not in the database yet, which a running node reads.
+    // A running node reads only the database, which does not have the records of the log yet.
     #expect(try journal.instance(InstanceKey(recorded: "a"))?.version == 1)
     try journal.writePendingRecords()
     #expect(try Self.read(journal, InstanceSelection(limit: 100)) == all)
@@ -59,7 +59,7 @@ struct InstanceRecordTests {
   }
 
   @Test(
-    "A selection by state, age, key and position holds for database and log",
+    "A selection by state, age, key and position covers the database and the log",
     arguments: [false, true])
   func selected(isWritten: Bool) throws {
     let directory = try TemporaryDirectory()
@@ -78,13 +78,13 @@ struct InstanceRecordTests {
     #expect(try keys(InstanceSelection(keys: ["12", "99", "11"], limit: 9)) == ["11", "12"])
   }
 
-  @Test("A limited selection is complete although the log has changed instances of the database")
+  @Test("A limited selection is complete although the log has changed instances in the database")
   func limited() throws {
     let directory = try TemporaryDirectory()
     let journal = try Self.journal(in: directory)
     try Self.add((10..<20).map { Self.instance("\($0)") }, to: journal)
     try journal.writePendingRecords()
-    // The first instances of the database are in the wanted state no longer.
+    // According to the log, the first instances of the database are no longer in the wanted state.
     try Self.add((10..<15).map { Self.instance("\($0)", "paid", version: 2) }, to: journal)
     let found = try Self.read(journal, InstanceSelection(label: "placed", limit: 3))
     #expect(found.map(\.key.text) == ["15", "16", "17"])
@@ -97,12 +97,12 @@ struct InstanceRecordTests {
     for version in 1...50 {
       try Self.add([Self.instance("a", version: UInt64(version))], to: journal)
     }
-    try journal.record { try journal.instanceRemoved(99, InstanceKey(recorded: "x")) }
+    try journal.record { try journal.removeInstance(99, InstanceKey(recorded: "x")) }
     try journal.writePendingRecords()
     #expect(try journal.instance(InstanceKey(recorded: "a"))?.version == 50)
   }
 
-  @Test("Instances that have ended are found by their time")
+  @Test("Ended instances are found by the time of their end")
   func ended() throws {
     let directory = try TemporaryDirectory()
     let journal = try Self.journal(in: directory)
@@ -129,11 +129,11 @@ struct InstanceRecordTests {
     let origins = [origin(a), origin(b), origin(a, feedback: 1)]
     try journal.record {
       for origin in origins {
-        try journal.instanceEffectStarted(
+        try journal.recordInstanceEffectStart(
           origin, state: Array("1".utf8), progress: BootClock.now)
       }
     }
-    try journal.record { try journal.instanceEffectEnded(origin(a)) }
+    try journal.record { try journal.recordInstanceEffectEnd(origin(a)) }
     let effects = try journal.instanceEffects().map { [$0.key.text: $0.effect.origin] }
     #expect(Set(effects) == [["a": origin(a, feedback: 1)], ["b": origin(b)]])
     #expect(try journal.hasInstanceEffect(origin(b)))

@@ -22,7 +22,7 @@ struct JournalReaderTests {
     try body(path)
   }
 
-  @Test("A missing journal and a damaged one have different errors")
+  @Test("A missing journal and a damaged journal cause different errors")
   func missing() throws {
     try withFile(nil) { path in
       #expect(throws: JournalError.missing(path: path, node: "door")) {
@@ -39,7 +39,7 @@ struct JournalReaderTests {
   }
 
   @Test(
-    "A file with other content is refused as a journal",
+    "A file that is not a journal is refused, whatever its content",
     arguments: [[], Array("hello".utf8), [UInt8](repeating: 0, count: 8192)])
   func garbage(bytes: [UInt8]) throws {
     try withFile(bytes) { path in
@@ -53,7 +53,7 @@ struct JournalReaderTests {
     }
   }
 
-  @Test("The journal knows how far a pipe was taken, by consumed events and committed ones")
+  @Test("A journal records the last event received through a pipe, whether consumed or committed")
   func taken() throws {
     try withFile(nil) { path in
       let journal = try Journal(
@@ -61,12 +61,14 @@ struct JournalReaderTests {
         durability: .process)
       let request = RequestID(pipe: "orders", stream: 7, sequence: 5)
       func taken(_ pipe: String, _ stream: UInt64) throws -> UInt64 {
-        try JournalReader(path, node: "door").taken(
+        try JournalReader(path, node: "door").lastAcceptedNumber(
           of: pipe, stream: stream,
           caller: RequestID(pipe: pipe, stream: stream, sequence: 0).caller)
       }
       #expect(try taken("orders", 7) == 0)
-      try journal.record { try journal.consumed("orders", stream: 7, applied: 4, closed: false) }
+      try journal.record {
+        try journal.recordConsumption(of: "orders", stream: 7, applied: 4, closed: false)
+      }
       #expect(try taken("orders", 7) == 4)
       try journal.record {
         try journal.committed(
@@ -78,24 +80,24 @@ struct JournalReaderTests {
     }
   }
 
-  @Test("A pipe's receiver is recorded with the last event of its former receiver")
+  @Test("A redirected pipe's new receiver is recorded with the last event for the former receiver")
   func receivers() throws {
     try withFile(nil) { path in
       let journal = try Journal(
         path, identity: .init(topology: "t", node: "door", machine: "m"), durability: .process)
-      #expect(try journal.receivers() == [:])
+      #expect(try journal.recordedReceivers() == [:])
       try journal.record {
-        try journal.pipeConnected("orders", to: .init("motor"))
-        try journal.pipeConnected("a b", to: .init("lift", redirectedAfter: 12))
+        try journal.recordReceiver(of: "orders", .init("motor"))
+        try journal.recordReceiver(of: "a b", .init("lift", redirectedAfter: 12))
       }
       #expect(
-        try journal.receivers()
+        try journal.recordedReceivers()
           == ["orders": .init("motor"), "a b": .init("lift", redirectedAfter: 12)])
       #expect(journal.path(ofNode: "motor") == path.replacing("door", with: "motor"))
     }
   }
 
-  @Test("Resetting a journal takes its lock and removes its files")
+  @Test("Resetting a journal acquires its lock and removes its files")
   func files() throws {
     try withFile(Array("x".utf8)) { path in
       for suffix in ["-wal", "-shm", ".step", ".new"] {
@@ -106,9 +108,9 @@ struct JournalReaderTests {
         try JournalFiles(path, node: "door")
       }
       try held.remove()
-      let left = Set(FileSystem.entries(of: FileSystem.directory(of: path)))
+      let left = Set(FileSystem.entryNames(of: FileSystem.parentDirectory(of: path)))
       #expect(left == ["door.sqlite.reset", "door.sqlite.step"])
-      #expect(JournalReader.nodes(in: FileSystem.directory(of: path)) == [])
+      #expect(JournalReader.nodesWithJournals(in: FileSystem.parentDirectory(of: path)) == [])
     }
   }
 

@@ -7,7 +7,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("Records that wait in a journal's log")
+@Suite("Records that are only in a journal's log")
 struct RecordLogTests {
   private static let suffixes = ["", "-wal", "-shm", ".step"]
 
@@ -87,7 +87,7 @@ struct RecordLogTests {
 
     init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
-    /// The events, each with a line end.
+    /// Returns the events, each with a line end.
     static func events(after: UInt64, through last: UInt64) -> [String] {
       last > after ? (after + 1...last).map { "\"tick \($0)\"\n" } : []
     }
@@ -105,7 +105,9 @@ struct RecordLogTests {
         try $0.moved(to: state, version: number, steps: 1, cause: "in", time: 5, incarnation: 1)
       }
       for pipe in ["in", "again"] where chance(2) {
-        parts.append { try $0.consumed(pipe, stream: 9, applied: number, closed: false) }
+        parts.append {
+          try $0.recordConsumption(of: pipe, stream: 9, applied: number, closed: false)
+        }
       }
       for pipe in ["out", "other"] where chance(2) {
         let count = Int.random(in: 1...5, using: &generator)
@@ -118,28 +120,32 @@ struct RecordLogTests {
           acknowledged[pipe] = UInt64.random(in: done..<last, using: &generator)
         }
         let done = acknowledged[pipe, default: 0]
-        parts.append { try $0.queued(pipe, last: last, count: count, events: events) }
-        parts.append { try $0.sent(pipe, queued: last, acknowledged: done, trims: trims) }
+        parts.append {
+          try $0.recordQueuedEvents(of: pipe, last: last, count: count, events: events)
+        }
+        parts.append {
+          try $0.recordSendProgress(of: pipe, queued: last, acknowledged: done, trims: trims)
+        }
       }
       if chance(3) {
         effects.append(number)
         parts.append {
-          try $0.effectStarted(
+          try $0.recordEffectStart(
             EffectOrigin(version: number), state: Array("1".utf8), progress: BootClock.now)
         }
       } else if let first = effects.first, chance(2) {
         effects.removeFirst()
-        parts.append { try $0.effectEnded(EffectOrigin(version: first)) }
+        parts.append { try $0.recordEffectEnd(EffectOrigin(version: first)) }
       }
       if chance(3) {
         postponed.append(Int64(number))
         parts.append {
-          try $0.consumed("in", stream: 9, applied: number, closed: false)
-          try $0.postponed(Int64(number), "in", number, event: Array("\"late\"".utf8))
+          try $0.recordConsumption(of: "in", stream: 9, applied: number, closed: false)
+          try $0.recordPostponedEvent(Int64(number), "in", number, event: Array("\"late\"".utf8))
         }
       } else if let first = postponed.first, chance(2) {
         postponed.removeFirst()
-        parts.append { try $0.postponedRemoved(first) }
+        parts.append { try $0.removePostponedEvent(first) }
       }
       if chance(4) {
         lastLetter += 1
@@ -147,27 +153,28 @@ struct RecordLogTests {
         let deadLetter = DeadLetter(
           id: lastLetter, pipe: "in", sequence: number, event: "no", reason: "guard", state: nil,
           version: number, time: 3)
-        parts.append { try $0.deadLetterAdded(deadLetter) }
+        parts.append { try $0.recordDeadLetter(deadLetter) }
       } else if let first = deadLetters.first, chance(3) {
         deadLetters.removeFirst()
-        parts.append { try $0.deadLetterRemoved(first) }
+        parts.append { try $0.removeDeadLetter(first) }
       }
       if chance(3) {
         answers.append(number)
         parts.append {
-          try $0.answered(RequestKey(client: 1, id: number), version: number, state: [0x31])
+          try $0.recordAnswer(RequestKey(client: 1, id: number), version: number, state: [0x31])
         }
       } else if let first = answers.first, chance(2) {
         answers.removeFirst()
-        parts.append { try $0.requestsAcknowledged(of: 1, before: first + 1) }
+        parts.append { try $0.recordAcknowledgement(of: 1, before: first + 1) }
       }
       if chance(3) {
         let client = 2 + number % 3
         parts.append {
-          try $0.answered(RequestKey(client: client, id: number), version: number, state: [0x32])
+          try $0.recordAnswer(
+            RequestKey(client: client, id: number), version: number, state: [0x32])
         }
       } else if chance(3) {
-        parts.append { try $0.clientForgotten(2 + number % 3, through: number - 1) }
+        parts.append { try $0.recordForgottenClient(2 + number % 3, through: number - 1) }
       }
       if chance(5) {
         let commit = CommitRecord(
@@ -181,7 +188,7 @@ struct RecordLogTests {
   }
 
   @Test(
-    "Waiting records are read, and applied by the next process, like records in the database",
+    "Records in the log are read and applied by the next process like records in the database",
     arguments: 1...6 as ClosedRange<UInt64>)
   func same(seed: UInt64) throws {
     let (waiting, direct) = (try Bench(.process), try Bench(.power))
@@ -213,17 +220,18 @@ struct RecordLogTests {
     for (pipe, last) in records.queued {
       var sent = try #require(journal.contents?.sent[pipe])
       for dropped in [0, 1, 6] {
-        let left = RandomRecords.events(after: sent.acknowledged, through: last).dropFirst(dropped)
+        let left = RandomRecords.events(after: sent.lastAcknowledged, through: last).dropFirst(
+          dropped)
         guard sent.events.count > dropped else { continue }
         sent.events.removeFirst(dropped)
-        sent.acknowledged += UInt64(dropped)
-        #expect(sent.events.map { String(decoding: $0, as: UTF8.self) + "\n" } == Array(left))
+        sent.lastAcknowledged += UInt64(dropped)
+        #expect(sent.events.map { String(decoding: $0.json, as: UTF8.self) + "\n" } == Array(left))
         #expect(sent.events.count == left.count)
       }
     }
   }
 
-  @Test("A record that is cut off or damaged does not count, and earlier records do")
+  @Test("A truncated or damaged record is ignored, and earlier records are kept")
   func torn() throws {
     let bench = try Bench()
     func record(_ version: UInt64) throws {
@@ -252,7 +260,7 @@ struct RecordLogTests {
       let versions = try JournalReader(copy, node: "door").snapshot(limit: 9).records.map(\.version)
       #expect(versions == [1, 2], "byte \(place)")
     }
-    // Stores that were not made because the process was killed.
+    // Simulates the stores that a killed process did not make.
     for end in changed where !recordWord.contains(end) {
       var bytes = before
       bytes.replaceSubrange(..<end, with: after[..<end])
@@ -269,7 +277,7 @@ struct RecordLogTests {
     }
   }
 
-  @Test("Records of an earlier round or of another journal are ignored")
+  @Test("Records from an earlier use of the log, or of another journal, are ignored")
   func stale() throws {
     let (bench, other) = (try Bench(), try Bench())
     func record(_ journal: Journal, _ version: UInt64, byteCount: Int = 2) throws {
@@ -304,7 +312,7 @@ struct RecordLogTests {
     #expect(last.records.map(\.version) == Array(1...12))
   }
 
-  @Test("After a power loss, no lost record reappears behind new ones")
+  @Test("Records that a power loss has removed do not reappear after new records")
   func anotherBoot() throws {
     let bench = try Bench()
     func record(_ journal: Journal, _ version: UInt64) throws {

@@ -92,7 +92,7 @@ struct RecordedStatesTests {
         + values.enumerated().map { "\"key-\($0)\":\($1)" }.joined(separator: ",") + "}}}").utf8)
   }
 
-  @Test("A large state is recorded as a difference, and a small one whole")
+  @Test("A large state is recorded as a difference, and a small state is recorded completely")
   func differences() throws {
     let bench = try Bench()
     var values = [Int](repeating: 0, count: 1_000)
@@ -110,7 +110,7 @@ struct RecordedStatesTests {
   }
 
   @Test(
-    "The next process continues from a difference, also from one in the log",
+    "The next process restores a state from a difference in the database or in the log",
     arguments: [true, false])
   func restart(isWritten: Bool) throws {
     let bench = try Bench()
@@ -128,7 +128,7 @@ struct RecordedStatesTests {
     }
   }
 
-  @Test("Whole states are kept as long as differences refer to them, and old groups are deleted")
+  @Test("A journal keeps a complete state while differences refer to it, and deletes old states")
   func retention() throws {
     let bench = try Bench()
     var values = [Int](repeating: 0, count: 1_000)
@@ -153,7 +153,8 @@ struct RecordedStatesTests {
     try bench.expectStates()
   }
 
-  @Test("States that differ completely take little space, and at least eight are kept")
+  @Test(
+    "A journal of completely different states takes little space, and keeps at least eight states")
   func wholeStates() throws {
     let bench = try Bench()
     for step in 1...40 {
@@ -167,7 +168,7 @@ struct RecordedStatesTests {
     try bench.expectStates()
   }
 
-  @Test("A group of differences ends after 256 records")
+  @Test("A complete state is recorded again after 256 records")
   func groups() throws {
     let bench = try Bench()
     var values = [Int](repeating: 100, count: 20_000)
@@ -180,7 +181,7 @@ struct RecordedStatesTests {
   }
 
   @Test(
-    "A difference that does not fit its whole state is a clear error",
+    "A difference that does not fit its complete state causes an error with the reason",
     arguments: [
       "UPDATE record SET state = '[]' WHERE id = 3",
       "UPDATE record SET state = substr(state, 2) WHERE id = 3",
@@ -210,7 +211,7 @@ struct RecordedStatesTests {
   }
 
   @Test(
-    "An answer whose large state is in the last record is recorded without it, and read with it")
+    "A large state in a reply is recorded only once, in the record of its step")
   func answers() throws {
     let bench = try Bench()
     var values = [Int](repeating: 0, count: 1_000)
@@ -218,7 +219,7 @@ struct RecordedStatesTests {
       values[step] = step
       try bench.record(Self.state(values))
       try bench.journal.record {
-        try bench.journal.answered(
+        try bench.journal.recordAnswer(
           RequestKey(client: 1, id: UInt64(step)), version: bench.version, state: Self.state(values)
         )
       }
@@ -226,11 +227,11 @@ struct RecordedStatesTests {
     // Two steps of one burst: the state of the first one is in no record.
     let large = Self.state([Int](repeating: 1_000, count: 20_000))
     try bench.journal.record {
-      try bench.journal.answered(
+      try bench.journal.recordAnswer(
         RequestKey(client: 2, id: 1), version: bench.version - 1, state: large)
-      try bench.journal.answered(
+      try bench.journal.recordAnswer(
         RequestKey(client: 2, id: 2), version: 90, state: large)
-      try bench.journal.answered(
+      try bench.journal.recordAnswer(
         RequestKey(client: 2, id: 3), version: 91, state: Self.state(values))
     }
     #expect(

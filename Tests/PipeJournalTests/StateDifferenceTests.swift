@@ -3,7 +3,7 @@ import PipeMachines
 import PipeSupport
 import Testing
 
-@Suite("Differences of states")
+@Suite("Differences between recorded states")
 struct StateDifferenceTests {
   private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
@@ -30,7 +30,7 @@ struct StateDifferenceTests {
   }
 
   @Test(
-    "A change at either edge, in the middle, or of everything is applied exactly",
+    "A change at the start, at the end, in the middle or of everything is restored exactly",
     arguments: [
       ("", ""), ("", "a"), ("a", ""), ("a", "b"), ("abc", "abc"), ("abc", "xabc"), ("abc", "abcx"),
       ("abc", "bc"), ("abc", "ab"), ("abc", "axc"), ("aaaa", "aaa"), ("aaa", "aaaa"),
@@ -75,7 +75,7 @@ struct StateDifferenceTests {
         from: Self.dictionary(values), to: Self.dictionary(shifted), limit: 10_000) == nil)
   }
 
-  @Test("There is no difference that exceeds the limit")
+  @Test("No difference exceeds the size limit")
   func limit() {
     let base = [UInt8](repeating: UInt8(ascii: "a"), count: 10_000)
     let state = [UInt8](repeating: UInt8(ascii: "b"), count: 10_000)
@@ -87,7 +87,9 @@ struct StateDifferenceTests {
     }
   }
 
-  @Test("Random bytes and random edits of random texts survive the difference", arguments: 0..<64)
+  @Test(
+    "Random edits of random bytes and texts are restored exactly from their differences",
+    arguments: 0..<64)
   func random(seed: UInt64) throws {
     var numbers = SplitMix64(seed: seed)
     func number(below limit: Int) -> Int { Int(numbers.next() % UInt64(limit)) }
@@ -95,7 +97,7 @@ struct StateDifferenceTests {
     func text(_ count: Int) -> [UInt8] {
       (0..<count).flatMap { _ in Array(alphabet[number(below: alphabet.count)].utf8) }
     }
-    // Few different letters, so that probes match at wrong places as well.
+    // Few different letters, so that probes match at wrong positions as well.
     let base = text(number(below: 6_000))
     var pieces = String(decoding: base, as: UTF8.self).map { Array(String($0).utf8) }
     for _ in 0..<number(below: 30) {
@@ -112,10 +114,10 @@ struct StateDifferenceTests {
     if let difference = StateDifference.make(from: base, to: state, limit: .max / 4) {
       #expect(try StateDifference.apply(difference, to: base) == state)
     } else {
-      // Only because of the number of changes.
+      // A difference is missing only if a large state has too many changes.
       #expect(base.count > 1_000)
     }
-    // Bytes that are no text may have no difference, but never a wrong one.
+    // For bytes that are not text, a difference may be missing, but it is never wrong.
     let noise = (0..<number(below: 3_000)).map { _ in UInt8(truncatingIfNeeded: numbers.next()) }
     var other = noise
     for _ in 0..<number(below: 5) where !other.isEmpty {
@@ -130,7 +132,7 @@ struct StateDifferenceTests {
   }
 
   @Test(
-    "A damaged difference is an error",
+    "A damaged difference is refused with an error",
     arguments: [
       "", "[", "[]", "{}", "7", "[\"a\"]", "[-1]", "[1]", "[0,\"a\"]", "[2,\"a\"]", "[3,[0]]",
       "[3,[0,3,1]]", "[3,[-1,3]]", "[3,[0,4]]", "[3,[9,1]]", "[3,[0,0],[0,3]]", "[3,[0,2.5]]",
@@ -138,7 +140,7 @@ struct StateDifferenceTests {
       "[3,[9223372036854775807,9223372036854775807]]", "[3,[0,3]] x",
     ])
   func damaged(text: String) {
-    #expect(throws: StateDifference.Unreadable.self) {
+    #expect(throws: StateDifference.UnreadableError.self) {
       try StateDifference.apply(Self.bytes(text), to: Self.bytes("abc"))
     }
   }

@@ -1,8 +1,8 @@
 import PipeKubernetes
 import PipeRuntime
 
-/// A hall: nodes with and without places, a composite with a process of its own, an embedded one,
-/// and a monitor.
+/// A hall: nodes with and without places, a composite whose coordinator has its own process, a
+/// composite with an embedded coordinator, and a monitor.
 enum Hall {
   static let topology = """
     topology: hall

@@ -40,7 +40,7 @@ struct ManifestSetTests {
     for object in all { #expect(object["metadata"]?["namespace"]?.string == "hall") }
   }
 
-  @Test("An agent is started for its node, with its key, its address and its host")
+  @Test("A node's pod runs an agent for the node, with the agent's key, address and host")
   func agent() throws {
     let set = try Hall.set()
     let container = try #require(set.container("hall-motor-2"))
@@ -62,7 +62,8 @@ struct ManifestSetTests {
     #expect(secret?["defaultMode"]?.integer == 0o440)
   }
 
-  @Test("The orchestrator has both files unchanged, its keys, and the port for the agents")
+  @Test(
+    "The orchestrator's pod has the unchanged topology and deployment files and a port for agents")
   func orchestrator() throws {
     let set = try Hall.set(by: Hall.deployment + "port: 9000\nnamespace: east\n")
     let container = try #require(set.container("hall-orchestrator"))
@@ -93,7 +94,7 @@ struct ManifestSetTests {
     #expect(try Hall.set().endpoint == "tcp://hall-orchestrator.hall.svc:7300")
   }
 
-  @Test("The files of a topology named 'deployment' have different names")
+  @Test("If a topology is named 'deployment', its files still get different names")
   func fileNames() throws {
     let set = try Hall.set(Hall.topology.replacing("topology: hall", with: "topology: deployment"))
     let map = try #require(set.object("ConfigMap", "deployment-orchestrator.files"))
@@ -104,7 +105,7 @@ struct ManifestSetTests {
   }
 
   @Test(
-    "A process that records data has a volume claim, and any other a directory of its pod",
+    "A process that records data has a volume claim, and other processes a directory of their pod",
     arguments: [
       ("hall-orchestrator", true), ("hall-door", true), ("hall-motor-2", true),
       ("hall-lamp", false),
@@ -175,7 +176,7 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("Probes query the agent or the orchestrator, and the node for readiness")
+  @Test("Liveness probes run 'orchestrator probe', and readiness probes run it with '--ready'")
   func probes() throws {
     let set = try Hall.set()
     for name in ["hall-orchestrator", "hall-lamp"] {
@@ -195,7 +196,7 @@ struct ManifestSetTests {
     #expect(seconds("hall-orchestrator") == 15)
   }
 
-  @Test("Only the topology's pods reach its pods, which reach each other and name servers")
+  @Test("The network policy allows the topology's pods to reach only each other and name servers")
   func network() throws {
     let set = try Hall.set()
     let policy = try #require(set.object("NetworkPolicy", "hall")?["spec"])
@@ -227,7 +228,7 @@ struct ManifestSetTests {
     }
   }
 
-  @Test("Changed files replace the orchestrator's pod and no other")
+  @Test("A change of the files replaces only the orchestrator's pod")
   func changedFiles() throws {
     let (first, second) = (try Hall.set(), try Hall.set(Hall.topology + "# seen\n"))
     let template = { (set: ManifestSet, name: String) in
@@ -240,7 +241,8 @@ struct ManifestSetTests {
 
   // MARK: Secrets
 
-  @Test("Each process has a Secret with its key, and the orchestrator one with its own keys")
+  @Test(
+    "Each process has a Secret with its key, and the orchestrator has a Secret with its own keys")
   func secrets() throws {
     let secrets = try Hall.set().secrets(Hall.keys).map(\.json)
     #expect(
@@ -257,7 +259,7 @@ struct ManifestSetTests {
       ])
   }
 
-  @Test("The orchestrator gets only the public key of each process, from its Secret")
+  @Test("The orchestrator's pod mounts only the public key from each process's Secret")
   func publicKeys() throws {
     let volume = try Hall.set().pod("hall-orchestrator")?["volumes"]?.named("keys")?["projected"]
     let sources = try #require(volume?["sources"]?.elements)
@@ -270,7 +272,7 @@ struct ManifestSetTests {
         == [["key": "agent.public", "path": "Motor_2.agent"]])
   }
 
-  @Test("New keys for selected processes are their Secrets and the Secret of the variables")
+  @Test("An export of new keys has the selected processes' Secrets and the Secret of the variables")
   func someSecrets() throws {
     let keys = ManifestKeys(orchestrator: nil, agents: ["lamp": .init(file: "f", key: "k")])
     let set = try Hall.set(variables: ["PASSWORD": "x"])
@@ -281,7 +283,8 @@ struct ManifestSetTests {
 
   // MARK: Variables
 
-  @Test("Values of variables are in a Secret for the orchestrator's environment")
+  @Test(
+    "The values of variables are in a Secret, and the Secret sets the orchestrator's environment")
   func variables() throws {
     let set = try Hall.set(
       variables: ["PASSWORD": "x", "PATH": "/bin"], deploymentVariables: ["TAG": "1"])
@@ -318,7 +321,7 @@ struct ManifestSetTests {
 
   // MARK: Errors
 
-  @Test("A deployment with another engine is refused")
+  @Test("An export refuses a deployment whose engine is not Kubernetes")
   func engine() {
     #expect(throws: ManifestError.unsupportedEngine(.local)) {
       try Hall.set(by: "engine: local\nplaces: { front: { address: 127.0.0.1 } }")

@@ -16,11 +16,12 @@ struct BoundTests {
       var model = try net.model()
       var questions = ExplorationQuestions()
       for queue in net.nodes.indices {
-        questions.bounds.insert(try model.addObservation(ofFullQueue: net.nodes.count + queue))
+        questions.boundObservations.insert(
+          try model.addObservation(ofFullQueue: net.nodes.count + queue))
       }
-      questions.ends = questions.bounds
+      questions.endObservations = questions.boundObservations
       if let wanted {
-        questions.alwaysPossible.insert(try model.addObservation([0: [wanted]]))
+        questions.alwaysPossibleObservations.insert(try model.addObservation([0: [wanted]]))
       }
       var options = mode.options
       options.stateLimit = states
@@ -33,7 +34,7 @@ struct BoundTests {
     /// The states that were reported as deadlocks.
     var deadlocks: Set<QueueNet.State> {
       Set(
-        result.deadlocks.first.map { deadlock in
+        result.deadlocks.firstStates.map { deadlock in
           let path = exploration.path(to: deadlock)
           let state = path.states[path.states.count - 1]
           return QueueNet.State(
@@ -55,7 +56,7 @@ struct BoundTests {
     ]
 
   @Test(
-    "The capacity does not matter if no queue was ever full, for every kind of search",
+    "A larger queue capacity changes no result of a search in which no queue was full",
     arguments: 0..<500 as Range)
   func independent(_ seed: Int) async throws {
     for capacity in 1...4 {
@@ -73,8 +74,8 @@ struct BoundTests {
         try #require(verdict == .complete)
         let (result, deadlocks) = (large.result, large.deadlocks)
         let (smaller, known) = (small.result, small.deadlocks)
-        #expect(result.states == smaller.states)
-        #expect(result.steps == smaller.steps)
+        #expect(result.stateCount == smaller.stateCount)
+        #expect(result.stepCount == smaller.stepCount)
         #expect(result.reachedBounds.isEmpty)
         #expect(deadlocks == known)
       }
@@ -82,7 +83,7 @@ struct BoundTests {
   }
 
   @Test(
-    "The capacity is not the reason of a reported deadlock, for every kind of search",
+    "A deadlock that a search finds is also a deadlock with larger queues",
     arguments: 0..<500 as Range)
   func deadlocks(_ seed: Int) async throws {
     let net = QueueNet.random(UInt64(seed))
@@ -95,7 +96,7 @@ struct BoundTests {
   }
 
   @Test(
-    "The capacity is not the reason that a state is reported as unreachable",
+    "A combination that a search reports as unreachable is unreachable with larger queues too",
     arguments: 0..<500 as Range)
   func lost(_ seed: Int) async throws {
     for capacity in 1...3 {

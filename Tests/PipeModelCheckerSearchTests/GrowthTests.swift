@@ -4,7 +4,7 @@ import Testing
 @Suite("A model that grows during its search")
 struct GrowthTests {
   @Test(
-    "A growing model has the same states, and each reached cell is demanded once",
+    "A search that extends its model finds all states, and requests each local step once",
     arguments: 0..<500 as Range)
   func agreement(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
@@ -18,10 +18,10 @@ struct GrowthTests {
         return net.cell(of: demand.component, in: demand.localState, for: demand.vector)
       }
       try #require(result.verdict == .complete)
-      #expect(result.states == answer.states.count)
-      #expect(result.steps == answer.stepCount)
+      #expect(result.stateCount == answer.states.count)
+      #expect(result.stepCount == answer.stepCount)
       #expect(result.deadlocks.count == answer.deadlocks.count)
-      for deadlock in result.deadlocks.first {
+      for deadlock in result.deadlocks.firstStates {
         let path = exploration.path(to: deadlock)
         #expect(answer.deadlocks[path.states[path.states.count - 1]] == deadlock.depth)
       }
@@ -29,7 +29,7 @@ struct GrowthTests {
   }
 
   @Test(
-    "A growing model has the same deadlocks at the same distance with reduction",
+    "A reduced search that extends its model finds every deadlock at a full search's depth",
     arguments: 0..<500 as Range)
   func reduction(_ seed: Int) async throws {
     let net = Automata.random(UInt64(seed))
@@ -40,7 +40,7 @@ struct GrowthTests {
         net.cell(of: $0.component, in: $0.localState, for: $0.vector)
       }
       var found: [[Int]: Int] = [:]
-      for deadlock in result.deadlocks.first {
+      for deadlock in result.deadlocks.firstStates {
         let states = exploration.path(to: deadlock).states
         found[states[states.count - 1]] = deadlock.depth
       }
@@ -48,12 +48,13 @@ struct GrowthTests {
     }
   }
 
-  @Test("A growing model can get vectors for new local states")
+  @Test("Vectors for new local states can be added to a model during its search")
   func newVectors() async throws {
     var model = ExplorationModel()
     let counter = model.addComponent()
     let queue = model.addQueue(capacity: 1)
-    // Each count sends itself, and a vector that takes the count is added once it is known.
+    // Each step of the counter sends an event. The vector that removes the event from the queue is
+    // added during the search.
     _ = try model.addVector([.table(counter, []), .queue(queue, .append(0))])
     var exploration = Exploration(model)
     let result = try await search(&exploration) { demand in
@@ -63,11 +64,11 @@ struct GrowthTests {
       return .leads(to: next)
     } then: { model, demand in
       guard demand.vector == 0 else { return }
-      _ = try model.addVector([.queue(queue, .take(0))])
+      _ = try model.addVector([.queue(queue, .removeHead(0))])
     }
     #expect(result.verdict == .complete)
     #expect(result.depth == 38)
-    #expect(result.states == 39)
+    #expect(result.stateCount == 39)
   }
 
   /// Searches to the end, and fills each demanded cell.

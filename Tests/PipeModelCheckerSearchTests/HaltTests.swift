@@ -3,10 +3,10 @@ import Testing
 
 @Suite("States without steps")
 struct HaltTests {
-  @Test("A state without steps is no deadlock if it is a declared end")
+  @Test("A state without steps is not a deadlock if the state is declared as an end")
   func ends() async throws {
     var questions = ExplorationQuestions()
-    questions.ends = [0]
+    questions.endObservations = [0]
     let declared = try await Search(
       KnownModels.interlock, Search.SearchMode(), questions, observations: [[0: [1], 1: [2]]])
     #expect(declared.result.deadlocks.count == 0)
@@ -15,7 +15,7 @@ struct HaltTests {
     #expect(other.result.deadlocks.count == 1)
   }
 
-  @Test("A state that only outside events can leave is stuck, and no deadlock")
+  @Test("A state that only outside events can leave is reported as stuck, and not as a deadlock")
   func stuck() async throws {
     var model = ExplorationModel()
     let door = model.addComponent(stateCount: 3)
@@ -25,18 +25,18 @@ struct HaltTests {
       [.table(door, [.blocked, .leads(to: 2), .leads(to: 0)])], isFromOutside: true)
     _ = try model.addObservation([door: [2]])
     var questions = ExplorationQuestions()
-    questions.stuck = true
+    questions.findsStuckStates = true
     var all = Exploration(model, questions)
     let found = await all.run()
     #expect(found.deadlocks.count == 0)
-    #expect(found.stuck.first.map(\.depth) == [1, 2])
-    questions.rests = [0]
+    #expect(found.stuckStates.firstStates.map(\.depth) == [1, 2])
+    questions.restObservations = [0]
     var resting = Exploration(model, questions)
     let left = await resting.run()
-    #expect(left.stuck.first.map(\.depth) == [1])
+    #expect(left.stuckStates.firstStates.map(\.depth) == [1])
   }
 
-  @Test("Vectors that are never enabled and unreachable local states are reported")
+  @Test("Coverage reports vectors that are never enabled and local states that are never reached")
   func coverage() async throws {
     var model = ExplorationModel()
     let first = model.addComponent(stateCount: 3)
@@ -47,10 +47,10 @@ struct HaltTests {
       .table(second, [.blocked, .leads(to: 0)]),
     ])
     var questions = ExplorationQuestions()
-    questions.coverage = true
+    questions.findsCoverage = true
     var exploration = Exploration(model, questions)
     let result = await exploration.run()
-    #expect(result.neverEnabled == [never])
-    #expect(result.unreachable == [[2], [1]])
+    #expect(result.neverEnabledVectors == [never])
+    #expect(result.unreachableStates == [[2], [1]])
   }
 }

@@ -28,57 +28,65 @@ struct KnownAnswerTests {
     philosophers(7, 4_286, 19_159),
     philosophers(8, 14_158, 72_336),
     Known(
-      testDescription: "three parties, 5", automata: KnownModels.philosophersOfThreeParties(5),
+      testDescription: "5 philosophers that take both forks at once",
+      automata: KnownModels.philosophersOfThreeParties(5),
       states: 11, steps: 30),
     Known(
-      testDescription: "three parties, 10", automata: KnownModels.philosophersOfThreeParties(10),
+      testDescription: "10 philosophers that take both forks at once",
+      automata: KnownModels.philosophersOfThreeParties(10),
       states: 123, steps: 680),
     Known(
-      testDescription: "scheduler, 6", automata: KnownModels.scheduler(6), states: 576,
+      testDescription: "Milner's scheduler with 6 cells", automata: KnownModels.scheduler(6),
+      states: 576,
       steps: 2_016),
     Known(
-      testDescription: "scheduler, 8", automata: KnownModels.scheduler(8), states: 3_072,
+      testDescription: "Milner's scheduler with 8 cells", automata: KnownModels.scheduler(8),
+      states: 3_072,
       steps: 13_824),
   ]
 
   private static func philosophers(_ count: Int, _ states: Int, _ steps: Int) -> Known {
     Known(
-      testDescription: "left first, \(count)", automata: KnownModels.philosophersLeftFirst(count),
+      testDescription: "\(count) philosophers that take the left fork first",
+      automata: KnownModels.philosophersLeftFirst(count),
       states: states, steps: steps, deadlocks: [count])
   }
 
-  @Test("A known model has the known states, steps and deadlocks", arguments: models, Search.modes)
+  @Test(
+    "A search of a known model finds the known states, steps and deadlocks", arguments: models,
+    Search.modes)
   func answers(_ known: Known, _ mode: Search.SearchMode) async throws {
     let result = try await Search(known.automata, mode).result
     #expect(result.verdict == .complete)
-    #expect(result.states == known.states)
-    #expect(result.steps == known.steps)
+    #expect(result.stateCount == known.states)
+    #expect(result.stepCount == known.steps)
     #expect(result.deadlocks.count == known.deadlocks.count)
-    #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
+    #expect(result.deadlocks.firstStates.map(\.depth) == known.deadlocks)
   }
 
   @Test(
-    "A known model has its nearest deadlock at the same distance with reduction", arguments: models)
+    "A reduced search finds the nearest deadlock of a known model at the same depth",
+    arguments: models)
   func reduced(_ known: Known) async throws {
     let result = try await Search(known.automata, Search.SearchMode(usesReduction: true)).result
     #expect(result.isReduced)
-    #expect(result.deadlocks.first.map(\.depth) == known.deadlocks)
-    #expect(result.states <= known.states)
+    #expect(result.deadlocks.firstStates.map(\.depth) == known.deadlocks)
+    #expect(result.stateCount <= known.states)
   }
 
-  @Test("The deadlock of twenty philosophers is found among a hundred vectors")
+  @Test("A reduced search finds the deadlock of twenty philosophers, with a hundred vectors")
   func manyVectors() async throws {
     let automata = KnownModels.philosophersLeftFirst(20)
     let search = try await Search(automata, Search.SearchMode(usesReduction: true))
     #expect(search.result.verdict == .complete)
-    #expect(search.result.deadlocks.first.map(\.depth) == [20])
+    #expect(search.result.deadlocks.firstStates.map(\.depth) == [20])
   }
 
-  @Test("The deadlock of eight philosophers is found with few of their states")
+  @Test("A reduced search finds the deadlock of eight philosophers in under 5 % of the states")
   func reduction() async throws {
     let automata = KnownModels.philosophersLeftFirst(8)
     let result = try await Search(automata, Search.SearchMode(usesReduction: true)).result
-    #expect(result.states < 14_158 / 20)
+    #expect(result.stateCount < 14_158 / 20)
   }
 
   @Test(
@@ -86,7 +94,7 @@ struct KnownAnswerTests {
     arguments: Search.modes)
   func path(_ mode: Search.SearchMode) async throws {
     let search = try await Search(KnownModels.philosophersLeftFirst(5), mode)
-    let deadlock = try #require(search.result.deadlocks.first.first)
+    let deadlock = try #require(search.result.deadlocks.firstStates.first)
     let path = search.path(to: deadlock)
     #expect(Set(path.labels) == Set((0..<5).map { "get \($0) \($0)" }))
     #expect(path.labels.count == 5)

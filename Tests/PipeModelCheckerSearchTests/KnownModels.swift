@@ -26,7 +26,7 @@ enum KnownModels {
     ]),
   ])
 
-  /// Philosopher i takes fork i, then fork i + 1.
+  /// Returns philosophers. Philosopher i takes fork i, and then fork i + 1.
   static func philosophersLeftFirst(_ count: Int) -> Automata {
     let philosophers = (0..<count).map { i in
       let next = (i + 1) % count
@@ -45,7 +45,7 @@ enum KnownModels {
     return Automata(components: zip(philosophers, forks).flatMap { [$0, $1] })
   }
 
-  /// Philosopher i takes and releases both forks at once.
+  /// Returns philosophers. Philosopher i takes and releases both forks at once.
   static func philosophersOfThreeParties(_ count: Int) -> Automata {
     let philosophers = (0..<count).map { i in
       Automaton([.init(0, "take \(i)", 1), .init(1, "release \(i)", 0)])
@@ -60,8 +60,8 @@ enum KnownModels {
     return Automata(components: philosophers + forks)
   }
 
-  /// Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next cell and
-  /// finishes, in either order. Cell 0 has been started.
+  /// Returns Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next
+  /// cell and finishes, in either order. Cell 0 has been started.
   static func scheduler(_ count: Int) -> Automata {
     Automata(
       components: (0..<count).map { i in

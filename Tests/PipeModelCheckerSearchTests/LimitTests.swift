@@ -10,13 +10,13 @@ struct LimitTests {
     _ change: (inout ExplorationOptions) -> Void
   ) async throws -> ExplorationResult {
     var options = ExplorationOptions()
-    options.threads = threads
+    options.threadCount = threads
     options.storage = storage
     options.wordBits = wordBits
     change(&options)
     var questions = ExplorationQuestions()
-    questions.coverage = true
-    questions.alwaysPossible = [0]
+    questions.findsCoverage = true
+    questions.alwaysPossibleObservations = [0]
     var model = try Self.philosophers.model().model
     _ = try model.addObservation([0: [2]])
     var exploration = Exploration(model, questions, options: options)
@@ -24,21 +24,21 @@ struct LimitTests {
   }
 
   private func expectNothingIsAbsent(_ result: ExplorationResult) {
-    #expect(result.neverEnabled == nil)
-    #expect(result.unreachable == nil)
+    #expect(result.neverEnabledVectors == nil)
+    #expect(result.unreachableStates == nil)
     guard case .undecided = result.possibilities[0] else {
       Issue.record("decided: \(result.possibilities)")
       return
     }
   }
 
-  @Test("A search ends at its limit of states", arguments: [1, 2])
+  @Test("A search ends when it has reached its limit of states", arguments: [1, 2])
   func states(_ threads: Int) async throws {
     let result = try await search(threads: threads) { $0.stateLimit = 8000 }
     #expect(result.verdict == .incomplete(.states))
-    #expect(result.states > 8000)
-    #expect(result.states < 14_158)
-    #expect(result.deadlocks.first.map(\.depth) == [8])
+    #expect(result.stateCount > 8000)
+    #expect(result.stateCount < 14_158)
+    #expect(result.deadlocks.firstStates.map(\.depth) == [8])
     expectNothingIsAbsent(result)
   }
 
@@ -46,7 +46,7 @@ struct LimitTests {
   func time() async throws {
     let result = try await search { $0.timeLimit = .zero }
     #expect(result.verdict == .incomplete(.time))
-    #expect(result.states == 1)
+    #expect(result.stateCount == 1)
     expectNothingIsAbsent(result)
   }
 
@@ -69,12 +69,13 @@ struct LimitTests {
       $0.memoryLimit = tight.memory
     }
     #expect(result.verdict == .incomplete(.memory))
-    #expect(result.states > 1000)
-    #expect(result.states < 14_158)
+    #expect(result.stateCount > 1000)
+    #expect(result.stateCount < 14_158)
     expectNothingIsAbsent(result)
   }
 
-  @Test("A property of what is always possible is undecided if the graph exceeds the memory")
+  @Test(
+    "An 'always_possible' property is undecided if the graph of states exceeds the memory limit")
   func graph() async throws {
     let whole = try await search { _ in }
     guard case .lost(let state) = whole.possibilities[0] else {
@@ -84,7 +85,7 @@ struct LimitTests {
     #expect(state.depth == 8)
     let result = try await search { $0.memoryLimit = whole.peakByteCount - 1 }
     #expect(result.verdict == .complete)
-    #expect(result.neverEnabled == [])
+    #expect(result.neverEnabledVectors == [])
     guard case .undecided = result.possibilities[0] else {
       Issue.record("\(result.possibilities)")
       return
@@ -101,10 +102,10 @@ struct LimitTests {
     #expect(result.verdict == .incomplete(.cancelled))
   }
 
-  @Test("A search can be stopped at the first finding")
+  @Test("A search can be stopped at its first finding")
   func firstFinding() async throws {
     var exploration = try Exploration(Self.philosophers.model().model)
-    while exploration.progress.findings == 0 {
+    while exploration.progress.findingCount == 0 {
       guard case .progress = await exploration.advance() else {
         Issue.record("nothing was found")
         return
@@ -112,11 +113,11 @@ struct LimitTests {
     }
     let result = exploration.stop()
     #expect(result.verdict == .incomplete(.stopped))
-    #expect(result.deadlocks.first.map(\.depth) == [8])
+    #expect(result.deadlocks.firstStates.map(\.depth) == [8])
     #expect(result.depth == 8)
   }
 
-  @Test("The result gives the probability that a fingerprint omitted a state")
+  @Test("The result of a search with fingerprints has the probability that a state was missed")
   func omission() async throws {
     let exact = try await search { _ in }
     #expect(exact.omissionProbability == nil)

@@ -5,7 +5,7 @@ import Testing
 struct ModelErrorTests {
   private let cells: [ExplorationModel.Cell] = [.leads(to: 0)]
 
-  @Test("A model refuses a vector with an unknown component, two roles, or the wrong kind of role")
+  @Test("A model refuses a vector with an unknown component, a repeated component or a wrong role")
   func vectors() throws {
     var model = ExplorationModel()
     let table = model.addComponent()
@@ -20,12 +20,12 @@ struct ModelErrorTests {
       try model.addVector([.table(queue, cells)])
     }
     #expect(throws: ExplorationModelError.roleKindMismatch(table)) {
-      try model.addVector([.queue(table, .take(1))])
+      try model.addVector([.queue(table, .removeHead(1))])
     }
     #expect(model.vectorCount == 0)
   }
 
-  @Test("A model refuses a cell or an observation of unknown components or states")
+  @Test("A model refuses a local step or an observation of unknown components or states")
   func strangers() throws {
     var model = ExplorationModel()
     let table = model.addComponent()

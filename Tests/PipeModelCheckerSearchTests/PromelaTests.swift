@@ -33,12 +33,12 @@ struct PromelaTests {
         """)
   }
 
-  @Test("The Promela model has the contents of queues that a search has found")
+  @Test("The Promela model contains the queue contents that a search has found")
   func queues() async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: 1)
     _ = try model.addVector([.queue(queue, .append(5))])
-    _ = try model.addVector([.queue(queue, .take(5))])
+    _ = try model.addVector([.queue(queue, .removeHead(5))])
     var exploration = Exploration(model)
     _ = await exploration.run()
     let text = exploration.model.promela()

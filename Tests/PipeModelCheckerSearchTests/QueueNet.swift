@@ -1,13 +1,14 @@
 import PipeModelChecker
 
-/// Nodes with one queue each, which take from their own queue and send to others.
+/// Nodes with one queue each. A step of a node removes a symbol from the node's queue and appends
+/// symbols to another queue.
 struct QueueNet {
   struct Step: Hashable {
     let from: Int
     let to: Int
-    /// The symbol that the step takes from its node's queue, or `nil`.
+    /// The symbol that the step removes from its node's queue; `nil` for none.
     let taken: Int?
-    /// The queue that the step sends to, and the symbols that it sends.
+    /// The queue to which the step appends symbols. `sent` has these symbols.
     let target: Int
     let sent: [Int]
   }
@@ -19,7 +20,7 @@ struct QueueNet {
   }
 
   var capacity: Int
-  /// Whether a node takes the first acceptable symbol instead of the head of its queue.
+  /// Whether a node removes the first acceptable symbol of its queue instead of the first symbol.
   let postpones: Bool
   let nodes: [[Step]]
   let initial: State
@@ -31,8 +32,8 @@ struct QueueNet {
     Set(nodes[node].filter { $0.from == local }.compactMap(\.taken))
   }
 
-  /// Returns the model, with a vector for each step that is enabled only in the step's own local
-  /// state. All queues that its node ever sends to must have capacity.
+  /// Returns the model. Each step has a vector that is enabled only in the step's own local state,
+  /// and only while all queues to which its node ever sends have capacity.
   func model() throws -> ExplorationModel {
     var model = ExplorationModel()
     for count in stateCounts { _ = model.addComponent(stateCount: count) }
@@ -46,9 +47,11 @@ struct QueueNet {
         for other in steps {
           operations[other.target, default: QueueOperation()].requiresCapacity = true
         }
-        operations[step.target]?.appended = step.sent
-        if step.taken != nil { operations[node, default: QueueOperation()].taken = step.taken }
-        if postpones { operations[node]?.candidates = accepted(node, step.from) }
+        operations[step.target]?.appendedSymbols = step.sent
+        if step.taken != nil {
+          operations[node, default: QueueOperation()].removedSymbol = step.taken
+        }
+        if postpones { operations[node]?.candidateSymbols = accepted(node, step.from) }
         _ = try model.addVector(
           [.table(node, cells)] + operations.map { .queue(nodes.count + $0.key, $0.value) })
       }

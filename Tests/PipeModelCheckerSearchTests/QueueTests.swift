@@ -1,10 +1,10 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Queues")
+@Suite("Models with queues")
 struct QueueTests {
   @Test(
-    "A search with queues has the states, steps and deadlocks of a naive search",
+    "A search with queues finds the same states, steps and deadlocks as a naive search",
     arguments: 0..<500 as Range)
   func agreement(_ seed: Int) async throws {
     let net = QueueNet.random(UInt64(seed))
@@ -24,7 +24,7 @@ struct QueueTests {
       var exploration = try Exploration(net.model(), options: mode.options)
       let result = await exploration.run()
       try #require(result.verdict == .complete)
-      let found = result.deadlocks.first.map { deadlock in
+      let found = result.deadlocks.firstStates.map { deadlock in
         let path = exploration.path(to: deadlock)
         let state = path.states[path.states.count - 1]
         return QueueNet.State(
@@ -36,12 +36,12 @@ struct QueueTests {
       #expect(found.count == deadlocks.count)
       #expect(Set(found) == deadlocks)
       if mode.usesReduction { continue }
-      #expect(result.states == met.count)
-      #expect(result.steps == steps)
+      #expect(result.stateCount == met.count)
+      #expect(result.stepCount == steps)
     }
   }
 
-  @Test("A path leads through queue contents even if its vector was added after them")
+  @Test("A search finds paths that use a vector added during the search")
   func lateVector() async throws {
     var model = ExplorationModel()
     let node = model.addComponent(stateCount: 3)
@@ -50,7 +50,7 @@ struct QueueTests {
     for symbol in 1...2 {
       asks.append(
         try model.addVector([
-          .table(node, [.unknown, .blocked, .blocked]), .queue(queue, .take(symbol)),
+          .table(node, [.unknown, .blocked, .blocked]), .queue(queue, .removeHead(symbol)),
         ]))
     }
     _ = try model.addVector([
@@ -74,31 +74,31 @@ struct QueueTests {
           for symbol in symbols.sorted() {
             let vector = try exploration.model.addVector([
               .table(node, [.leads(to: symbol), .blocked, .blocked]),
-              .queue(queue, .take(symbol, candidates: symbols)),
+              .queue(queue, .removeFirst(symbol, candidates: symbols)),
             ])
             if symbols.count == 1 { first = vector }
           }
         }
       }
     }
-    let end = try #require(result?.deadlocks.first.first)
+    let end = try #require(result?.deadlocks.firstStates.first)
     #expect(exploration.path(to: end).states.map { $0[node] } == [0, 1, 0, 2])
   }
 
-  @Test("A queue may exceed its capacity through a step that began below it")
+  @Test("A step needs free capacity in a queue only at its start, and can then overfill the queue")
   func overshoot() async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: 2)
     _ = try model.addVector([.queue(queue, .append(7, 8, 9))])
     var exploration = Exploration(model, options: Search.SearchMode().options)
     let result = await exploration.run()
-    #expect(result.states == 2)
-    let full = try #require(result.deadlocks.first.first)
+    #expect(result.stateCount == 2)
+    let full = try #require(result.deadlocks.firstStates.first)
     let state = try #require(exploration.path(to: full).states.last?[queue])
     #expect(exploration.model.contents(of: queue, in: state) == [7, 8, 9])
   }
 
-  @Test("Queues with large contents end the search before the memory limit")
+  @Test("A search with large queue contents ends before it exceeds the memory limit")
   func largeContents() async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: .max)
@@ -109,17 +109,17 @@ struct QueueTests {
     let result = await exploration.run()
     #expect(result.verdict == .incomplete(.memory))
     #expect(result.peakByteCount < 11_000_000)
-    #expect(result.states > 100)
+    #expect(result.stateCount > 100)
   }
 
-  @Test("A queue without a bound ends the search at a limit", arguments: [1, 2])
+  @Test("A search with an unbounded queue ends at the limit of local states", arguments: [1, 2])
   func unbounded(_ threads: Int) async throws {
     var model = ExplorationModel()
     let queue = model.addQueue(capacity: .max)
     _ = try model.addVector([.queue(queue, .append(1))])
     var options = ExplorationOptions()
     options.localStateLimit = 100
-    options.threads = threads
+    options.threadCount = threads
     var exploration = Exploration(model, options: options)
     let result = await exploration.run()
     #expect(result.verdict == .incomplete(.localStates(component: queue)))

@@ -1,31 +1,31 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Random nets")
+@Suite("Random models")
 struct RandomNetTests {
   static let seeds: [UInt64] = Array(0..<500)
 
   @Test(
-    "Every kind of search has the states and steps of a naive search", arguments: seeds)
+    "Every kind of search finds the same states and steps as a naive search", arguments: seeds)
   func agreement(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let answer = net.searchNaively()
     var questions = ExplorationQuestions()
-    questions.coverage = true
+    questions.findsCoverage = true
     for mode in Search.modes {
       let search = try await Search(net, mode, questions)
       let result = search.result
       try #require(result.verdict == .complete)
-      #expect(result.states == answer.states.count)
-      #expect(result.steps == answer.stepCount)
+      #expect(result.stateCount == answer.states.count)
+      #expect(result.stepCount == answer.stepCount)
       #expect(result.deadlocks.count == answer.deadlocks.count)
-      for deadlock in result.deadlocks.first {
+      for deadlock in result.deadlocks.firstStates {
         let states = search.path(to: deadlock).states
         #expect(states.count == deadlock.depth + 1)
         #expect(answer.deadlocks[states[states.count - 1]] == deadlock.depth)
         #expect(isPath(states, of: net))
       }
-      let unreachable = try #require(result.unreachable)
+      let unreachable = try #require(result.unreachableStates)
       for number in net.components.indices {
         let met = Set(answer.states.map { $0[number] })
         #expect(met.isDisjoint(with: unreachable[number]))
@@ -34,24 +34,26 @@ struct RandomNetTests {
     }
   }
 
-  @Test("A reduced search has the same deadlocks at the same distance", arguments: seeds)
+  @Test(
+    "A reduced search finds the same deadlocks at the same depth as a full search", arguments: seeds
+  )
   func reduction(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
     let answer = net.searchNaively()
     for mode in Search.reducedModes {
       let search = try await Search(net, mode)
       var found: [[Int]: Int] = [:]
-      for deadlock in search.result.deadlocks.first {
+      for deadlock in search.result.deadlocks.firstStates {
         let states = search.path(to: deadlock).states
         found[states[states.count - 1]] = deadlock.depth
       }
       #expect(found == answer.deadlocks)
-      #expect(search.result.states <= answer.states.count)
+      #expect(search.result.stateCount <= answer.states.count)
     }
   }
 
   @Test(
-    "A forbidden combination is found at the same distance, with and without reduction",
+    "A forbidden combination is found at the same depth, with and without reduction",
     arguments: seeds)
   func violations(_ seed: UInt64) async throws {
     let net = Automata.random(seed)
@@ -65,7 +67,7 @@ struct RandomNetTests {
     }
     let nearest = net.distance { holds($0) }
     var questions = ExplorationQuestions()
-    questions.never = [0]
+    questions.neverObservations = [0]
     for mode in Search.modes + Search.reducedModes {
       let search = try await Search(net, mode, questions, observations: [observation])
       let violation = search.result.violations[0]
@@ -91,7 +93,7 @@ struct RandomNetTests {
     }
     let nearest = net.distance { answer[$0] == false }
     var questions = ExplorationQuestions()
-    questions.alwaysPossible = [0]
+    questions.alwaysPossibleObservations = [0]
     for mode in Search.modes where !mode.hasFingerprints {
       let search = try await Search(net, mode, questions, observations: [[0: [goal]]])
       let possibility = try #require(search.result.possibilities[0])

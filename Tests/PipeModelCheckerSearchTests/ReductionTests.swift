@@ -1,7 +1,7 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Reduction")
+@Suite("Reduced searches of models")
 struct ReductionTests {
   /// The answers that a search must give with and without reduction.
   private struct Answer: Equatable {
@@ -85,14 +85,14 @@ struct ReductionTests {
     let result = try #require(finished)
     #expect(result.verdict == .complete)
     var answer = Answer()
-    for state in result.deadlocks.first {
+    for state in result.deadlocks.firstStates {
       answer.deadlocks[exploration.path(to: state).states.last ?? []] = state.depth
     }
-    for state in result.stuck.first {
+    for state in result.stuckStates.firstStates {
       answer.stuck[exploration.path(to: state).states.last ?? []] = state.depth
     }
     #expect(result.deadlocks.count == answer.deadlocks.count)
-    #expect(result.stuck.count == answer.stuck.count)
+    #expect(result.stuckStates.count == answer.stuck.count)
     answer.violations = result.violations.mapValues(\.depth)
     for (observation, possibility) in result.possibilities {
       switch possibility {
@@ -103,40 +103,40 @@ struct ReductionTests {
     }
     // A model that grew has only the local states that were reached.
     if !isGrown {
-      answer.neverEnabled = result.neverEnabled
-      answer.unreachable = result.unreachable.map { rows in rows.map { $0.sorted() } }
+      answer.neverEnabled = result.neverEnabledVectors
+      answer.unreachable = result.unreachableStates.map { rows in rows.map { $0.sorted() } }
     }
     return Found(answer: answer, result: result)
   }
 
   private static let kinds: [@Sendable (inout ExplorationQuestions) -> Void] = [
     { _ in },
-    { $0.never = [0, 1, 2] },
+    { $0.neverObservations = [0, 1, 2] },
     {
-      $0.deadlocks = false
-      $0.never = [0]
+      $0.findsDeadlocks = false
+      $0.neverObservations = [0]
     },
     {
-      $0.deadlocks = false
-      $0.never = [1, 2]
+      $0.findsDeadlocks = false
+      $0.neverObservations = [1, 2]
     },
-    { $0.stuck = true },
+    { $0.findsStuckStates = true },
     {
-      $0.stuck = true
-      $0.ends = [0]
-      $0.rests = [0, 1]
+      $0.findsStuckStates = true
+      $0.endObservations = [0]
+      $0.restObservations = [0, 1]
     },
-    { $0.coverage = true },
-    { $0.alwaysPossible = [0, 1] },
+    { $0.findsCoverage = true },
+    { $0.alwaysPossibleObservations = [0, 1] },
     {
-      $0.deadlocks = false
-      $0.alwaysPossible = [2]
+      $0.findsDeadlocks = false
+      $0.alwaysPossibleObservations = [2]
     },
     {
-      $0.stuck = true
-      $0.coverage = true
-      $0.never = [0]
-      $0.alwaysPossible = [1]
+      $0.findsStuckStates = true
+      $0.findsCoverage = true
+      $0.neverObservations = [0]
+      $0.alwaysPossibleObservations = [1]
     },
   ]
 
@@ -147,7 +147,7 @@ struct ReductionTests {
   ]
 
   @Test(
-    "Reduction keeps every deadlock, stuck state and violation at its distance",
+    "A reduced search finds every deadlock, stuck state and violation at a full search's depth",
     arguments: 0..<400 as Range)
   func agreement(_ seed: Int) async throws {
     let net = Net(UInt64(seed))
@@ -166,18 +166,18 @@ struct ReductionTests {
           let part = try await search(net, mode, questions, isGrown: isGrown)
           #expect(part.result.isReduced)
           #expect(part.answer == expected)
-          #expect(part.result.states <= whole.result.states)
+          #expect(part.result.stateCount <= whole.result.stateCount)
         }
       }
     }
   }
 
-  @Test("Reduction demands every cell of a full search if every step must be taken")
+  @Test("A reduced search that covers every step requests the same local steps as a full search")
   func demands() async throws {
     for seed in 0..<200 as Range<UInt64> {
       let net = Net(seed)
       var questions = ExplorationQuestions()
-      questions.deadlocks = false
+      questions.findsDeadlocks = false
       questions.takesEveryStep = true
       var asked: [Set<[Int]>] = []
       for mode in [Search.SearchMode()] + Self.modes {
@@ -204,25 +204,25 @@ struct ReductionTests {
     }
   }
 
-  @Test("Reduction needs few states of ten philosophers for each question")
+  @Test("A reduced search of ten philosophers visits under 5 % of the states, even with coverage")
   func philosophers() async throws {
     let automata = KnownModels.philosophersLeftFirst(10)
     for coverage in [false, true] {
       var questions = ExplorationQuestions()
-      questions.coverage = coverage
+      questions.findsCoverage = coverage
       let result = try await Search(automata, Search.SearchMode(usesReduction: true), questions)
         .result
-      #expect(result.deadlocks.first.map(\.depth) == [10])
-      #expect(result.neverEnabled == (coverage ? [] : nil))
-      #expect(result.states < 154_450 / 20)
+      #expect(result.deadlocks.firstStates.map(\.depth) == [10])
+      #expect(result.neverEnabledVectors == (coverage ? [] : nil))
+      #expect(result.stateCount < 154_450 / 20)
     }
   }
 
-  @Test("A search stops where the forbidden combination is no longer reachable")
+  @Test("A reduced search ends as soon as the forbidden combination cannot be reached any more")
   func outOfReach() async throws {
     var questions = ExplorationQuestions()
-    questions.deadlocks = false
-    questions.never = [0]
+    questions.findsDeadlocks = false
+    questions.neverObservations = [0]
     let automata = Automata(components: [
       Automaton([.init(0, "a", 1), .init(1, "b", 0)]), Automaton([.init(0, "c", 1)]),
     ])
@@ -231,10 +231,10 @@ struct ReductionTests {
     ).result
     #expect(result.verdict == .complete)
     #expect(result.violations.isEmpty)
-    #expect(result.states <= 2)
+    #expect(result.stateCount <= 2)
   }
 
-  @Test("Reduction omits nothing if all states are requested")
+  @Test("A reduced search visits all states if all states are requested")
   func visitsAllStates() async throws {
     var questions = ExplorationQuestions()
     questions.visitsAllStates = true
@@ -242,7 +242,7 @@ struct ReductionTests {
       KnownModels.philosophersLeftFirst(5), Search.SearchMode(usesReduction: true), questions
     ).result
     #expect(!result.isReduced)
-    #expect(result.states == 392)
+    #expect(result.stateCount == 392)
   }
 
   @Test("A component whose role is 'unchanged' neither changes nor blocks a step")
@@ -254,8 +254,8 @@ struct ReductionTests {
     _ = try model.addVector([.unchanged(node), .queue(queue, .append(1))])
     var exploration = Exploration(model)
     let result = await exploration.run()
-    #expect(result.states == 4)
-    #expect(result.steps == 4)
+    #expect(result.stateCount == 4)
+    #expect(result.stepCount == 4)
     #expect(model.promela().contains(":: d_step"))
   }
 }

@@ -24,10 +24,10 @@ struct Search: ~Copyable {
     var options: ExplorationOptions {
       var options = ExplorationOptions()
       if hasFingerprints { options.storage = .fingerprints(seed: 1) }
-      options.threads = threads
+      options.threadCount = threads
       options.wordBits = wordBits
       options.usesReduction = usesReduction
-      options.keptStateLimit = .max
+      options.maximumKeptStateCount = .max
       // No model is larger, so endless growth is found soon.
       options.stateLimit = 20_000
       options.localStateLimit = 1000

@@ -1,9 +1,9 @@
 import PipeModelChecker
 import Testing
 
-@Suite("Threads and large states")
+@Suite("Searches with several threads and with large states")
 struct ThreadTests {
-  @Test("Each of several threads keeps its share of the states", arguments: [2, 3, 8])
+  @Test("Each thread of a search stores a part of the states", arguments: [2, 3, 8])
   func shares(_ threads: Int) async throws {
     let count = 4000
     var model = ExplorationModel()
@@ -19,32 +19,32 @@ struct ThreadTests {
         component, (0...count).map { $0 % 64 == 0 || $0 == count ? .blocked : .leads(to: $0 + 1) })
     ])
     var options = ExplorationOptions()
-    options.threads = threads
+    options.threadCount = threads
     var exploration = Exploration(model, options: options)
     let result = await exploration.run()
     #expect(result.verdict == .complete)
     #expect(exploration.statesByThread.count == threads)
-    #expect(exploration.statesByThread.reduce(0, +) == result.states)
+    #expect(exploration.statesByThread.reduce(0, +) == result.stateCount)
     for states in exploration.statesByThread {
-      #expect(states > result.states / threads / 2)
-      #expect(states < result.states * 2 / threads)
+      #expect(states > result.stateCount / threads / 2)
+      #expect(states < result.stateCount * 2 / threads)
     }
   }
 
   @Test(
-    "States of one word, of some and of many words have the same answers",
+    "A search has the same results for states of one word, a few words and many words",
     arguments: [64, 40, 24, 20, 12, 9, 5])
   func widths(_ wordBits: Int) async throws {
     for threads in [1, 2] {
       let mode = Search.SearchMode(threads: threads, wordBits: wordBits)
       let result = try await Search(KnownModels.philosophersLeftFirst(8), mode).result
-      #expect(result.states == 14_158)
-      #expect(result.steps == 72_336)
-      #expect(result.deadlocks.first.map(\.depth) == [8])
+      #expect(result.stateCount == 14_158)
+      #expect(result.stepCount == 72_336)
+      #expect(result.deadlocks.firstStates.map(\.depth) == [8])
     }
   }
 
-  @Test("A growing component takes no additional bits of the others")
+  @Test("If one component's states grow, the other components need no more bits")
   func growth() async throws {
     var model = ExplorationModel()
     let counter = model.addComponent()
@@ -68,12 +68,12 @@ struct ThreadTests {
         }
       }
     }
-    #expect(result?.states == 3001)
+    #expect(result?.stateCount == 3001)
     // Twenty rows of 4096 local states each, for 21 vectors, would take several MiB.
     #expect((result?.peakByteCount ?? .max) < 1_000_000)
   }
 
-  @Test("Fingerprints are said to save memory only if states are larger than one word")
+  @Test("A search suggests fingerprints only if states are larger than one word")
   func hashing() async throws {
     let small = try await Search(KnownModels.philosophersLeftFirst(8), Search.SearchMode()).result
     #expect(!small.fingerprintsSaveMemory)

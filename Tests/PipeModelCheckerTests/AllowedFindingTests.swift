@@ -40,9 +40,9 @@ struct AllowedFindingTests {
     }
   }
 
-  @Test("A reducer's event that is accepted in no reached state is not reported as missing")
+  @Test("'never enabled' findings omit a reducer's events that no reached state accepts")
   func ignored() async throws {
-    // The automaton has sixteen events, and each of these automata accepts two.
+    // The machine `Automaton` has sixteen events, and each of these nodes accepts two of them.
     let report = try await Self.explore()
     let missing = report.findings(.neverEnabled).map(\.kind)
     #expect(missing == [.neverEnabled(owner: "b", event: "z")])

@@ -36,7 +36,7 @@ struct CapacityTests {
     return section
   }
 
-  @Test("A finding that requires more events in a pipe is found")
+  @Test("A search increases a pipe's capacity if an error needs more events in the pipe")
   func burst() async throws {
     let report = try await ExplorationFixture.topology(
       Self.burst + "pipes:\n  - { from: a.out, to: b.in }\n", Self.lag(capacity: nil))
@@ -44,7 +44,9 @@ struct CapacityTests {
     #expect(report.verdict.degree == .exact)
   }
 
-  @Test("A capacity named in the file is kept, and the verdict says so if it may matter")
+  @Test(
+    "A search keeps the file's capacity, and the verdict says if the capacity can hide errors"
+  )
   func fixed() async throws {
     let pipe = "pipes:\n  - { from: a.out, to: b.in }\n"
     let low = try await ExplorationFixture.topology(Self.burst + pipe, Self.lag(capacity: 2))
@@ -57,7 +59,7 @@ struct CapacityTests {
     let high = try await ExplorationFixture.topology(Self.burst + pipe, Self.lag(capacity: 4))
     #expect(high.codes.contains(.violatedProperty))
     #expect(high.verdict.degree == .exact)
-    // A pipe's own capacity is no assumption, so the verdict is exact.
+    // A pipe's own capacity is not an assumption, so the verdict is exact.
     let own = try await ExplorationFixture.topology(
       Self.burst + "pipes:\n  - { from: a.out, to: b.in, capacity: 2 }\n", Self.lag(capacity: nil))
     #expect(!own.codes.contains(.violatedProperty))
@@ -88,7 +90,7 @@ struct CapacityTests {
     return section
   }
 
-  @Test("An obstacle that only a lower capacity causes is no finding")
+  @Test("An error that occurs only with less than the declared capacity is not a finding")
   func cross() async throws {
     let report = try await ExplorationFixture.topology(Self.cross, Self.done(capacity: nil))
     #expect(report.codes.isDisjoint(with: [.violatedProperty, .fullPipes, .deadlock]))
@@ -100,7 +102,7 @@ struct CapacityTests {
     #expect(low.verdict.degree == .incomplete)
   }
 
-  @Test("A pipe that is filled endlessly is explored up to its own capacity")
+  @Test("A pipe that is filled endlessly is explored up to its declared capacity")
   func endless() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n" + Self.rambler("a", "home x north, north x home", sends: "north z")
@@ -108,11 +110,12 @@ struct CapacityTests {
         + "pipes:\n  - { from: a.out, to: b.in, on_refused: postpone, capacity: 300 }\n",
       Self.outside(["a": ["x"]]))
     #expect(report.verdict.degree == .exact)
-    #expect(report.totals.states == 600)
-    #expect(report.findings(.deadlock).first?.scenario?.pipes.values.first?.count == 300)
+    #expect(report.totals.stateCount == 600)
+    #expect(
+      report.findings(.deadlock).first?.scenario?.expectedPipeContents.values.first?.count == 300)
   }
 
-  @Test("A pipe with too many contents is not reported as explored exactly")
+  @Test("If a pipe has too many possible contents, the verdict is not exact")
   func tooMany() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n"
@@ -171,7 +174,7 @@ struct CapacityTests {
   }
 
   @Test(
-    "Random topologies have the verdict of their own capacities, or claim none",
+    "In a random topology, every finding of a search also exists with full pipe capacities",
     arguments: 0..<24)
   func random(_ number: Int) async throws {
     let seed = UInt64.random(in: 0...UInt64.max)
@@ -179,15 +182,15 @@ struct CapacityTests {
     let report = try await ExplorationFixture.topology(nodes, section)
     var whole = section
     whole.capacity = capacity
-    let known = try await ExplorationFixture.topology(nodes, whole) { $0.memory = 512 << 20 }
+    let known = try await ExplorationFixture.topology(nodes, whole) { $0.memoryLimit = 512 << 20 }
     let context = "seed \(seed): \(report.verdict.remarks)\n\(nodes)"
     guard known.verdict.degree == .exact else { return }
     let certain = Set(known.findings.filter { !$0.code.isWarning }.map(\.code))
     let claimed = Set(report.findings.filter { !$0.code.isWarning }.map(\.code))
     #expect(claimed.isSubset(of: certain), "\(context)")
     guard report.verdict.degree == .exact else { return }
-    #expect(report.totals.states == known.totals.states, "\(context)")
-    #expect(report.totals.steps == known.totals.steps, "\(context)")
+    #expect(report.totals.stateCount == known.totals.stateCount, "\(context)")
+    #expect(report.totals.stepCount == known.totals.stepCount, "\(context)")
     #expect(claimed == certain, "\(context)")
     #expect(
       Set(report.findings(.violatedProperty).map(\.kind))

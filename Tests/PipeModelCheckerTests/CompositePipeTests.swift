@@ -10,7 +10,7 @@ struct CompositePipeTests {
     + ExplorationFixture.automaton("r", "0", ["0 sync 1", "1 y 0"])
     + ExplorationFixture.automaton("sink", "0", ["0 z 1"])
 
-  @Test("A composite's rule fires when all its nodes are in their states, whichever comes last")
+  @Test("A composite's rule fires when the last of the rule's nodes enters its required state")
   func rule() async throws {
     let report = try await ExplorationFixture.topology(
       Self.nodes
@@ -30,7 +30,7 @@ struct CompositePipeTests {
   }
 
   @Test(
-    "The verdict is exact when a step of one node causes a step of another one or none",
+    "The verdict is exact, whether a node's step causes a step of another node or not",
     arguments: [
       #"{ from: l, when: at, to: r, send: "y" }"#, #"{ from: r, when: at, to: sink, send: z }"#,
       #"{ from: both, when: { l: at, r: at }, to: l, send: x }"#,
@@ -76,7 +76,7 @@ struct CompositePipeTests {
     }
   }
 
-  @Test("An event that one of a composite's nodes refuses is a dead letter of the composite's pipe")
+  @Test("An event that a component of a composite refuses is a dead letter of the composite's pipe")
   func refused() async throws {
     let report = try await ExplorationFixture.topology(
       Self.nodes + ExplorationFixture.automaton("s", "sending", ["sending x sending"])
@@ -87,7 +87,7 @@ struct CompositePipeTests {
           - { from: s, when: sending, to: both, send: sync }
 
         """, ExplorationFixture.outside(["s": ["x"]]))
-    // The second event.
+    // The dead letter is the second event.
     let deadLetter = try #require(report.findings(.deadLetter).first)
     guard case .deadLetter(_, let node, let event, let state, _) = deadLetter.kind else {
       Issue.record("it is \(deadLetter.kind)")

@@ -46,7 +46,7 @@ struct ConditionTests {
   }
 
   @Test(
-    "A state that is impossible for the type is an error at its line",
+    "A property with an impossible state causes an error at the property's line",
     arguments: [
       ("{ fickle: { not: odd } }", "type-mismatch"), ("{ fickle: ood }", "unknown-state"),
       ("{ wheel: { at: { m: 1 } } }", "unknown-field"), ("{ wheel: { at: {} } }", "missing-field"),
@@ -63,7 +63,7 @@ struct ConditionTests {
   }
 
   @Test(
-    "A state that is possible for the type is no error",
+    "A property can name every state that the machine's state type can represent",
     arguments: [
       "{ fickle: odd }", "{ wheel: { at: { n: 99 } } }", "{ wheel: at }",
       "{ lamp: { lit: { colour: red, since: ~ } } }", "{ lamp: { lit: { colour: red } } }",
@@ -73,7 +73,7 @@ struct ConditionTests {
     #expect(try await Self.errors(states).isEmpty)
   }
 
-  @Test("A property of a node under 'any' is an error at its line")
+  @Test("A property that names a node listed under 'any' causes an error at the property's line")
   func any() async throws {
     let errors = try await Self.errors("{ motor: moving }", "  any: [motor]\n")
     #expect(errors.map(\.code) == [.badValue], "\(errors)")
@@ -81,7 +81,7 @@ struct ConditionTests {
     #expect(try await Self.errors("{ door: closed }", "  any: [motor]\n").isEmpty)
   }
 
-  @Test("A property of a composite with a node under 'any' is undecided")
+  @Test("A property of a composite is undecided if a node of the composite is listed under 'any'")
   func projection() async throws {
     var section = ExploreSection(fromOutside: ["lift": [EventPattern("open")]], any: ["motor"])
     for demand in ExploredProperty.Demand.allCases {
@@ -95,7 +95,7 @@ struct ConditionTests {
     }
   }
 
-  @Test("A property of a folded field is an error at its line")
+  @Test("A property that uses a folded field causes an error at the property's line")
   func folded() async throws {
     let errors = try await Self.errors(
       "{ wheel: { at: { n: 7 } } }", "  fold: { wheel: { n: 5 } }\n")
@@ -104,7 +104,7 @@ struct ConditionTests {
     #expect(try await Self.errors("{ wheel: at }", "  fold: { wheel: { n: 5 } }\n").isEmpty)
   }
 
-  @Test("A value in a property has the same meaning in every notation")
+  @Test("In a property, an omitted optional field means the same as a null field")
   func written() async throws {
     for states in [
       "{ lamp: { lit: { colour: red } } }", "{ lamp: { lit: { colour: red, since: ~ } } }",
@@ -122,7 +122,7 @@ struct ConditionTests {
     }
   }
 
-  @Test("A property that depends on steps of a node under 'any' is undecided")
+  @Test("A property that depends on steps of a node listed under 'any' is undecided")
   func undecided() async throws {
     var section = ExploreSection(fromOutside: ["wheel": [EventPattern("tick")]])
     section.any = ["fickle"]
@@ -136,7 +136,7 @@ struct ConditionTests {
     #expect(report.verdict.degree == .incomplete)
   }
 
-  @Test("A composite whose rule depends on a node under 'any' prevents an exact verdict")
+  @Test("A verdict is not exact if a composite's rule depends on a node listed under 'any'")
   func silentComposite() async throws {
     var section = ExploreSection(fromOutside: ["both": [EventPattern("sync")]])
     section.any = ["r"]

@@ -29,24 +29,24 @@ struct EvaluatorErrorTests {
     #expect(state == ["well": ["steps": 0]])
     #expect(how.contains("SIGABRT"))
     #expect(crash.scenario?.steps.last?.outcome == .processEnds)
-    #expect(report.totals.states == 2)
+    #expect(report.totals.stateCount == 2)
   }
 
   @Test("A step that never returns is detected although it uses no CPU time")
   func hang() async throws {
     let report = try await Self.fragile(["touch", "hang"], answerTimeout: .seconds(3))
     #expect(report.codes.contains(.lateAnswer))
-    #expect(report.totals.states == 2)
+    #expect(report.totals.stateCount == 2)
   }
 
-  @Test("A machine's output is not taken for an answer")
+  @Test("Text that a machine prints is not mistaken for an answer")
   func shout() async throws {
     let report = try await Self.fragile(["shout"])
-    #expect(report.totals.states == 2)
+    #expect(report.totals.stateCount == 2)
     #expect(!report.codes.contains(.badAnswer))
   }
 
-  @Test("A different answer to the same question is reported")
+  @Test("Different results for the same state and event are reported")
   func impure() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n  node: { machine: Moody }\n", ExplorationFixture.outside(["node": ["ask"]]))
@@ -54,7 +54,7 @@ struct EvaluatorErrorTests {
   }
 
   @Test(
-    "A step that is rarely not a function of state and event is reported every time",
+    "Every search detects a step whose result rarely varies for the same state and event",
     arguments: 0..<6)
   func fickle(_: Int) async throws {
     let report = try await ExplorationFixture.topology(
@@ -64,7 +64,7 @@ struct EvaluatorErrorTests {
     #expect(report.verdict.degree == .sampled)
   }
 
-  @Test("An event that could not be evaluated is not refused, and makes the verdict incomplete")
+  @Test("An event that cannot be evaluated makes the verdict incomplete, and is not refused")
   func notEvaluated() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n  lamp: { machine: Lamp }\n",
@@ -78,7 +78,7 @@ struct EvaluatorErrorTests {
     #expect(!report.codes.contains(.deadlock))
   }
 
-  @Test("A node that grows is named with its field")
+  @Test("If a node's states grow without bound, the verdict names the field that grows")
   func growth() async throws {
     var section = ExplorationFixture.outside(["node": ["touch"]])
     section.gives = ["node": ["live": EffectPattern([])]]
@@ -91,7 +91,7 @@ struct EvaluatorErrorTests {
         .limit(.nodeStates(node: "node", limit: 50, field: "well.steps", fold: "steps"))))
   }
 
-  @Test("A broken fold is reported")
+  @Test("A 'fold' declaration that merges states with different steps is reported as broken")
   func brokenFold() async throws {
     // The elevator's door counts persons, and accepts at most ten.
     var section = ExplorationFixture.outside([

@@ -25,7 +25,7 @@ enum ExplorationFixture {
     _ change: (inout ExplorationSettings) -> Void = { _ in }
   ) async throws -> ExplorationReport {
     var settings = ExplorationSettings()
-    settings.threads = 1
+    settings.threadCount = 1
     settings.isReduced = false
     change(&settings)
     let loaded = try LoadedTopology.load(.file(path))

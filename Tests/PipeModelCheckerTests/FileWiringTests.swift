@@ -2,6 +2,7 @@ import PipeModelChecker
 import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
+import TestSupport
 import TestTraits
 import Testing
 
@@ -11,7 +12,7 @@ struct FileWiringTests {
     Wiring(try LoadedTopology.load(.file("topologies/\(file).yaml")))
   }
 
-  @Test("An elevator's pipes show what sends events and which events they are")
+  @Test("The wiring of the elevator shows the sending states and the events of each pipe")
   func elevator() throws {
     let wiring = try Self.wiring("elevator")
     #expect(wiring.nodes.map(\.name) == ["door", "motor", "display", "passengers"])
@@ -25,7 +26,29 @@ struct FileWiringTests {
       ])
   }
 
-  @Test("A lift's synchronized events are in a frame, and philosophers' shared forks are not")
+  private static let shippedFiles = [
+    "address", "checkout", "composite", "counter", "elevator", "example", "kettles", "lift",
+    "movies-pages",
+    "movies", "navigation", "orders", "payment", "philosophers", "quiz", "relay", "vending-machine",
+    "washing-machine-reduced", "washing-machine",
+  ]
+
+  @Test(
+    "No line of a shipped topology goes behind a box, and no line is missing",
+    arguments: shippedFiles, Layout.Direction.allCases)
+  func geometry(file: String, direction: Layout.Direction) throws {
+    let layout = Layout(try Self.wiring(file).graph, direction)
+    #expect(LayoutGeometry.errors(of: layout) == [])
+    #expect(layout.routes.count { $0.isEmpty } == 0)
+  }
+
+  @Test("The geometry test covers all shipped topologies")
+  func shippedTopologies() {
+    let files = FileSystem.entryNames(of: "topologies").filter { $0.hasSuffix(".yaml") }
+    #expect(files.sorted() == Self.shippedFiles.map { "\($0).yaml" }.sorted())
+  }
+
+  @Test("A graph frames the nodes of a composite, unless several composites share nodes")
   func composites() throws {
     let lift = try Self.wiring("lift").graph
     #expect(lift.clusters.map(\.lines) == [["lift", "together: emergencyStop, go, open, reset"]])
@@ -34,7 +57,7 @@ struct FileWiringTests {
     #expect(table.edges.count { $0.kind == .part } == 15)
   }
 
-  @Test("A running topology adds states and pipe contents to its wiring")
+  @Test("The wiring of a running topology has the nodes' states and the pipes' contents")
   func running() throws {
     var wiring = try Self.wiring("elevator")
     var door = NodeInformation(
@@ -59,7 +82,7 @@ struct FileWiringTests {
     #expect(
       wiring.nodes[2].currentCondition
         == .init(text: "not in the running topology", isRunning: false))
-    let fills = wiring.pipes.compactMap { pipe in pipe.fill.map { (pipe.name, $0) } }
+    let fills = wiring.pipes.compactMap { pipe in pipe.fillLevel.map { (pipe.name, $0) } }
     #expect(fills.map(\.0) == ["door.arrivals->display.updates"])
     #expect(fills.map(\.1) == [.init(waiting: 8, capacity: 1024)])
   }

@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 
 @Suite(
-  "Folds of states",
+  "Folds, which merge states that differ only in a counter",
   .stallLimit(.seconds(60)))
 struct FoldTests {
   private static func wheel(modulus: Int, fold: Int) async throws -> ExplorationReport {
@@ -21,17 +21,17 @@ struct FoldTests {
     #expect(report.findings.isEmpty)
     #expect(report.verdict.remarks == [.folded(node: "wheel", field: "n", modulo: 4, .all(8))])
     #expect(report.verdict.degree == .exact)
-    #expect(report.totals.states == 4)
+    #expect(report.totals.stateCount == 4)
   }
 
-  @Test("A fold whose states differ only after some rounds is broken")
+  @Test("A fold is reported as broken even if the merged states differ only after some rounds")
   func laterRound() async throws {
     let report = try await Self.wheel(modulus: 10, fold: 4)
     #expect(report.codes.contains(.brokenFold))
     #expect(report.verdict.degree != .exact)
   }
 
-  @Test("A fold that hides a guard far from the start is broken")
+  @Test("A fold is reported as broken if it hides a guard, even far from the initial state")
   func guarded() async throws {
     var section = ExplorationFixture.outside([
       "door": ["closeButtonWasPressed", "openButtonWasPressed"]
@@ -46,7 +46,7 @@ struct FoldTests {
     #expect(report.verdict.degree != .exact)
   }
 
-  @Test("A fold of an endless counter is assumed, and the verdict says so")
+  @Test("The fold of an endless counter is an assumption, and the verdict lists the assumption")
   func endless() async throws {
     var section = ExplorationFixture.outside(["node": ["touch"]])
     section.fold = ["node": ["steps": 2]]
@@ -55,7 +55,7 @@ struct FoldTests {
       "nodes:\n  node: { machine: Fragile }\n", section)
     #expect(!report.codes.contains(.brokenFold))
     #expect(report.verdict.degree == .sampled)
-    #expect(report.totals.states == 2)
+    #expect(report.totals.stateCount == 2)
   }
 
   /// Reads and checks a topology with this text as its section `explore`.
@@ -70,7 +70,7 @@ struct FoldTests {
   }
 
   @Test(
-    "The declarations that a verdict suggests are accepted by the file as printed",
+    "A topology file accepts each declaration that a verdict suggests, without changes",
     arguments: [
       "nodes:\n  n: { machine: Fragile }\n", "nodes:\n  n: { machine: Automaton }\n",
       "nodes:\n  n: { machine: Fickle }\n",
@@ -81,7 +81,7 @@ struct FoldTests {
     for limit in [10, 10_000] {
       let report = try await ExplorationFixture.topology(nodes, ExploreSection()) {
         $0.nodeStateLimit = limit
-        $0.time = .seconds(2)
+        $0.timeLimit = .seconds(2)
       }
       let hints = report.verdict.remarks.compactMap { remark -> String? in
         let message = remark.message
@@ -94,7 +94,7 @@ struct FoldTests {
     }
   }
 
-  @Test("A growing field that cannot be folded is not suggested for a fold")
+  @Test("A verdict does not suggest a fold for a growing field that cannot be folded")
   func unfoldable() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n  n: { machine: Moody }\n", ExplorationFixture.outside(["n": ["ask"]])

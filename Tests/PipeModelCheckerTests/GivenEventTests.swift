@@ -2,7 +2,7 @@ import PipeRuntime
 import TestTraits
 import Testing
 
-@Suite("Events that effects give in a search", .stallLimit(.seconds(60)))
+@Suite("Events that effects produce in a search", .stallLimit(.seconds(60)))
 struct GivenEventTests {
   /// A node that goes north on `x`, works there, and returns home by the event of its effect.
   private static let rambler = """
@@ -18,7 +18,8 @@ struct GivenEventTests {
       gives: gives.map { ["a": ["hurry": $0, "dawdle": EffectPattern([])]] } ?? [:])
   }
 
-  @Test("Undeclared events of an effect are assumed, and the verdict says so")
+  @Test(
+    "If an effect's events are not declared, the search assumes events, and the verdict lists them")
   func assumed() async throws {
     let report = try await ExplorationFixture.topology(Self.rambler, Self.section(nil))
     #expect(report.verdict.degree == .sampled)
@@ -28,23 +29,23 @@ struct GivenEventTests {
     #expect(assumed == [["late", "soon", "tick", "y", "z"]])
   }
 
-  @Test("An effect that gives its declared event continues the node")
+  @Test("A node continues when its effect produces the declared event")
   func given() async throws {
     let report = try await ExplorationFixture.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")])))
     #expect(report.verdict.degree == .exact)
-    #expect(report.totals.states == 2)
+    #expect(report.totals.stateCount == 2)
     #expect(report.findings(.deadlock).isEmpty)
   }
 
-  @Test("An effect that may end without an event may leave its node without further steps")
+  @Test("A node can be stuck if its effect can end without an event")
   func ended() async throws {
     let report = try await ExplorationFixture.topology(
       Self.rambler, Self.section(EffectPattern([EventPattern("soon")], mayEnd: true)))
     #expect(report.verdict.degree == .exact)
     // At home, working, and north after the work has ended.
-    #expect(report.totals.states == 3)
-    #expect(report.totals.steps == 3)
+    #expect(report.totals.stateCount == 3)
+    #expect(report.totals.stepCount == 3)
     let found = try #require(report.findings(.deadlock).first)
     #expect(
       found.scenario?.steps.map(\.action) == [
@@ -52,7 +53,7 @@ struct GivenEventTests {
       ])
   }
 
-  @Test("A composite's projected states are searched in properties")
+  @Test("A property can name the projected states of a composite")
   func composite() async throws {
     var section = ExploreSection(
       fromOutside: [

@@ -5,20 +5,20 @@ import Testing
 
 @Suite("Compositions with known answers through real programs", .stallLimit(.seconds(60)))
 struct KnownAnswerTests {
-  @Test("Interlock: one synchronized event, followed by the end")
+  @Test("Interlock: two nodes take one synchronized event, and then end")
   func interlock() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n" + ExplorationFixture.automaton("p", "p0", ["p0 x p1"])
         + ExplorationFixture.automaton("q", "q0", ["q0 y q1", "q1 x q2"])
         + "composites:\n  both: { components: [p, q], synchronize: { x: [p, q] } }\n",
       ExplorationFixture.outside(["both": ["x"], "q": ["y"]]))
-    #expect(report.totals.states == 3)
-    #expect(report.totals.steps == 2)
+    #expect(report.totals.stateCount == 3)
+    #expect(report.totals.stepCount == 2)
     let deadlock = try #require(report.findings(.deadlock).first)
     #expect(report.findings(.deadlock).count == 1)
     let scenario = try #require(deadlock.scenario)
     #expect(scenario.steps.count == 2)
-    #expect(scenario.end["p"] == ["at": ["place": "p1"]])
+    #expect(scenario.expectedStates["p"] == ["at": ["place": "p1"]])
     #expect(
       scenario.steps[1].action == .takes(owner: "both", event: "x", from: .outside))
     #expect(
@@ -27,19 +27,19 @@ struct KnownAnswerTests {
     #expect(report.verdict.degree == .exact)
   }
 
-  @Test("Left-right: two nodes synchronize in 'sync'")
+  @Test("Left-right: two nodes take their own events, and 'sync' together")
   func leftRight() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n" + ExplorationFixture.automaton("l", "l", ["l x l1", "l1 sync l"])
         + ExplorationFixture.automaton("r", "r", ["r y r1", "r1 sync r"])
         + "composites:\n  both: { components: [l, r], synchronize: { sync: [l, r] } }\n",
       ExplorationFixture.outside(["both": ["sync"], "l": ["x"], "r": ["y"]]))
-    #expect(report.totals.states == 4)
-    #expect(report.totals.steps == 5)
+    #expect(report.totals.stateCount == 4)
+    #expect(report.totals.stepCount == 5)
     #expect(report.findings(.deadlock).isEmpty)
   }
 
-  @Test("Bystander: a node that does not take part in an event does not block it")
+  @Test("Bystander: a node that does not take part in an event does not block the event")
   func bystander() async throws {
     let report = try await ExplorationFixture.topology(
       "nodes:\n" + ExplorationFixture.automaton("a", "0", ["0 sync 1"])
@@ -47,12 +47,12 @@ struct KnownAnswerTests {
         + ExplorationFixture.automaton("c", "0", ["0 z 0"])
         + "composites:\n  all: { components: [a, b, c], synchronize: { sync: [a, b] } }\n",
       ExplorationFixture.outside(["all": ["sync"], "c": ["z"]]))
-    #expect(report.totals.states == 2)
-    #expect(report.totals.steps == 3)
+    #expect(report.totals.stateCount == 2)
+    #expect(report.totals.stepCount == 3)
     #expect(report.findings(.deadlock).isEmpty)
   }
 
-  @Test("The vending machine continues depending on its payload")
+  @Test("The payload of an event decides how the vending machine continues")
   func vending() async throws {
     let user = [
       "idle tau idle", "idle showAvailable gonnaBuy", "gonnaBuy insert paying",
@@ -71,8 +71,8 @@ struct KnownAnswerTests {
         + "composites:\n  sale: { components: [user, machine], synchronize: {"
         + shared.map { " \($0): [user, machine]" }.joined(separator: ",") + " } }\n",
       ExplorationFixture.outside(["sale": shared, "user": ["tau"]]))
-    #expect(report.totals.states == 6)
-    #expect(report.totals.steps == 8)
+    #expect(report.totals.stateCount == 6)
+    #expect(report.totals.stepCount == 8)
     #expect(report.findings(.deadlock).isEmpty)
     #expect(report.verdict.degree == .exact)
   }
@@ -109,8 +109,8 @@ struct KnownAnswerTests {
     }
     let report = try await ExplorationFixture.topology(
       nodes + composites, ExplorationFixture.outside(events))
-    #expect(report.totals.states == states)
-    #expect(report.totals.steps == steps)
+    #expect(report.totals.stateCount == states)
+    #expect(report.totals.stepCount == steps)
     #expect(report.findings(.deadlock).count == 1)
     #expect(report.findings(.deadlock).first?.scenario?.steps.count == count)
   }

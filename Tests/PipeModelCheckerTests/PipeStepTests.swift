@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Steps through pipes", .stallLimit(.seconds(60)))
 struct PipeStepTests {
-  @Test("An effect that was cancelled by an entry gives no event")
+  @Test("An effect produces no event after the entry into another state has cancelled the effect")
   func cancelled() async throws {
     var section = ExplorationFixture.outside([
       "door": ["closeButtonWasPressed", "openButtonWasPressed"]
@@ -14,8 +14,8 @@ struct PipeStepTests {
     let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     // Open, closing with its effect, and closed.
-    #expect(report.totals.states == 3)
-    #expect(report.totals.steps == 4)
+    #expect(report.totals.stateCount == 3)
+    #expect(report.totals.stepCount == 4)
   }
 
   private static let two =
@@ -44,7 +44,7 @@ struct PipeStepTests {
     #expect(deadLetter.scenario?.steps.last?.outcome == .refused(node: "b", reason: "noTransition"))
   }
 
-  @Test("A postponed event is accepted once the state allows")
+  @Test("A postponed event is accepted when the receiver reaches a state that accepts the event")
   func postponed() async throws {
     let report = try await ExplorationFixture.topology(
       Self.two
@@ -53,7 +53,7 @@ struct PipeStepTests {
     #expect(report.codes.contains(.deadlock))
     #expect(!report.codes.contains(.deadLetter))
     for deadlock in report.findings(.deadlock) {
-      #expect(deadlock.scenario?.end["b"] == ["at": ["place": "2"]])
+      #expect(deadlock.scenario?.expectedStates["b"] == ["at": ["place": "2"]])
     }
   }
 
@@ -61,7 +61,7 @@ struct PipeStepTests {
     "nodes:\n" + ExplorationFixture.automaton("a", "p", ["p x q"])
     + ExplorationFixture.automaton("b", "0", ["0 word.q 1", "1 word.p 2"])
 
-  @Test("An event behind a postponed one overtakes it, and both are accepted")
+  @Test("An event can overtake an earlier postponed event, and both events are accepted")
   func passing() async throws {
     let report = try await ExplorationFixture.topology(
       Self.words
@@ -73,13 +73,13 @@ struct PipeStepTests {
     #expect(report.codes.isDisjoint(with: [.deadLetter, .fatalRefusal]))
     let deadlocks = report.findings(.deadlock)
     #expect(deadlocks.count == 1)
-    #expect(deadlocks.first?.scenario?.end["b"] == ["at": ["place": "2"]])
-    #expect(deadlocks.first?.scenario?.pipes.values.first == [])
+    #expect(deadlocks.first?.scenario?.expectedStates["b"] == ["at": ["place": "2"]])
+    #expect(deadlocks.first?.scenario?.expectedPipeContents.values.first == [])
     // p waits, q is behind it, 1 with p waiting, and 2.
-    #expect(report.totals.states == 4)
+    #expect(report.totals.stateCount == 4)
   }
 
-  @Test("A topology that only waits for events from outside is stuck")
+  @Test("A topology is stuck if its waiting events are accepted only after an event from outside")
   func stuck() async throws {
     let report = try await ExplorationFixture.topology(
       Self.words
@@ -113,13 +113,13 @@ struct PipeStepTests {
             - { from: b, when: sending, to: a, send: x, capacity: 1 }
 
           """)
-    #expect(report.totals.states == 1)
+    #expect(report.totals.stateCount == 1)
     let finding = try #require(report.findings.first { $0.code == .fullPipes })
     #expect(finding.kind == .fullPipes(["a", "b"]))
     #expect(finding.message.contains("each of nodes 'a', 'b' waits for capacity"))
   }
 
-  @Test("A step that begins below a pipe's capacity may exceed it")
+  @Test("A step needs free capacity in a pipe only at its start, and can then overfill the pipe")
   func overshoot() async throws {
     // One step fills both pipes of the sender, and only the first of them must have capacity
     // before.
@@ -132,6 +132,6 @@ struct PipeStepTests {
 
           """, ExplorationFixture.outside(["a": ["x"]]))
     // No, one or two events wait.
-    #expect(report.totals.states == 3)
+    #expect(report.totals.stateCount == 3)
   }
 }

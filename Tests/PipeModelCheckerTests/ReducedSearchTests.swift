@@ -27,20 +27,20 @@ struct ReducedSearchTests {
   @Test("A reduced search of independent nodes takes fewer steps and has the same findings")
   func independent() async throws {
     let whole = try await ExplorationFixture.topology(Self.automata(5), Self.outside(5))
-    #expect(whole.totals.states == 243)
+    #expect(whole.totals.stateCount == 243)
     #expect(!whole.isReduced)
     let reduced = try await ExplorationFixture.topology(Self.automata(5), Self.outside(5)) {
       $0.isReduced = true
     }
     #expect(reduced.isReduced)
-    #expect(reduced.totals.steps < 800)
-    #expect(whole.totals.steps == 1215)
+    #expect(reduced.totals.stepCount < 800)
+    #expect(whole.totals.stepCount == 1215)
     #expect(reduced.verdict.degree == whole.verdict.degree)
     #expect(reduced.findings.map(\.kind) == whole.findings.map(\.kind))
   }
 
   @Test(
-    "A reduced search keeps steps that accept an event which was not sent before",
+    "A reduced search keeps steps that accept an event before the event is sent",
     arguments: ["out", nil])
   func unsent(port: String?) async throws {
     // If the receiver steps before the sender has sent, it does not accept 'y' any more. The events
@@ -75,7 +75,7 @@ struct ReducedSearchTests {
     }
   }
 
-  @Test("A violated property is found at its distance among independent nodes")
+  @Test("A reduced search of independent nodes finds a violated property at the same depth")
   func distance() async throws {
     let property = ExploredProperty(
       name: "both", demand: .never,
@@ -93,8 +93,7 @@ struct ReducedSearchTests {
     }
   }
 
-  @Test(
-    "A search of one property reports nothing else, and continues after a violation if it must")
+  @Test("A search of one property reports no other findings, and can continue after a violation")
   func property() async throws {
     let properties = [
       ExploredProperty(
@@ -124,7 +123,7 @@ struct ReducedSearchTests {
     #expect(all.verdict.degree == .exact)
   }
 
-  @Test("Findings with the same cause are reported once, with their number")
+  @Test("Findings with the same cause are reported once, with their count")
   func groups() async throws {
     var section = ExplorationFixture.outside(["a": ["x"]])
     section.fromOutside?["b"] = [
@@ -140,7 +139,7 @@ struct ReducedSearchTests {
     #expect(deadLetters.first?.message.hasSuffix("; similar findings: 30") == true)
   }
 
-  @Test("Deadlocks with the same labels are reported once, and hidden ones are counted")
+  @Test("Deadlocks with the same state labels are reported once, and the others are counted")
   func halts() async throws {
     let places = (0..<30).map { "p\($0)" }
     let report = try await ExplorationFixture.topology(

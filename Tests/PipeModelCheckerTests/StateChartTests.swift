@@ -12,7 +12,7 @@ struct StateChartTests {
   private static func lines(_ chart: StateChart) -> [String] {
     chart.transitions.map { transition in
       "\(transition.source) \(transition.event) \(transition.target ?? "?")"
-        + (transition.doubt.map { " \($0.rawValue)" } ?? "")
+        + (transition.uncertaintyReason.map { " \($0.rawValue)" } ?? "")
     }.sorted()
   }
 
@@ -26,14 +26,14 @@ struct StateChartTests {
   fileprivate static let patient: StateChartSearch.Limits = {
     var limits = StateChartSearch.Limits()
     limits.answerTimeout = .seconds(600)
-    limits.time = .seconds(600)
+    limits.searchTimeLimit = .seconds(600)
     return limits
   }()
 
   @Test("The chart of a lift's door shows a guard, and a way back from every state")
   func liftDoor() throws {
     let chart = try Self.chart(of: "door", in: "lift")
-    #expect(chart.initial == "closed")
+    #expect(chart.initialState == "closed")
     #expect(chart.states.map(\.name) == ["open", "closed", "stopped"])
     #expect(chart.states[0].fields == ["persons: Int"])
     #expect(
@@ -48,7 +48,7 @@ struct StateChartTests {
   @Test("The chart of an elevator's door is complete although its state counts endlessly")
   func elevatorDoor() throws {
     let chart = try Self.chart(of: "door", in: "elevator")
-    #expect(chart.initial == "open")
+    #expect(chart.initialState == "open")
     #expect(
       Self.lines(chart) == [
         "closed openButtonWasPressed open", "closing doorHasLocked closed",
@@ -57,7 +57,7 @@ struct StateChartTests {
       ])
   }
 
-  @Test("The chart of a washing machine is a cycle of certain transitions")
+  @Test("The chart of a washing machine is a cycle without uncertain transitions")
   func washer() throws {
     let chart = try Self.chart(of: "washer", in: "washing-machine")
     #expect(
@@ -83,25 +83,25 @@ struct StateChartTests {
       let chart = try StateChartSearch(loaded, limits: Self.patient).chart(of: node.name)
       let names = Set(chart.states.map(\.name))
       #expect(names.count == chart.states.count)
-      #expect(names.contains(chart.initial ?? ""), "\(node.name)")
-      #expect(!chart.transitions.contains { $0.doubt == .noAnswer }, "\(node.name)")
+      #expect(names.contains(chart.initialState ?? ""), "\(node.name)")
+      #expect(!chart.transitions.contains { $0.uncertaintyReason == .noAnswer }, "\(node.name)")
       #expect(chart.transitions.allSatisfy { names.contains($0.source) })
       #expect(chart.transitions.allSatisfy { names.contains($0.target ?? $0.source) })
       #expect(Set(chart.transitions).count == chart.transitions.count)
     }
   }
 
-  @Test("The limits of a chart's search hold, and the chart says that there is more")
+  @Test("The search for a state chart ends at its limits, and the chart then says it is incomplete")
   func limits() throws {
     let loaded = try LoadedTopology.load(.file("topologies/elevator.yaml"))
     var limits = Self.patient
-    limits.states = 3
+    limits.maximumStateCount = 3
     let chart = try StateChartSearch(loaded, limits: limits).chart(of: "door")
     #expect(chart.notes == ["the search reached a limit and is incomplete"])
-    limits.time = .zero
+    limits.searchTimeLimit = .zero
     let none = try StateChartSearch(loaded, limits: limits).chart(of: "door")
     #expect(none.transitions.isEmpty)
-    #expect(none.initial == "open")
+    #expect(none.initialState == "open")
     #expect(none.notes.count == 2)
   }
 
@@ -114,7 +114,7 @@ struct StateChartTests {
   }
 }
 
-@Suite("The state charts of odd machines", .stallLimit(.seconds(60)))
+@Suite("State charts of unusual machines", .stallLimit(.seconds(60)))
 struct OddStateChartTests {
   /// Returns the state chart of a node of the test program.
   private static func chart(
@@ -135,7 +135,7 @@ struct OddStateChartTests {
   }
 
   @Test(
-    "States that differ in values are one state, and transitions that depend on them are uncertain")
+    "A chart merges states that differ in values, and marks transitions that depend on values")
   func values() throws {
     let chart = try Self.chart(Self.automaton("0 x 1", "0 y sending", "1 y 0", "sending z sending"))
     #expect(chart.states.map(\.name) == ["at", "sending"])
@@ -147,7 +147,22 @@ struct OddStateChartTests {
       ])
   }
 
-  @Test("An unreached state is tried with a made-up value, and its transitions are uncertain")
+  @Test("A chart lists internal transitions and ignored events inside the box of their state")
+  func kinds() throws {
+    let chart = try Self.chart(
+      Self.automaton("0 x stay.1", "0 y ignore", "0 z sending", "1 x stay.0", "1 y ignore"))
+    #expect(chart.transitions.contains(.init("at", "x", "at", .internal)))
+    #expect(chart.transitions.contains(.init("at", "y", "at", .ignored)))
+    #expect(chart.lines.contains("at --x--> stay") && chart.lines.contains("at --y--> ignore"))
+    #expect(chart.finalStates == ["sending"])
+    let graph = chart.graph()
+    let box = try #require(graph.nodes.first { $0.id == "at" })
+    #expect(box.lines.suffix(2) == ["x / stay", "ignore: y"], "\(box.lines)")
+    #expect(!graph.edges.contains { $0.source == "at" && $0.target == "at" })
+    #expect(chart.json.text.contains(#""kind":"ignored""#))
+  }
+
+  @Test("An unreached state's transitions are tried with a sample value and marked as uncertain")
   func unmet() throws {
     let chart = try Self.chart(Self.automaton("0 x 0", "sending z 0"))
     #expect(chart.states.map(\.isReached) == [true, false])
@@ -156,7 +171,7 @@ struct OddStateChartTests {
     #expect(!chart.finalStates.contains("sending"))
   }
 
-  @Test("A chart's search tries the values declared in the file")
+  @Test("The search for a state chart tries the values that the file declares")
   func declared() throws {
     let node = Self.automaton("0 word.abc sending")
     #expect(try !Self.chart(node).transitions.contains { $0.target == "sending" })
@@ -174,9 +189,9 @@ struct OddStateChartTests {
   func fragile() throws {
     let chart = try Self.chart("{ machine: Fragile }") {
       $0.answerTimeout = .milliseconds(500)
-      $0.states = 5
+      $0.maximumStateCount = 5
     }
-    let unanswered = chart.transitions.filter { $0.doubt == .noAnswer }
+    let unanswered = chart.transitions.filter { $0.uncertaintyReason == .noAnswer }
     #expect(Set(unanswered.map(\.event)) == ["exit", "hang", "trap"])
     #expect(chart.transitions.contains { $0.event == "touch" && $0.target == "well" })
   }

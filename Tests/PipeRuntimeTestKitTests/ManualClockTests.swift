@@ -33,7 +33,7 @@ struct ManualClockTests {
     for task in tasks { _ = await task.result }
   }
 
-  @Test("The manual clock wakes sleepers with one deadline in the order in which they came")
+  @Test("The manual clock wakes sleepers with the same deadline in the order in which they began")
   func ties() async {
     let clock = ManualClock()
     let log = Log()
@@ -72,7 +72,7 @@ struct ManualClockTests {
     #expect(await !clock.advanceToNextDeadline())
   }
 
-  @Test("A past deadline does not wait, and a cancelled task does not sleep")
+  @Test("A sleep until a past deadline returns at once, and a cancelled task does not sleep")
   func past() async throws {
     let clock = ManualClock()
     await clock.advance(by: .seconds(5))
@@ -84,7 +84,7 @@ struct ManualClockTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test("The manual clock runs until no task sleeps, and fails if one always does")
+  @Test("The manual clock runs until no task sleeps, and fails if a task sleeps again and again")
   func idle() async {
     let clock = ManualClock()
     let chain = Task { for _ in 0..<3 { try await clock.sleep(for: .seconds(60)) } }
@@ -99,14 +99,14 @@ struct ManualClockTests {
     #expect(
       failures == [
         """
-        the clock is not idle after it woke 3 sleepers: somebody sleeps until 184.0 seconds
+        the clock is not idle after it woke 3 sleepers: a task sleeps until 184.0 seconds
           Use advance(by:) where a timer always starts again, or pass a higher 'limit:'.
         """
       ])
     timer.cancel()
   }
 
-  @Test("Waiting for sleepers fails if none comes")
+  @Test("A wait for sleeping tasks fails if no task sleeps")
   func nobody() async {
     let clock = ManualClock()
     let failures = await FailureReporter.capture {
@@ -115,13 +115,13 @@ struct ManualClockTests {
     #expect(
       failures.map(withoutStall) == [
         """
-        0 of 1 sleep on the clock after 1 ms
-          Look whether the effect is executed, and whether it sleeps on this clock.
+        0 of 1 tasks sleep on the clock after 1 ms
+          Check that the effect is executed, and that it sleeps on this clock.
         """
       ])
   }
 
-  @Test("Effects of machines made under a manual clock use it, even after several steps")
+  @Test("Effects of machines made under a manual clock use that clock, even after several steps")
   func effects() async {
     let runtime = Runtime<State, Event, Output>()
       .map(

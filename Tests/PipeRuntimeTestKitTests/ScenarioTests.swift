@@ -3,7 +3,7 @@ import Testing
 
 import PipeRuntimeTestKit
 
-@Suite("A scenario")
+@Suite("Scenarios of a machine")
 struct ScenarioTests {
   let stateMachine = makeElevator()
 

@@ -10,7 +10,7 @@ func withoutStall(_ failure: String) -> String {
   return lines.dropLast(2).joined(separator: "\n")
 }
 
-@Suite("The end of a wait")
+@Suite("The end of a wait in a test")
 struct StallTests {
   private typealias Sample = StallClock.Sample
 
@@ -41,30 +41,30 @@ struct StallTests {
     ])
   private func moving(sample: Sample) {
     let clock = Self.clock(Self.repeated(100, sample))
-    #expect(clock.breakdown.stalled == .zero)
+    #expect(clock.breakdown.stalledTime == .zero)
     #expect(clock.breakdown.elapsed == .seconds(20))
     #expect(!clock.hasStalled)
   }
 
-  @Test("Only the part of a sample without progress counts")
+  @Test("Only the part of a sample without progress counts toward a stall")
   func part() {
     let sample = Sample(
       elapsed: .milliseconds(200), cpuTime: .milliseconds(30), queueTime: .milliseconds(70))
     let clock = Self.clock(Self.repeated(10, sample))
-    #expect(clock.breakdown.stalled == .seconds(1))
+    #expect(clock.breakdown.stalledTime == .seconds(1))
     #expect(clock.breakdown.cpuTime == .milliseconds(300))
     #expect(clock.breakdown.queueTime == .milliseconds(700))
     #expect(clock.hasStalled)
   }
 
-  @Test("At most half a second of a late sample counts")
+  @Test("At most half a second of a late sample counts toward a stall")
   func late() {
     let clock = Self.clock([Sample(elapsed: .seconds(600))])
-    #expect(clock.breakdown.stalled == .milliseconds(500))
+    #expect(clock.breakdown.stalledTime == .milliseconds(500))
     #expect(!clock.hasStalled)
   }
 
-  @Test("A process that computes endlessly has stalled, too")
+  @Test("A process that computes endlessly counts as stalled")
   func computing() {
     let busy = Sample(elapsed: .seconds(1), cpuTime: .seconds(1), isRunnable: true)
     #expect(!Self.clock(Self.repeated(69, busy)).hasStalled)

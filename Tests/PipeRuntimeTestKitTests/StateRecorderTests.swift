@@ -12,7 +12,7 @@ struct StateRecorderTests {
       runtime: Runtime().map(output: Output.close(speed:), to: { _ in Event.doorHasLocked }))
   }
 
-  @Test("The recorder has every state from the initial one, even states before it was read")
+  @Test("The recorder has every state from the initial state on, even states before the first read")
   func all() async {
     let door = makeDoor()
     let recorder = StateRecorder(door)
@@ -25,7 +25,7 @@ struct StateRecorderTests {
       ])
   }
 
-  @Test("The recorder waits for a state, a case or a predicate, each after the former one")
+  @Test("The recorder waits for several states, cases or predicates, one after the other")
   func waits() async {
     let door = makeDoor()
     let recorder = StateRecorder(door)

@@ -20,14 +20,14 @@ struct TopologyCoverageTests {
       missed: missed)
   }
 
-  @Test("A step is counted if a node's feed reports both of its states")
+  @Test("A step is counted if a node's feed reports the states before and after the step")
   func steps() {
     let coverage = TopologyCoverage(expecting: door)
     let makeRecorder = coverage.makeRecorder(of: [])
     #expect(coverage.missing == door)
     makeRecorder(change("door", 0, ["open": ["persons": 3]]))
     makeRecorder(change("door", 1, ["closing": ["persons": 3]]))
-    // Reported again, to a new subscriber.
+    // Reports the same state again, as to a new subscriber.
     makeRecorder(change("door", 1, ["closing": ["persons": 3]]))
     // No step of this node is expected, so any step is allowed.
     makeRecorder(change("motor", 0, "idle"))
@@ -35,12 +35,12 @@ struct TopologyCoverageTests {
     #expect(coverage.entries.map(\.seen) == [1, 0])
     makeRecorder(change("door", 2, "closed"))
     coverage.assertComplete()
-    // A state of a later process is no step from the former process's state.
+    // A state of a later process does not count as a step from the former process's state.
     makeRecorder(change("door", 2, "open", incarnation: 2))
     coverage.assertComplete()
   }
 
-  @Test("A gap is no step, and is reported")
+  @Test("A gap in a feed is reported and does not count as a step")
   func gaps() {
     let coverage = TopologyCoverage(expecting: door)
     let makeRecorder = coverage.makeRecorder(of: [])
@@ -53,7 +53,7 @@ struct TopologyCoverageTests {
         "1 states changed too fast to be seen; their steps are not counted."))
   }
 
-  @Test("A topology's synchronized events are expected, and counted in the composite's feed")
+  @Test("Coverage expects a topology's synchronized events and counts them in the composite's feed")
   func synchronized() {
     let coverage = TopologyCoverage()
     let makeRecorder = coverage.makeRecorder(of: [lift])
@@ -80,7 +80,7 @@ struct TopologyCoverageTests {
     coverage.assertComplete(except: [.synchronized("restart", by: "lift")])
   }
 
-  @Test("Coverage fails with the missing steps and with wrong exceptions")
+  @Test("Incomplete coverage fails, and lists the missing steps and the superfluous exceptions")
   func lists() {
     let coverage = TopologyCoverage(expecting: door)
     let makeRecorder = coverage.makeRecorder(of: [])
@@ -119,7 +119,8 @@ struct TopologyCoverageTests {
     #expect(failures.first?.hasPrefix("there are no steps to be seen") == true)
   }
 
-  @Test("Concurrent topologies are counted together, each with its own states")
+  @Test(
+    "Coverage adds the steps of concurrent topologies, and keeps the states of each topology apart")
   func several() {
     let coverage = TopologyCoverage(expecting: door)
     let feeds = [coverage.makeRecorder(of: [lift]), coverage.makeRecorder(of: [lift])]

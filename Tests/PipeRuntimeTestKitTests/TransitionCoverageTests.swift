@@ -32,7 +32,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("Coverage is complete once every transition is taken or excepted")
+  @Test("Coverage is complete when every transition is taken or listed as an exception")
   func complete() {
     let coverage = TransitionCoverage(stateMachine)
     coverage.record(
@@ -43,7 +43,8 @@ struct TransitionCoverageTests {
     coverage.assertComplete()
   }
 
-  @Test("Coverage fails with the missing transitions and with wrong exceptions")
+  @Test(
+    "Incomplete coverage fails, and lists the missing transitions and the superfluous exceptions")
   func incomplete() {
     let coverage = TransitionCoverage(stateMachine)
     coverage.record(
@@ -101,7 +102,7 @@ struct TransitionCoverageTests {
   private enum Lift: DSLCompatible { case floor(Int), stuck }
   private enum Button: DSLCompatible { case up, down, alarm }
 
-  @Test("Coverage learns transitions that an 'if' hides when it sees the state")
+  @Test("Coverage adds transitions hidden by an 'if' when the machine enters the state")
   func hidden() {
     let lift = StateMachine<Lift, Button, Never>(initial: .stuck) {
       When(
@@ -133,7 +134,7 @@ struct TransitionCoverageTests {
   private enum Step: DSLCompatible { case load, didLoad, didFail }
   private struct Sum: DSLCompatible, Equatable { var count = 0 }
 
-  /// A machine that accepts `didFail` although it need not.
+  /// A machine that accepts `didFail`, which its tests do not require.
   private let loading = StateMachine<Load, Step, Never>(
     initial: .start,
     reduce: { state, step in
@@ -145,7 +146,7 @@ struct TransitionCoverageTests {
       }
     })
 
-  @Test("Coverage of a function machine fails unless its transitions are listed")
+  @Test("Coverage of a machine that is a function fails unless the test lists the transitions")
   func functionWithoutList() {
     let coverage = TransitionCoverage(loading)
     #expect(FailureReporter.capture { coverage.assertComplete() }.count == 1)
@@ -166,7 +167,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("Coverage of a function machine compares its steps with the author's list")
+  @Test("Coverage of a machine that is a function compares its steps with the author's list")
   func function() async {
     let coverage = TransitionCoverage(
       loading,
@@ -195,7 +196,7 @@ struct TransitionCoverageTests {
       ])
   }
 
-  @Test("A state that is a struct has its type's name")
+  @Test("Coverage names a struct state by its type")
   func structs() {
     let sum = StateMachine<Sum, Step, Never>(
       initial: Sum(), reducer: { sum, step in if step == .load { sum.count += 1 } })

@@ -31,7 +31,7 @@ struct XCTStateMachineTests {
       .assertNoOutput(when: .closed)
   }
 
-  @Test("Assertions accept several states, and the reason of a refusal")
+  @Test("An assertion accepts several states, or the reason of a refusal")
   func several() {
     let failures = FailureReporter.capture {
       XCTStateMachine(stateMachine)
@@ -93,7 +93,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("A failure shows the events that a state accepts instead of the missing one")
+  @Test("A failure because of a missing transition shows the events that the state accepts")
   func noTransition() {
     #expect(
       failures {
@@ -170,7 +170,7 @@ struct XCTStateMachineFailureTests {
       ])
   }
 
-  @Test("A failure shows the outputs")
+  @Test("A failure shows the expected and the actual output")
   func outputs() {
     #expect(
       failures {
@@ -239,7 +239,7 @@ struct AsyncTransitionTests {
       .assertEventually(steps: [.on(.load, to: .loaded(7)), .refuses(.load)])
   }
 
-  @Test("Asynchronous transitions fail assertions that do not wait, and on timeout")
+  @Test("An assertion that does not wait for an asynchronous transition, or times out, fails")
   func failures() async {
     let failures = await FailureReporter.capture {
       await XCTStateMachine(machine)

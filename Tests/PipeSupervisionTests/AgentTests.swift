@@ -20,7 +20,7 @@ struct AgentStateMachineTests {
     return agent
   }
 
-  @Test("An agent starts each requested process once, and only one at a time")
+  @Test("An agent starts each incarnation at most once, and runs only one process at a time")
   func once() {
     var agent = running()
     #expect(agent.process == .init(incarnation: 3, .running(pid: 17)))
@@ -39,7 +39,7 @@ struct AgentStateMachineTests {
     #expect(agent.process == .init(incarnation: 4, .notStarted(reason: "no such file")))
   }
 
-  @Test("An agent sends a signal only to the incarnation that it is meant for")
+  @Test("An agent sends a signal only to the incarnation that the signal is meant for")
   func signals() {
     var agent = running()
     #expect(agent.handle(.signal(.init(incarnation: 3, number: 15))) == [.kill(.terminate)])
@@ -50,7 +50,7 @@ struct AgentStateMachineTests {
     #expect(agent.process == .init(incarnation: 3, .signalled(number: 9)))
   }
 
-  @Test("A leaving agent terminates its process, then kills it, and starts no other")
+  @Test("A leaving agent terminates its process, then kills it, and starts no other process")
   func leaves() {
     var agent = running()
     #expect(agent.handle(.leave) == [.report, .kill(.terminate)])
@@ -81,7 +81,7 @@ struct AgentStateMachineTests {
   }
 }
 
-@Suite("The book of present agents")
+@Suite("The registry of present agents")
 struct AgentBookTests {
   private let start = AgentRegistry.Instant.now
 
@@ -106,7 +106,7 @@ struct AgentBookTests {
     #expect(book.canStart("door", at: start + .seconds(11)))
   }
 
-  @Test("The time an agent was heard starts again after a gap and for a new session")
+  @Test("The connection time of an agent starts at zero after a gap or with a new session")
   func connectionTime() {
     var book = AgentRegistry()
     for second in 0...5 { _ = book.take(report(1), at: start + .seconds(second)) }
@@ -118,7 +118,7 @@ struct AgentBookTests {
     #expect(book.connectionTime("door", at: start + .seconds(11)) == .seconds(1))
   }
 
-  @Test("A second agent displaces the first one permanently")
+  @Test("A second agent displaces the first agent permanently")
   func displaced() {
     var book = AgentRegistry()
     #expect(book.take(report(1, running: 3), at: start) == .present)
@@ -130,7 +130,8 @@ struct AgentBookTests {
     #expect(book.take(report(3), at: start) == .present)
   }
 
-  @Test("A displaced agent's process has ended when the agent says so or falls silent")
+  @Test(
+    "A displaced agent's process counts as ended when the agent reports the end or falls silent")
   func endOfDisplaced() {
     var book = AgentRegistry()
     func hasEnded(_ session: UInt64, after time: Int) -> Bool {
@@ -149,7 +150,7 @@ struct AgentBookTests {
     #expect(!hasEnded(7, after: 5_999) && hasEnded(7, after: 6_000))
   }
 
-  @Test("An agent that leaves or has a process cannot start another one")
+  @Test("An agent cannot start a process while it has one, or while it leaves")
   func busy() {
     var book = AgentRegistry()
     _ = book.take(report(1, running: 3), at: start)

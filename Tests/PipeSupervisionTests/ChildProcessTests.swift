@@ -15,8 +15,8 @@ struct ChildProcessTests {
       ChildCommand(
         path: "/bin/sh", arguments: ["-c", script], environment: environment,
         directory: directory))
-    let output = readToEnd(child.output)
-    let error = readToEnd(child.error)
+    let output = readToEnd(child.outputDescriptor)
+    let error = readToEnd(child.errorDescriptor)
     child.closePipes()
     return (child.wait(), output, error)
   }
@@ -48,7 +48,8 @@ struct ChildProcessTests {
     #expect(status?.description == text)
   }
 
-  @Test("A child gets its environment, directory and an empty stdin, and its outputs are separate")
+  @Test(
+    "A child gets its environment, directory and an empty stdin, and separate stdout and stderr")
   func surroundings() throws {
     let result = try run(
       "cat; echo $NAME; pwd; echo oops >&2", environment: ["NAME": "door"], directory: "/usr")
@@ -56,7 +57,7 @@ struct ChildProcessTests {
     #expect(result.error == "oops\n")
   }
 
-  @Test("A child whose stdin is a pipe reads from it until the writer closes it")
+  @Test("A child reads its stdin pipe until the writer closes the pipe")
   func input() throws {
     var ends: [Int32] = [-1, -1]
     #expect(pipe(&ends) == 0)
@@ -65,12 +66,12 @@ struct ChildProcessTests {
     close(ends[0])
     #expect(write(ends[1], "token", 5) == 5)
     close(ends[1])
-    #expect(readToEnd(child.output) == "token")
+    #expect(readToEnd(child.outputDescriptor) == "token")
     #expect(child.wait() == .exited(code: 0))
     child.closePipes()
   }
 
-  @Test("A child inherits no descriptor above 2")
+  @Test("A child inherits only stdin, stdout and stderr")
   func descriptors() throws {
     let held = open("/dev/null", O_RDONLY)  // deliberately without close-on-exec
     defer { close(held) }
@@ -96,7 +97,8 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
-  @Test("A child can be killed at any time after its launch, even before it leads its group")
+  @Test(
+    "A child can be killed at any time after its launch, even before it leads its process group")
   func earlyKill() throws {
     for _ in 0..<20 {
       var child = try ChildProcess.launch(
@@ -113,7 +115,7 @@ struct ChildProcessTests {
   }
 
   @Test(
-    "A program that cannot be started is an error that says what to do",
+    "A program that cannot be started causes an error that says what to do",
     arguments: [
       ("/nonexistent/program", nil, "build the program"),
       ("/etc/passwd", nil, "chmod +x"),
@@ -127,14 +129,14 @@ struct ChildProcessTests {
     #expect(error.description.contains(advice))
   }
 
-  @Test("A launch does not wait for exec, whose failure is reported later with the same detail")
+  @Test("A launch does not wait for exec, and reports a failure of exec later with its cause")
   func launch() throws {
     for (path, failure) in [("/nonexistent/program", "build the program"), ("/bin/true", nil)] {
       var child = try ChildProcess.launch(ChildCommand(path: path))
-      var item = pollfd(fd: child.report, events: Int16(POLLIN), revents: 0)
+      var item = pollfd(fd: child.reportDescriptor, events: Int16(POLLIN), revents: 0)
       #expect(poll(&item, 1, 300_000) == 1)
       let error = child.readReport()
-      #expect(child.report == -1)
+      #expect(child.reportDescriptor == -1)
       #expect((error == nil) == (failure == nil))
       if let failure { #expect(error?.description.contains(failure) == true) }
       #expect(child.readReport() == nil)
@@ -143,7 +145,7 @@ struct ChildProcessTests {
     }
   }
 
-  @Test("A running child has no status, and a reaped one cannot be signalled")
+  @Test("A running child has no exit status, and a reaped child cannot be signalled")
   func reap() throws {
     var child = try ChildProcess.spawn(ChildCommand(path: "/bin/sleep", arguments: ["60"]))
     #expect(child.reap() == nil)
@@ -154,15 +156,15 @@ struct ChildProcessTests {
     child.closePipes()
   }
 
-  @Test("A child's own children end with it")
+  @Test("A child's own children end together with the child")
   func group() throws {
     var child = try ChildProcess.spawn(
       ChildCommand(path: "/bin/sh", arguments: ["-c", "sleep 60 & echo started"]))
     child.wait()
-    #expect(!readToEnd(child.output).isEmpty)
+    #expect(!readToEnd(child.outputDescriptor).isEmpty)
     // End of file instead of "nothing yet": the grandchild, which held the pipe too, is gone.
     var byte: UInt8 = 0
-    #expect(read(child.output, &byte, 1) == 0)
+    #expect(read(child.outputDescriptor, &byte, 1) == 0)
     child.closePipes()
   }
 
@@ -202,7 +204,9 @@ struct ChildProcessTests {
     var child = try ChildProcess.spawn(
       ChildCommand(
         path: "/bin/sh", arguments: ["-c", "for i in 1 2 3 4 5 6; do echo $i; done; printf x >&2"]))
-    for (descriptor, stream) in [(child.output, LogStream.out), (child.error, .err)] {
+    for (descriptor, stream) in [
+      (child.outputDescriptor, LogStream.out), (child.errorDescriptor, .err),
+    ] {
       var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       repeat { poll(&item, 1, 300_000) } while capture.drain(descriptor, as: stream).isOpen
     }
@@ -213,7 +217,7 @@ struct ChildProcessTests {
     #expect(reader.next().map { "\($0.stream) \($0.text)" }.last == "err x")
   }
 
-  @Test("Lines of embedded nodes in a process are recognized by their prefix")
+  @Test("Output lines of embedded nodes are recognized by their prefix")
   func captureOfLodgers() throws {
     let directory = try TemporaryDirectory()
     let capture = OutputCapture(writer: LogWriter(path: directory.path + "/motor.log"))
@@ -223,10 +227,10 @@ struct ChildProcessTests {
         path: "/bin/sh", arguments: ["-c", "printf 'one\\n[lift] two\\n[door] three\\n[lift] '"]))
     var lines: [String] = []
     var ofLift: [String] = []
-    var item = pollfd(fd: child.output, events: Int16(POLLIN), revents: 0)
+    var item = pollfd(fd: child.outputDescriptor, events: Int16(POLLIN), revents: 0)
     while true {
       poll(&item, 1, 300_000)
-      let drained = capture.drain(child.output, as: .out)
+      let drained = capture.drain(child.outputDescriptor, as: .out)
       lines += drained.lines
       ofLift += drained.embeddedLines["lift"] ?? []
       if !drained.isOpen { break }
@@ -252,7 +256,7 @@ struct ChildProcessTests {
     child.wait()
     lseek(file, 0, SEEK_SET)
     #expect(try FileSystem.read(file) == Array("out\nerr\n".utf8))
-    #expect(child.output == -1 && child.error == -1)
+    #expect(child.outputDescriptor == -1 && child.errorDescriptor == -1)
   }
 
   @Test(

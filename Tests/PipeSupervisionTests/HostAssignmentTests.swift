@@ -23,10 +23,10 @@ struct HostAssignmentTests {
   }
 
   private func next(_ hosts: HostAssignment) -> [String?] {
-    ["a", "b", "c", "d", "e"].map(hosts.next)
+    ["a", "b", "c", "d", "e"].map(hosts.nextHost)
   }
 
-  @Test("A place's nodes are assigned to its hosts in turn and stay there")
+  @Test("The nodes of a place are assigned to its hosts in turn, and stay on these hosts")
   func dealt() throws {
     let hosts = try hosts()
     #expect(["a", "b", "c", "d", "e"].map(hosts.host) == ["h1", "h2", "h1", "h2", nil])

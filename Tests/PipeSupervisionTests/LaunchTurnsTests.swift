@@ -1,21 +1,22 @@
 import PipeSupervision
 import Testing
 
-@Suite("Turns of launches on other hosts")
+@Suite("The queue of launches on other hosts")
 struct LaunchTurnsTests {
   private let begin = LaunchQueue.Instant.now
 
-  /// Returns turns with the maximum number of launches in progress on a host, and two that wait.
+  /// Returns a queue with the maximum number of launches in progress on a host, and two waiting
+  /// launches.
   private func full() -> LaunchQueue {
     var turns = LaunchQueue()
-    for index in 0..<(LaunchQueue.limit + 2) {
+    for index in 0..<(LaunchQueue.maximumStartsPerHost + 2) {
       let hasTurn = turns.begin("n\(index)", incarnation: 1, on: "fh1", at: begin)
-      #expect(hasTurn == (index < LaunchQueue.limit))
+      #expect(hasTurn == (index < LaunchQueue.maximumStartsPerHost))
     }
     return turns
   }
 
-  @Test("A host runs a limited number of launches at a time, independently of other hosts")
+  @Test("Each host has a separate limit of launches in progress")
   func hosts() {
     var turns = full()
     let other = turns.begin("other", incarnation: 1, on: "fh2", at: begin)
@@ -24,7 +25,7 @@ struct LaunchTurnsTests {
     #expect(next == nil)
   }
 
-  @Test("Waiting launches get their turns in order as others finish")
+  @Test("Waiting launches begin in order when other launches end")
   func order() {
     var turns = full()
     turns.end { $0 == "n3" }
@@ -32,25 +33,25 @@ struct LaunchTurnsTests {
     let late = turns.begin("late", incarnation: 1, on: "fh1", at: begin)
     #expect(!late)
     let first = turns.next { _ in false }
-    #expect(first?.node == "n\(LaunchQueue.limit)" && first?.incarnation == 1)
+    #expect(first?.node == "n\(LaunchQueue.maximumStartsPerHost)" && first?.incarnation == 1)
     let none = turns.next { _ in false }
     #expect(none == nil)
     turns.end { _ in true }
     let others = [turns.next { _ in false }, turns.next { _ in false }, turns.next { _ in false }]
-    #expect(others.map { $0?.node } == ["n\(LaunchQueue.limit + 1)", "late", nil])
+    #expect(others.map { $0?.node } == ["n\(LaunchQueue.maximumStartsPerHost + 1)", "late", nil])
   }
 
-  @Test("An obsolete launch stops waiting and takes no turn")
+  @Test("An obsolete launch is removed from the queue and does not begin")
   func obsolete() {
     var turns = full()
-    let gone = turns.next { $0.node == "n\(LaunchQueue.limit + 1)" }
-    #expect(gone?.node == "n\(LaunchQueue.limit + 1)")
+    let gone = turns.next { $0.node == "n\(LaunchQueue.maximumStartsPerHost + 1)" }
+    #expect(gone?.node == "n\(LaunchQueue.maximumStartsPerHost + 1)")
     turns.end { $0 == "n0" }
     let next = turns.next { _ in false }
-    #expect(next?.node == "n\(LaunchQueue.limit)")
+    #expect(next?.node == "n\(LaunchQueue.maximumStartsPerHost)")
   }
 
-  @Test("A launch waits for a host that does not answer, or moves to another one")
+  @Test("A launch waits for a host that does not answer, or moves to another host")
   func lost() {
     var turns = LaunchQueue()
     for node in ["a", "b"] {
@@ -66,11 +67,14 @@ struct LaunchTurnsTests {
     #expect(back?.node == "a" && back?.host == "fh1")
   }
 
-  @Test("The waiting time is reported once")
+  @Test("Each part of a launch's waiting time is reported once")
   func times() {
     var turns = full()
     let first = turns.takeWaitTimes(at: begin + .seconds(2))
-    #expect(first.map(\.node) == ["n\(LaunchQueue.limit)", "n\(LaunchQueue.limit + 1)"])
+    #expect(
+      first.map(\.node) == [
+        "n\(LaunchQueue.maximumStartsPerHost)", "n\(LaunchQueue.maximumStartsPerHost + 1)",
+      ])
     #expect(first.allSatisfy { $0.time == .seconds(2) })
     let second = turns.takeWaitTimes(at: begin + .seconds(3))
     #expect(second.allSatisfy { $0.time == .seconds(1) })

@@ -1,7 +1,7 @@
 import PipeSupervision
 import Testing
 
-@Suite("Leases as the orchestrator counts them")
+@Suite("The leases that the orchestrator has granted")
 struct LeasesTests {
   /// Leases of one second, which last 1.1 s here. Unit: milliseconds since the orchestrator's
   /// start.
@@ -26,7 +26,7 @@ struct LeasesTests {
 
   private let leases = Bench()
 
-  @Test("A lease expires a tenth after its term, counted from the last renewal")
+  @Test("A lease expires 1.1 times its term after the last renewal")
   func term() {
     #expect(leases.renew("door", 3, at: 10_000))
     #expect(leases.renew("door", 3, at: 10_500))
@@ -36,13 +36,13 @@ struct LeasesTests {
     #expect(!leases.renew("door", 3, at: 11_600))
   }
 
-  @Test("A process whose lease was never granted does not delay its successor")
+  @Test("A process without a granted lease does not delay its successor")
   func never() {
     #expect(leases.confirmEnd("door", at: 10_000))
     #expect(!leases.renew("door", 3, at: 10_000))
   }
 
-  @Test("A lease that was given up is not renewed, and expires after its last renewal")
+  @Test("A lease that the orchestrator gives up is not renewed, and expires after its term")
   func givenUp() {
     #expect(leases.renew("door", 3, at: 10_000))
     leases.giveUp("door")
@@ -51,7 +51,7 @@ struct LeasesTests {
     #expect(leases.confirmEnd("door", at: 11_100))
   }
 
-  @Test("A lease of another incarnation, and of a node without a lease, is not renewed")
+  @Test("A lease is not renewed for another incarnation or for a node without a lease")
   func others() {
     #expect(!leases.renew("door", 2, at: 10_000))
     #expect(!leases.renew("motor", 1, at: 10_000))
@@ -64,7 +64,7 @@ struct LeasesTests {
     #expect(!leases.confirmEnd("door", at: 100_000))
   }
 
-  @Test("No lease expires before any lease that a former orchestrator may have granted")
+  @Test("No lease counts as expired while a lease of the former orchestrator may be valid")
   func beginning() {
     #expect(!leases.confirmEnd("door", at: 1_099))
     #expect(leases.confirmEnd("door", at: 1_100))

@@ -21,7 +21,7 @@ struct LodgingTests {
   }
 
   @Test(
-    "An embedded coordinator starts after its carrier's hello, and the start barrier includes it")
+    "An embedded coordinator starts after its carrier's hello, before the start barrier opens")
   func start() {
     var topology = SimulatedTopology(members, stubborn: ["motor"])
     topology.take(.start)
@@ -36,7 +36,7 @@ struct LodgingTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("A carrier that fails at its start delays no other node, and its coordinator names it")
+  @Test("If a carrier node fails to start, only its coordinator waits, and reports the carrier")
   func failingHost() {
     var topology = SimulatedTopology(members, stubborn: ["motor"])
     topology.take(.start)
@@ -53,7 +53,7 @@ struct LodgingTests {
   }
 
   @Test(
-    "A carrier that stops or restarts ends after its coordinator, which returns with it",
+    "A carrier node ends after its embedded coordinator, and both start again together",
     arguments: [false, true])
   func carrierStopping(restarts: Bool) {
     var topology = running()
@@ -84,7 +84,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
   }
 
-  @Test("A carrier too old to embed a coordinator is reported as the reason of its failure")
+  @Test("If a carrier is too old to embed a coordinator, the coordinator's failure reason says so")
   func oldHost() {
     var node = SimulatedNode(restart: RestartPolicy(.never), isEmbedded: true)
     node.take(.carrierStarted, .start, .spawned(pid: 7))
@@ -116,7 +116,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.state == .running)
   }
 
-  @Test("When their process is killed, both back off, and the coordinator waits for its carrier")
+  @Test("If a carrier is killed, carrier and coordinator back off, and the carrier starts first")
   func crash() {
     var topology = running()
     topology.exit("motor", .signalled(number: SIGKILL))
@@ -128,7 +128,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["motor"]?.restarts == 1)
   }
 
-  @Test("A coordinator that ends with its carrier's signal is not completed")
+  @Test("A coordinator that ends because of its carrier's signal does not count as completed")
   func goodbye() {
     var topology = running()
     topology.exit("lift", .exited(code: 0))
@@ -154,7 +154,7 @@ struct LodgingTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("A changed file moves a coordinator into a process of its own or into another carrier")
+  @Test("A change of the topology file moves a coordinator out of its carrier, or between carriers")
   func moves() {
     var topology = running()
     func change(_ lift: Member, replaced: Set<String> = ["lift"]) {
@@ -179,7 +179,7 @@ struct LodgingTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("The plan shows that a coordinator restarts with its carrier, and where it is moved")
+  @Test("The plan of a change shows coordinators that restart with their carrier or are moved")
   func plan() {
     func subject(_ name: String, host: String? = nil, _ argument: String = "1")
       -> TopologyChange.Subject
@@ -197,19 +197,19 @@ struct LodgingTests {
     let restart = TopologyChange(
       from: now, to: [now[0], subject("motor", "2"), now[2]], states: states)
     #expect(
-      restart.lines == [
-        "~ motor  restarts: its machine, parameters or durability were changed",
-        "~ lift   restarts: carrier node 'motor' restarts",
+      restart.entries == [
+        .init("door", .unchanged), .init("motor", .restarts(.launch(.hosted))),
+        .init("lift", .restarts(.host("motor"))),
       ])
     let out = TopologyChange(from: now, to: [now[0], now[1], subject("lift")], states: states)
-    #expect(out.lines == ["~ lift  restarts: it now has its own process"])
+    #expect(out.entries.last?.fate == .restarts(.launch(.host(wanted: nil))))
     let moved = TopologyChange(
       from: now, to: [now[0], now[1], subject("lift", host: "door")], states: states)
-    #expect(moved.lines == ["~ lift  restarts: its carrier node is now 'door'"])
+    #expect(moved.entries.last?.fate == .restarts(.launch(.host(wanted: "door"))))
     var stopped = states
     stopped["lift"] = .stopped(.requested)
     let held = TopologyChange(
       from: now, to: [now[0], subject("motor", "2"), now[2]], states: stopped)
-    #expect(held.replaced == ["motor"])
+    #expect(held.replacedNodes == ["motor"])
   }
 }

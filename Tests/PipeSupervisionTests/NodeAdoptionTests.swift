@@ -16,7 +16,7 @@ struct NodeAdoptionTests {
     return node
   }
 
-  @Test("A running node is adopted with the same process and incarnation, and is monitored")
+  @Test("A running node is adopted with the same process and incarnation, and is supervised")
   func runs() {
     var node = adopting()
     #expect(node.take(.answered(.running)) == [])
@@ -43,7 +43,7 @@ struct NodeAdoptionTests {
   }
 
   @Test(
-    "The next start after an adoption gets a number that was never used",
+    "The next start after an adoption gets an incarnation number that was never used",
     arguments: [(4, 4), (4, 9)])
   func numbers(incarnation: Int, counted: Int) {
     var node = adopting(incarnation: incarnation, counted: counted)
@@ -51,7 +51,7 @@ struct NodeAdoptionTests {
     #expect(node.tick() == [.spawn(incarnation: counted + 1)])
   }
 
-  @Test("A silent node is terminated, then killed, and replaced once it is gone")
+  @Test("A silent node is terminated, then killed, and replaced after its process has ended")
   func silent() {
     var node = adopting(timeouts: Timeouts(start: .seconds(3)))
     #expect(node.tick() == [.kill(.terminate)])
@@ -69,7 +69,7 @@ struct NodeAdoptionTests {
     #expect(node.take(.exited(.exited(code: 0))) == [.spawn(incarnation: 5)])
   }
 
-  @Test("An ending node is replaced when it has ended, and killed if it does not end")
+  @Test("A node that is stopping is replaced after it has ended, and killed if it does not end")
   func ending() {
     var node = adopting()
     #expect(node.take(.answered(.ending)) == [])
@@ -80,7 +80,7 @@ struct NodeAdoptionTests {
   }
 
   @Test(
-    "A node that never answered is replaced once, and its next process then starts with backoff"
+    "A node that never answered its adoption is replaced at once, and further restarts back off"
   )
   func slowNext() {
     var ended = adopting(timeouts: Timeouts(start: .seconds(3)))

@@ -4,9 +4,9 @@ import PipeSupervision
 import Testing
 
 /// The next state for every state and input, with `!` if the process gets a message or a signal,
-/// `+` if a process is spawned, and `?` if the carrier is asked to embed it. A cell that is not
-/// listed does nothing.
-@Suite("The table of a node's lifecycle")
+/// `+` if a process is spawned, and `?` if the carrier node is asked to embed the coordinator. A
+/// cell that is not listed does nothing.
+@Suite("The transition table of a node's lifecycle")
 struct NodeLifecycleTableTests {
   /// Inputs that lead to the states. The timeouts are so long that `tick` means "nothing is due".
   private static let states: [(name: String, inputs: [NodeLifecycle.Input])] = [
@@ -103,7 +103,9 @@ struct NodeLifecycleTableTests {
     failed | start: starting+, restart: starting+
     """
 
-  @Test("Every state of a node handles every input as listed", arguments: states.indices)
+  @Test(
+    "Every input in every state of a node has the effect that the table lists",
+    arguments: states.indices)
   func row(index: Int) {
     let rows = Self.expected.split(separator: "\n")
     #expect(rows.count == Self.states.count)
@@ -112,7 +114,7 @@ struct NodeLifecycleTableTests {
   }
 
   @Test(
-    "Every state of an embedded coordinator handles every input as listed",
+    "Every input in every state of an embedded coordinator has the effect that the table lists",
     arguments: embeddedStates.indices)
   func rowOfLodger(index: Int) {
     let rows = Self.expectedOfEmbedded.split(separator: "\n")

@@ -61,7 +61,7 @@ struct NodeLifecycleTests {
     #expect(node.take(.ready) == [.sendStart], "it has not heard the word")
   }
 
-  @Test("A stop is a message, then SIGTERM, then SIGKILL, and is not followed by a restart")
+  @Test("A stop sends a message, then SIGTERM, then SIGKILL, and causes no restart")
   func stop() {
     var node = SimulatedNode(restart: RestartPolicy(.always))
     node.run()
@@ -77,7 +77,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "The restart policy decides what follows the end of a running node",
+    "The restart policy decides what happens after a running node has ended",
     arguments: [
       (.never, .exited(code: 0), "completed"), (.never, .exited(code: 1), "failed"),
       (.onFailure, .exited(code: 0), "completed"), (.onFailure, .exited(code: 1), "backing off"),
@@ -93,7 +93,7 @@ struct NodeLifecycleTests {
     if state == "backing off" { #expect(node.tick() == [.spawn(incarnation: 2)]) }
   }
 
-  @Test("Restarts back off, and one more than the maximum within the window fails the node")
+  @Test("Restarts back off, and a node fails if its restarts within the window exceed the maximum")
   func restartLimit() {
     var node = SimulatedNode(restart: RestartPolicy(max: 3, backoff: Backoff(jitter: 0)))
     node.run()
@@ -124,7 +124,7 @@ struct NodeLifecycleTests {
     }
   }
 
-  @Test("Jitter shortens the pauses by at most its fraction, differently for each seed")
+  @Test("Jitter shortens each pause by at most the jitter fraction, differently for each seed")
   func jitter() {
     let whole = [200, 400, 800, 1600].map { Duration.milliseconds($0) }
     #expect(pauses(seed: 1, jitter: 0) == whole)
@@ -134,7 +134,7 @@ struct NodeLifecycleTests {
     #expect(pauses(seed: 2, jitter: 0.5) != some)
   }
 
-  @Test("Restarts older than the window do not count")
+  @Test("Restarts before the current window do not count towards the limit")
   func restartWindow() {
     var node = SimulatedNode(restart: RestartPolicy(max: 1, window: .seconds(60)))
     node.run()
@@ -147,7 +147,7 @@ struct NodeLifecycleTests {
     #expect(node.state == .running)
   }
 
-  @Test("A node is not silent while it waits for a processor")
+  @Test("A node does not count as silent while it waits for a processor")
   func queued() {
     var node = SimulatedNode()
     node.run()
@@ -182,7 +182,7 @@ struct NodeLifecycleTests {
     #expect(node.time == .seconds(8))
   }
 
-  @Test("A silent node is killed, and restarted only once it is reaped")
+  @Test("A silent node is killed, and restarted only after its process is reaped")
   func hung() {
     var node = SimulatedNode()
     node.run()
@@ -197,7 +197,7 @@ struct NodeLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("A supervisor that was suspended does not take its nodes for silent")
+  @Test("A supervisor that was suspended does not treat its nodes as silent")
   func lateTick() {
     var node = SimulatedNode()
     node.run()
@@ -208,7 +208,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "A node that never becomes ready and is not restarted fails with advice in its reason",
+    "A node that never becomes ready and is not restarted fails with a reason that has advice",
     arguments: [
       ([.exited(.exited(code: 3))], "exit code 3) before it connected; check the log of the node"),
       (
@@ -231,7 +231,7 @@ struct NodeLifecycleTests {
   }
 
   @Test(
-    "A node that fails at its first start is restarted as often as one that has run",
+    "A node that fails at its first start gets as many restarts as a node that has run",
     arguments: [
       [.spawned(pid: 7), .exited(.exited(code: 3))],
       [.spawned(pid: 7), .exited(.exited(code: 0))],
@@ -276,14 +276,15 @@ struct NodeLifecycleTests {
     #expect(node.state.name == "failed")
   }
 
-  @Test("A program that cannot be executed after its process was created is the failure reason")
+  @Test("If a program cannot be executed after its process was created, the failure reason says so")
   func lateSpawnFailure() {
     var first = SimulatedNode(restart: RestartPolicy(.never))
     first.take(.start, .spawned(pid: 7))
     #expect(
       first.take(.spawnFailed(reason: "no such file")) == [.nodeFailed(reason: "no such file")])
     #expect(first.lifecycle.pid == nil)
-    // The program of a node that ran before may be being replaced, so the start is retried.
+    // If the node has run before, a new build may just be replacing its program, so the start is
+    // retried.
     var later = SimulatedNode()
     later.run()
     later.take(.exited(.exited(code: 1)))
@@ -293,7 +294,7 @@ struct NodeLifecycleTests {
     #expect(later.tick() == [.spawn(incarnation: 3)])
   }
 
-  @Test("A node whose hello reports a failure fails at once, whatever its policy")
+  @Test("A node fails at once if its hello reports a failure, whatever the node's restart policy")
   func cannotRun() {
     var node = SimulatedNode(restart: RestartPolicy(.always))
     node.take(.start, .spawned(pid: 7))
@@ -316,7 +317,7 @@ struct NodeLifecycleTests {
       node.take(.exited(.signalled(number: SIGKILL)))
       node.tick()
     }
-    #expect(node.failure?.contains("did not connect within 3 s") == true)
+    #expect(node.failure?.contains("\(MissedDeadline.connection(within: .seconds(3)))") == true)
   }
 
   @Test("A node killed from outside before its hello is restarted")
@@ -326,7 +327,7 @@ struct NodeLifecycleTests {
     #expect(node.state.name == "backing off")
   }
 
-  @Test("A manual restart stops in order, starts at once, and uses up no restart")
+  @Test("A manual restart is graceful and immediate, and does not count against the restart limit")
   func restartByHand() {
     var node = SimulatedNode(restart: RestartPolicy(.never))
     node.run()
@@ -373,7 +374,7 @@ struct NodeLifecycleTests {
     #expect(other.lifecycle.stopFailure == nil)
   }
 
-  @Test("A stop during the spawn or before the hello is a signal")
+  @Test("A node that has not said hello is stopped by a signal")
   func stopEarly() {
     var node = SimulatedNode()
     #expect(node.take(.start, .stopRequested) == [.spawn(incarnation: 1)])
@@ -382,7 +383,7 @@ struct NodeLifecycleTests {
     #expect(node.take(.start, .spawned(pid: 8), .killRequested).last == .kill(.kill))
   }
 
-  @Test("A process is spawned only when none is alive, and no wait is endless, whatever the inputs")
+  @Test("For any inputs, a node has at most one live process, and every wait ends")
   func randomWalk() {
     var generator = SplitMix64(seed: 42)
     var spawns = 0

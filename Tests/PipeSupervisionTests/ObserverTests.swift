@@ -17,7 +17,7 @@ struct ObserverTests {
     topology.log.firstIndex(of: line) ?? -1
   }
 
-  @Test("An observer starts once it is ready, before the start barrier opens")
+  @Test("An observer starts when it is ready, before the start barrier opens")
   func start() {
     var topology = SimulatedTopology(members, stubborn: ["b"])
     topology.take(.start)

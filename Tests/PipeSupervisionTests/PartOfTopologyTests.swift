@@ -6,7 +6,7 @@ import Testing
 
 private typealias Member = TopologyLifecycle.Member
 
-@Suite("A part of a topology that is started or stopped")
+@Suite("Starts and stops of a part of a topology")
 struct PartOfTopologyTests {
   private let chain = [
     Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"), Member("d"),
@@ -27,7 +27,7 @@ struct PartOfTopologyTests {
     #expect(circle.dependents(of: ["a"]) == ["a", "b"])
   }
 
-  @Test("Held nodes are stopped, delay no other node, and start on request")
+  @Test("Nodes outside a partial start stay stopped, delay no other node, and can be started later")
   func held() {
     var topology = SimulatedTopology(chain, held: ["a", "d"])
     topology.take(.start)
@@ -44,7 +44,7 @@ struct PartOfTopologyTests {
     #expect(topology.outcome == .stopped)
   }
 
-  @Test("A held node that is still running is adopted")
+  @Test("A node outside a partial start is adopted if it still runs")
   func heldSurvivor() {
     var topology = SimulatedTopology(
       chain, survivors: ["d": .init(pid: 9, incarnation: 3)], held: ["d"])
@@ -52,7 +52,7 @@ struct PartOfTopologyTests {
     #expect(topology.log.contains("greet d") && !topology.log.contains("spawn d"))
   }
 
-  @Test("Ended nodes end after their dependents and stay stopped, and the others continue")
+  @Test("'down NODE' stops the node after its dependents, and other nodes continue")
   func end() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)

@@ -14,8 +14,8 @@ struct PeerListTests {
       endpoints: NodeEndpoints(inbox: "inbox of \(name)", feed: "feed of \(name)"))
   }
 
-  /// Two pipes from a door to a motor, one back, a coordinator of both, a separate lamp, and a
-  /// monitor.
+  /// Two pipes from a door to a motor, one pipe back, a coordinator of door and motor, a separate
+  /// lamp, and a monitor.
   private var hall: PeerLists {
     let components = ["door", "motor"].map {
       CoordinatorPlan.Component(name: $0, inbox: "", feed: "")
@@ -47,7 +47,7 @@ struct PeerListTests {
   }
 
   @Test(
-    "A node's peers are its pipes' other ends, coordinators and participants, with their names",
+    "A node's peer list has the other ends of its pipes, its coordinators and its participants",
     arguments: [
       ("door", ["door": ["pipe/own"], "lift": ["sync/lift"], "motor": ["pipe/stops"]]),
       ("motor", ["door": ["pipe/alarms", "pipe/calls"], "lift": ["sync/lift"]]),
@@ -76,7 +76,7 @@ struct PeerListTests {
     #expect(peers(of: "lamp", ["door"], clients: ["c"]).clients == ["c"])
   }
 
-  @Test("A process change affects its peers, and a monitor's change all nodes")
+  @Test("A new process changes the lists of its peers, and a new monitor changes all lists")
   func affected() {
     #expect(hall.peerNodes(of: "door") == ["door", "motor", "lift"])
     #expect(hall.peerNodes(of: "lift") == ["door", "motor"])
@@ -84,30 +84,30 @@ struct PeerListTests {
     #expect(hall.peerNodes(of: "watch") == nil)
   }
 
-  @Test("A peer list is sent once, and again to a node that has another one")
+  @Test("A peer list is sent once to a node, and again if the node reports another list")
   func again() {
     var lists = SentPeerLists()
-    #expect(lists.again("door", has: 0) == nil)
+    #expect(lists.noticeToRepeat("door", has: 0) == nil)
     let alone = PeerList(peers: [], clients: ["key"])
     let all = peers(of: "door", ["door", "motor"], clients: ["key"])
     let first = lists.announce(alone, to: "door")
     let repeated = lists.announce(alone, to: "door")
     let other = lists.announce(alone, to: "motor")
     #expect(first?.number == 1 && repeated == nil && other?.number == 2)
-    #expect(lists.again("door", has: 0) == first)
-    #expect(lists.again("door", has: 1) == nil)
+    #expect(lists.noticeToRepeat("door", has: 0) == first)
+    #expect(lists.noticeToRepeat("door", has: 1) == nil)
     let newer = lists.announce(all, to: "door")
     #expect(newer?.number == 3)
-    #expect(lists.again("door", has: 1) == newer)
+    #expect(lists.noticeToRepeat("door", has: 1) == newer)
     // The node says hello on a new connection, and may have lost its list.
     lists.forget("door")
-    #expect(lists.again("door", has: 3) == nil)
+    #expect(lists.noticeToRepeat("door", has: 3) == nil)
     let once = lists.announce(all, to: "door")
     #expect(once?.peerList == all && once?.number == 4)
   }
 
   @Test(
-    "Peer list numbers differ between orchestrators, even in 32 bits"
+    "Peer list numbers of different orchestrators differ, even if cut to 32 bits"
   )
   func generations() {
     var numbers: [UInt64] = []
@@ -118,7 +118,8 @@ struct PeerListTests {
         guard let number = lists.announce(list, to: "door")?.number else { continue }
         numbers.append(number)
         // A list number from the former orchestrator matches none of these.
-        #expect(lists.again("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
+        #expect(
+          lists.noticeToRepeat("door", has: UInt32(truncatingIfNeeded: number &- 1 << 20)) != nil)
       }
     }
     #expect(numbers == numbers.sorted() && Set(numbers).count == 18)

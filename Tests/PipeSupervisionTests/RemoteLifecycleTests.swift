@@ -17,7 +17,7 @@ struct RemoteLifecycleTests {
     return node
   }
 
-  @Test("A silent remote node is lost: its host is queried, and nothing is started in its place")
+  @Test("A silent remote node is lost: its host is queried, and no replacement is started")
   func silence() {
     var node = running()
     #expect(node.tick() == [.checkLiveness])
@@ -29,7 +29,7 @@ struct RemoteLifecycleTests {
   }
 
   @Test(
-    "A lost node continues in its former state once it is heard again",
+    "A lost node continues in its former state as soon as it sends a message again",
     arguments: [
       NodeLifecycle.Input.heartbeat, .hello(failure: nil), .answered(.running),
     ])
@@ -38,7 +38,7 @@ struct RemoteLifecycleTests {
     node.time += .seconds(30)
     #expect(node.take(sign) == [])
     #expect(node.state == .running && node.lifecycle.incarnation == 1)
-    // Its timeout starts again.
+    // The heartbeat timeout of the node starts again.
     #expect(node.take(.tick) == [] && node.state == .running)
     #expect(node.tick() == [.checkLiveness])
   }
@@ -55,7 +55,7 @@ struct RemoteLifecycleTests {
   }
 
   @Test(
-    "A remote node that says no hello in time is killed and retried, as its host may be slow")
+    "A remote node that says no hello in time is killed and restarted")
   func late() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
@@ -64,7 +64,7 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("A lost node whose host still has it is killed as hung, and restarted after its end")
+  @Test("A lost node that still runs on its host is killed as hung, and restarted after its end")
   func hung() {
     var node = lost()
     #expect(node.take(.present) == [.kill(.kill)])
@@ -73,20 +73,20 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("A host's confirmation of a node that is heard changes nothing")
+  @Test("A node that sends messages stays running when its host confirms that the process runs")
   func present() {
     var node = running()
     #expect(node.take(.present) == [] && node.state == .running)
   }
 
-  @Test("A lost node is restarted once its end is certain")
+  @Test("A lost node is restarted as soon as the end of its process is certain")
   func end() {
     var node = lost()
     #expect(node.take(.exited(.unobserved(isCertain: true))) == [])
     #expect(node.tick() == [.spawn(incarnation: 2)])
   }
 
-  @Test("A node that is heard stays running when its launcher is gone")
+  @Test("A node that sends messages stays running when its launcher is gone")
   func unattached() {
     var node = running()
     #expect(node.take(.unattached(reason: "x")) == [.checkLiveness])
@@ -94,7 +94,8 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.checkLiveness] && node.state == .lost(was: .running))
   }
 
-  @Test("A lost node is stopped by message, signals and kill, and its end is awaited")
+  @Test(
+    "A lost node is stopped by message, signals and kill; the stop ends when its process has ended")
   func stop() {
     var node = lost()
     #expect(node.take(.stopRequested) == [.sendStop])
@@ -105,7 +106,7 @@ struct RemoteLifecycleTests {
     #expect(node.lifecycle.stopFailure != nil)
   }
 
-  @Test("A restart of a lost node waits for its end")
+  @Test("The restart of a lost node waits for the end of the node's process")
   func restart() {
     var node = lost()
     #expect(node.take(.restartRequested) == [.sendStop])
@@ -113,7 +114,7 @@ struct RemoteLifecycleTests {
     #expect(node.take(.exited(.unobserved(isCertain: true))) == [.spawn(incarnation: 2)])
   }
 
-  @Test("A remote node that ends before its hello is retried, as its launcher may have failed")
+  @Test("A remote node that ends before its hello is restarted, since its launcher may have failed")
   func goneInStart() {
     var node = SimulatedNode(isRemote: true)
     node.take(.start, .spawned(pid: 7))
@@ -124,7 +125,7 @@ struct RemoteLifecycleTests {
     #expect(node.tick() == [.spawn(incarnation: 3)])
   }
 
-  @Test("A node that does not answer its adoption is lost, and adopted once it is heard")
+  @Test("A node that does not answer its adoption is lost, and is adopted when it sends a message")
   func silentWhileAdopted() {
     var node = SimulatedNode(isRemote: true)
     #expect(node.take(.adopt(.init(pid: 0, incarnation: 3))) == [.greet])
@@ -139,7 +140,7 @@ struct RemoteLifecycleTests {
     #expect(gone.take(.exited(.unobserved(isCertain: true))) == [.spawn(incarnation: 4)])
   }
 
-  @Test("A waiting start gets a number above those known on other hosts, and so do later starts")
+  @Test("A start gets a higher incarnation number than any number that other hosts report")
   func staleIncarnation() {
     var node = SimulatedNode(isRemote: true)
     #expect(node.take(.start) == [.spawn(incarnation: 1)])

@@ -29,13 +29,13 @@ struct SlurmJobTests {
       ])
   }
 
-  @Test("A run outside a job is an error that says what to do")
+  @Test("A run outside a job causes an error that says what to do")
   func none() {
     #expect(throws: SlurmError.noJob) { try SlurmJob.current([:]) }
     #expect("\(SlurmError.noJob)".contains("'orchestrator submit'"))
   }
 
-  @Test("Missing Slurm programs are an error that names the first one")
+  @Test("If Slurm programs are missing, the error names the first missing program")
   func tools() {
     #expect(throws: SlurmError.noTool("srun")) {
       try SlurmJob.current(["SLURM_JOB_ID": "7", "PATH": "/nowhere"])
@@ -49,7 +49,7 @@ struct SlurmJobTests {
   }
 }
 
-@Suite("The reports of srun about its process")
+@Suite("Messages of srun about the end of a process")
 struct SrunReportTests {
   private func report(_ lines: String...) -> SrunReport {
     var report = SrunReport()
@@ -57,7 +57,7 @@ struct SrunReportTests {
     return report
   }
 
-  @Test("The exit code or signal that srun prints for a task is taken as the exit of the process")
+  @Test("The exit code or signal that srun prints for a task counts as the process's exit")
   func task() {
     let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
     #expect(failed.uncertainty(about: .exited(code: 3)) == nil && failed.problem == nil)
@@ -68,7 +68,7 @@ struct SrunReportTests {
     #expect(report().uncertainty(about: .exited(code: 0)) == nil)
   }
 
-  @Test("A step that could not be created is certain, with the reason")
+  @Test("If srun could not create a step, the report says that no process runs, with the reason")
   func none() {
     let refused = report(
       "srun: error: Unable to create step for job 1: Requested node configuration is not available")
@@ -76,7 +76,8 @@ struct SrunReportTests {
     #expect(refused.problem?.hasPrefix("Unable to create step for job 1") == true)
   }
 
-  @Test("A failed host leaves the process's end uncertain, although srun exits in order")
+  @Test(
+    "If a host has failed, its process's end is uncertain, although srun exits without an error")
   func host() {
     let lost = report("srun: error: Node failure on fh1")
     #expect(lost.hasLostHost)
@@ -84,7 +85,7 @@ struct SrunReportTests {
   }
 
   @Test(
-    "An srun that fails or is killed without a word about its task leaves the end uncertain"
+    "If srun fails or is killed without a report on its task, the task's end is uncertain"
   )
   func silent() {
     #expect(report().uncertainty(about: .signalled(number: 9)) != nil)

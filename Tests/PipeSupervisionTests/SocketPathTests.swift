@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Names that make socket paths too long")
 struct SocketPathTests {
-  @Test("A node name is refused at its line exactly when the path of its sockets is too long")
+  @Test("A node name is refused at its line if and only if the node's socket paths are too long")
   func names() throws {
     let roots = RuntimeRoots(environment: [
       "PIPERUNTIME_ROOT": "/" + String(repeating: "r", count: 60)
@@ -27,7 +27,7 @@ struct SocketPathTests {
     }
   }
 
-  @Test("A topology name without space for a control socket is refused at its line")
+  @Test("A topology name that makes the control socket's path too long is refused at its line")
   func topology() throws {
     let roots = RuntimeRoots(environment: [
       "PIPERUNTIME_ROOT": "/" + String(repeating: "r", count: 99)

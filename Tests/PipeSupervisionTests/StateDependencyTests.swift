@@ -28,7 +28,8 @@ struct StateDependencyTests {
     return topology
   }
 
-  @Test("A node starts when its dependency is in the state, not when it runs, and stops before it")
+  @Test(
+    "A node waits until its dependency is in the required state, and stops before the dependency")
   func goes() {
     var topology = started(pair)
     #expect(gone(topology) == ["door"])
@@ -44,7 +45,7 @@ struct StateDependencyTests {
   }
 
   @Test(
-    "A label matches a case with any values, and values or struct fields match only themselves",
+    "A label matches a case with any values, and given values or fields match only equal values",
     arguments: [
       ("open", nil, ["open": ["persons": 3]], true), ("open", nil, "closed", false),
       (["open": ["persons": 3]], nil, ["open": ["persons": 3]], true),
@@ -63,7 +64,7 @@ struct StateDependencyTests {
     #expect(gone(topology).contains("guest") == isMet)
   }
 
-  @Test("A state counts even if it was left before the node or another dependency was ready")
+  @Test("A required state counts as reached even if the dependency has left the state again")
   func passing() {
     var topology = SimulatedTopology(
       pair + [
@@ -83,7 +84,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["door", "lamp", "late", "guest"])
   }
 
-  @Test("A waiting node is reported as such, is no error, and keeps the start incomplete")
+  @Test("A node that waits is reported as waiting, not as an error, and the start is incomplete")
   func underway() {
     var topology = started(
       pair + [Member("friend", dependencies: ["guest"]), Member("free")])
@@ -128,7 +129,8 @@ struct StateDependencyTests {
     #expect(reports.allSatisfy { !$0.isProblem })
   }
 
-  @Test("A wait for a failed node is reported as such, and continues once the node is started")
+  @Test(
+    "A wait for a failed node is reported with the failure, and ends when the node has started")
   func failed() {
     let door = Member("door", restart: RestartPolicy(.never))
     var topology = SimulatedTopology(
@@ -150,8 +152,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["free", "door", "guest"])
   }
 
-  @Test(
-    "A dependency stopped manually after its state was seen only has to run again")
+  @Test("If a dependency stops after reaching the state, its dependent waits only for its restart")
   func stoppedAfterwards() {
     var topology = SimulatedTopology(pair)
     topology.take(.start)
@@ -168,7 +169,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["door", "door", "guest"])
   }
 
-  @Test("A completed dependency counts if its state was seen, and otherwise fails its dependents")
+  @Test("A dependency that has ended counts if it had reached the state; otherwise dependents fail")
   func completed() {
     var seen = started(pair + [Member("free")])
     seen.say("guest", .stopRequested)
@@ -204,7 +205,7 @@ struct StateDependencyTests {
   }
 
   @Test(
-    "A stopped or failed node that is started again waits for the state again",
+    "A node that is started again after a stop or a failure waits for the state again",
     arguments: [true, false])
   func startedAnew(afterFailure: Bool) {
     var topology = started(pair)
@@ -226,7 +227,7 @@ struct StateDependencyTests {
     #expect(topology.log == ["spawn guest", "go guest"])
   }
 
-  @Test("A seen state counts even if the dependency restarts before the node starts")
+  @Test("A reached state counts even if the dependency restarts before the node starts")
   func dependencyRestarts() {
     var topology = started(pair + [Member("lamp")])
     topology.stubborn = ["guest"]
@@ -268,7 +269,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["guest"])
   }
 
-  @Test("States are watched from the start until nodes start, and not while the topology stops")
+  @Test("States that nodes wait for are watched until the nodes start or the topology stops")
   func awaited() {
     var topology = SimulatedTopology(pair)
     #expect(topology.lifecycle.awaitedNodes.isEmpty)

@@ -8,7 +8,7 @@ import Testing
 private typealias Member = TopologyLifecycle.Member
 private typealias Subject = TopologyChange.Subject
 
-@Suite("The changes of a new file, by node")
+@Suite("The changes that a new topology file causes at each node")
 struct TopologyChangeTests {
   private func subject(
     _ name: String, parameters: String = "1", dependencies: [NodeDependency] = [],
@@ -25,16 +25,16 @@ struct TopologyChangeTests {
   private let up = NodeLifecycle.State.running
   private let other = RestartPolicy(max: 7)
 
-  @Test("Equal files change nothing")
+  @Test("A topology file that is equal to the current file changes nothing")
   func equal() {
     let subjects = [subject("a"), subject("b", dependencies: ["a"])]
     let change = TopologyChange(from: subjects, to: subjects, states: ["a": up, "b": up])
-    #expect(change.isEmpty && change.replaced.isEmpty && change.started.isEmpty)
+    #expect(change.isEmpty && change.replacedNodes.isEmpty && change.startedNodes.isEmpty)
     #expect(change.summary == "nothing to change")
-    #expect(change.lines.isEmpty)
+    #expect(change.entryLines.isEmpty)
   }
 
-  @Test("Each node has its change, and the plan shows all except unchanged nodes")
+  @Test("The plan shows the change of each node, except for unchanged nodes")
   func fates() throws {
     let change = TopologyChange(
       from: [
@@ -51,53 +51,50 @@ struct TopologyChangeTests {
     #expect(
       change.summary == "1 node added, 1 removed, 2 restarted, 1 updated, 2 unchanged")
     #expect(
-      change.lines == [
+      change.entryLines == [
         "+ lamp     starts",
         "~ door     restarts: its machine, parameters or durability were changed",
         "= motor    restart policy differs, updated without a restart",
         "~ audit    restarts: the watched nodes were changed",
         "- counter  stops",
       ])
-    #expect(change.replaced == ["door", "audit"])
-    #expect(change.started == ["lamp", "door", "audit"])
+    #expect(change.replacedNodes == ["door", "audit"])
+    #expect(change.startedNodes == ["lamp", "door", "audit"])
     #expect(try JSONValue(encoding: change).decode(TopologyChange.self) == change)
   }
 
+  private static let program = TopologyChange.Reason.launch(.program(wanted: "/bin/cat"))
+
   @Test(
-    "A changed node that ended by itself is started, and one stopped manually is not",
+    "A changed node is started if it had ended by itself, and not if it was stopped manually",
     arguments: [
-      (.failed(reason: "x"), "~ a  starts again: its program is now '/bin/cat'"),
-      (.stopped(.completed), "~ a  starts again: its program is now '/bin/cat'"),
-      (
-        .stopped(.requested),
-        "= a  stays stopped until started manually: its program is now '/bin/cat'"
-      ),
-      (.idle, "= a  stays stopped until started manually: its program is now '/bin/cat'"),
-      (.running, "~ a  restarts: its program is now '/bin/cat'"),
-    ] as [(NodeLifecycle.State, String)])
-  func notRunning(state: NodeLifecycle.State, line: String) {
+      (.failed(reason: "x"), .startsAgain(program)), (.stopped(.completed), .startsAgain(program)),
+      (.stopped(.requested), .staysStopped(program)), (.idle, .staysStopped(program)),
+      (.running, .restarts(program)),
+    ] as [(NodeLifecycle.State, TopologyChange.Fate)])
+  func notRunning(state: NodeLifecycle.State, fate: TopologyChange.Fate) {
     var wanted = subject("a")
     wanted.launch.program = "/bin/cat"
     let change = TopologyChange(from: [subject("a")], to: [wanted], states: ["a": state])
-    #expect(change.lines == [line])
-    #expect(change.replaced == ["a"])
-    #expect(change.started == (state.isHeld ? [] : ["a"]))
+    #expect(change.entries == [.init("a", fate)])
+    #expect(change.replacedNodes == ["a"])
+    #expect(change.startedNodes == (state.isHeld ? [] : ["a"]))
   }
 
-  @Test("A failed node is started again even if only its supervision has changed")
+  @Test("A failed node is started again even if only its supervision settings have changed")
   func failed() {
     var wanted = subject("a", restart: other)
     wanted.member.timeouts = Timeouts(start: .seconds(77))
-    for (state, line) in [
-      (.failed(reason: "x"), "~ a  starts again: restart policy and timeouts differ"),
-      (up, "= a  restart policy and timeouts differ, updated without a restart"),
-    ] as [(NodeLifecycle.State, String)] {
+    for (state, fate) in [
+      (.failed(reason: "x"), .startsAgain(.supervision([.restart, .timeouts]))),
+      (up, .updatedInPlace([.restart, .timeouts])),
+    ] as [(NodeLifecycle.State, TopologyChange.Fate)] {
       let change = TopologyChange(from: [subject("a")], to: [wanted], states: ["a": state])
-      #expect(change.lines == [line])
+      #expect(change.entries == [.init("a", fate)])
     }
   }
 
-  @Test("The order of dependencies is no difference, and other dependencies are one")
+  @Test("A node has changed if its dependencies differ, but not if only their order differs")
   func dependencies() {
     let from = [subject("a", dependencies: ["b", "c"])]
     let reordered = TopologyChange(
@@ -105,11 +102,11 @@ struct TopologyChangeTests {
     #expect(reordered.isEmpty)
     let fewer = TopologyChange(
       from: from, to: [subject("a", dependencies: ["b"])], states: ["a": up])
-    #expect(fewer.lines == ["= a  depends_on differs, updated without a restart"])
+    #expect(fewer.entries == [.init("a", .updatedInPlace([.dependencies]))])
   }
 }
 
-@Suite("A topology that changes to a new file")
+@Suite("A running topology that changes to a new file")
 struct TopologyLifecycleChangeTests {
   private let chain = [
     Member("a", dependencies: ["b"]), Member("b", dependencies: ["c"]), Member("c"), Member("d"),
@@ -132,7 +129,7 @@ struct TopologyLifecycleChangeTests {
     .change(.init(members: members, replaced: replaced, incarnations: incarnations))
   }
 
-  @Test("Removed and replaced nodes end in order, then added and replaced nodes start in order")
+  @Test("Removed and replaced nodes end before added and replaced nodes start")
   func order() {
     var topology = running(chain)
     let members = [
@@ -159,7 +156,73 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.log == ["stop a", "stop b", "stop d", "stop e"])
   }
 
-  @Test("A sender ends before its receiver, unless the receiver depends on it")
+  private let shards = [
+    Member("sender", receivers: ["s.0", "s.1"]), Member("s.0", receivers: ["sink"]), Member("s.1"),
+    Member("sink", receivers: ["s.0", "s.1"]),
+  ]
+
+  /// A change from two shards to one.
+  private var merged: TopologyLifecycle.Input {
+    .change(
+      .init(
+        members: [
+          Member("sender", receivers: ["s"]), Member("s", receivers: ["sink"]),
+          Member("sink", receivers: ["s"]),
+        ],
+        replaced: ["sender", "sink"], shards: ["s.0", "s.1"]))
+  }
+
+  @Test("Shards end before their senders, and instances move when all of these nodes have ended")
+  func shardsFirst() {
+    var topology = running(shards)
+    topology.take(merged)
+    #expect(topology.log.prefix(2) == ["stop s.0", "stop s.1"])
+    #expect(topology.log.dropFirst(2).sorted() == ["move instances", "stop sender", "stop sink"])
+    #expect(topology.log.last == "move instances")
+    topology.log = []
+    topology.take(.moved(.complete))
+    #expect(topology.log.first == "new file")
+    #expect(
+      topology.log.filter { $0.hasPrefix("spawn") } == ["spawn sender", "spawn s", "spawn sink"])
+    #expect(topology.lifecycle.answer(toChange: 1, starting: ["sender", "s", "sink"]) == .done)
+    topology.log = []
+    topology.take(.moved(.refused("late")))
+    #expect(topology.log.isEmpty)
+  }
+
+  @Test("All nodes start again as before if instances cannot be moved")
+  func movesFail() throws {
+    var topology = running(shards)
+    topology.take(merged)
+    topology.log = []
+    topology.take(.moved(.refused("an event is not delivered")))
+    #expect(
+      topology.log.filter { $0.hasPrefix("spawn") } == [
+        "spawn sender", "spawn s.0", "spawn s.1", "spawn sink",
+      ])
+    #expect(topology.lifecycle.members.map(\.name) == shards.map(\.name))
+    guard case .failed(let reason)? = topology.lifecycle.answer(toChange: 1, starting: []) else {
+      Issue.record("the change was not answered with a failure")
+      return
+    }
+    #expect(reason.hasPrefix("an event is not delivered; nothing was changed"))
+  }
+
+  @Test("While a move of instances is incomplete, none of the moved nodes starts")
+  func moveIncomplete() throws {
+    var topology = running(shards)
+    topology.take(merged)
+    topology.log = []
+    topology.take(.moved(.incomplete("the disk is full")))
+    #expect(!topology.log.contains { $0.hasPrefix("spawn") })
+    guard case .failed(let reason)? = topology.lifecycle.answer(toChange: 1, starting: []) else {
+      Issue.record("the change was not answered with a failure")
+      return
+    }
+    #expect(reason.contains("the disk is full; the stopped nodes stay stopped"))
+  }
+
+  @Test("A sender ends before its receiver, unless the receiver depends on the sender")
   func sendersFirst() {
     let pipeline = [
       Member("sink"), Member("relay", receivers: ["sink"]), Member("source", receivers: ["relay"]),
@@ -177,7 +240,7 @@ struct TopologyLifecycleChangeTests {
     #expect(dependent.log.prefix(3) == ["stop sink", "stop source", "new file"])
   }
 
-  @Test("Changed supervision applies at once and changes no process")
+  @Test("Changed supervision settings apply at once, without a restart")
   func supervision() {
     var topology = running(chain)
     var members = chain
@@ -202,7 +265,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.lifecycle.state == .running)
   }
 
-  @Test("A changed node that was stopped manually stays stopped, and one that ended is started")
+  @Test("A changed node stays stopped if it was stopped manually, and starts if it had ended")
   func notRunning() {
     var topology = running(chain)
     topology.say("d", .stopRequested)
@@ -268,7 +331,7 @@ struct TopologyLifecycleChangeTests {
       topology.log.dropFirst() == ["new file", "spawn e", "go c", "go e", "go b", "go a"])
   }
 
-  @Test("A node that does not end in order is reported for this change only")
+  @Test("A node that does not end gracefully is reported for the current change only")
   func endsBadly() {
     var topology = running(chain, stubborn: ["d"])
     topology.take(change(chain, replaced: ["d"]))
@@ -276,7 +339,7 @@ struct TopologyLifecycleChangeTests {
     topology.exit("d", .exited(code: 3))
     #expect(topology.lifecycle.changeFailures.map(\.node) == ["d"])
     #expect(topology.lifecycle.changeFailures.map(\.reason) == ["exit code 3"])
-    #expect(topology.problems == ["d: did not stop gracefully: exit code 3"])
+    #expect(topology.problems == ["d: \(NodeReport.ungracefulStop(reason: "exit code 3"))"])
     topology.take(change(chain, replaced: ["a"]))
     #expect(topology.lifecycle.changeFailures.isEmpty)
   }

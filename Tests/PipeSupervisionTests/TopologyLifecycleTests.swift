@@ -44,6 +44,7 @@ struct SimulatedTopology {
       switch action {
       case .node(let name, let action): perform(action, on: name)
       case .report(let report): reports.append(report)
+      case .moveInstances: log.append("move instances")
       case .switchedOver: log.append("new file")
       case .finished(let outcome): self.outcome = outcome
       }
@@ -121,7 +122,7 @@ struct TopologyLifecycleTests {
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("No node starts before all are ready")
+  @Test("No node starts before all nodes are ready")
   func barrier() {
     var topology = SimulatedTopology([Member("a"), Member("b")], stubborn: ["b"])
     topology.take(.start)
@@ -130,7 +131,7 @@ struct TopologyLifecycleTests {
     #expect(topology.log.suffix(2) == ["go a", "go b"])
   }
 
-  @Test("A node that fails before the start barrier stops the start only if it is required")
+  @Test("A node that fails before the start barrier stops the start only if the node is required")
   func failureAtStart() {
     let never = RestartPolicy(.never)
     var optional = SimulatedTopology(
@@ -148,7 +149,7 @@ struct TopologyLifecycleTests {
       required.outcome?.reason?.hasPrefix("required node 'b' failed: the process ended") == true)
   }
 
-  @Test("A required node that fails stops the topology in order, with exit code 1")
+  @Test("A required node that fails stops the topology gracefully, with exit code 1")
   func requiredFails() {
     let restart = RestartPolicy(max: 0)
     var topology = SimulatedTopology(
@@ -174,7 +175,8 @@ struct TopologyLifecycleTests {
     #expect(topology.log == ["spawn b", "spawn c", "go c", "go b"])
   }
 
-  @Test("A stubborn node is terminated and then killed, and the next wave waits for its end")
+  @Test(
+    "A node that does not stop is terminated, then killed, and the next wave waits until it ends")
   func stubbornStop() {
     var topology = SimulatedTopology(chain)
     topology.take(.start)
@@ -190,7 +192,9 @@ struct TopologyLifecycleTests {
       topology.outcome
         == TopologyLifecycle.Outcome(
           exitCode: 1,
-          reason: "node 'a' did not stop gracefully: the process did not stop within 5 s"))
+          reason: "node 'a' "
+            + "\(NodeReport.ungracefulStop(reason: "\(MissedDeadline.stop(within: .seconds(5)))"))")
+    )
     #expect(topology.alive.isEmpty)
   }
 
@@ -220,11 +224,12 @@ struct TopologyLifecycleTests {
     #expect(
       topology.outcome
         == TopologyLifecycle.Outcome(
-          exitCode: 1, reason: "node 'b' did not stop gracefully: killed by SIGSEGV"))
+          exitCode: 1,
+          reason: "node 'b' \(NodeReport.ungracefulStop(reason: "killed by SIGSEGV"))"))
   }
 
   @Test(
-    "A node that does not end in order during a stop is reported and fails the run",
+    "If a node does not end gracefully during a stop, the node is reported, and the run fails",
     arguments: [
       (.exited(code: 0), nil),
       (.exited(code: 3), "exit code 3"),
@@ -250,11 +255,12 @@ struct TopologyLifecycleTests {
         } ?? .stopped)
     #expect(
       topology.problems
-        == (reason.map { reason in ["a", "b"].map { "\($0): did not stop gracefully: \(reason)" } }
-          ?? []))
+        == (reason.map { reason in
+          ["a", "b"].map { "\($0): \(NodeReport.ungracefulStop(reason: reason))" }
+        } ?? []))
   }
 
-  @Test("An error of a manual stop or restart is reported once and kept until the next one")
+  @Test("An error of a manual stop or restart is reported once and kept until the next stop")
   func endsBadlyByHand() {
     var topology = SimulatedTopology([Member("a")])
     topology.take(.start)
@@ -266,7 +272,7 @@ struct TopologyLifecycleTests {
       topology.stubborn = []
       topology.exit("a", .signalled(number: SIGABRT))
       #expect(topology.lifecycle["a"]?.stopFailure == "killed by SIGABRT")
-      #expect(topology.problems == ["a: did not stop gracefully: killed by SIGABRT"])
+      #expect(topology.problems == ["a: \(NodeReport.ungracefulStop(reason: "killed by SIGABRT"))"])
     }
     topology.say("a", .stopRequested)
     #expect(topology.lifecycle["a"]?.stopFailure == nil)
@@ -285,7 +291,7 @@ struct TopologyLifecycleTests {
   }
 
   @Test(
-    "A node with a failed dependency waits, names it, and starts once that runs")
+    "A node with a failed dependency names the dependency, and waits until the dependency runs")
   func failedDependency() {
     var topology = SimulatedTopology(brittleChain + [Member("d")], stubborn: ["c"])
     topology.take(.start)
@@ -331,7 +337,7 @@ struct TopologyLifecycleTests {
     #expect(topology.log.suffix(1) == ["go a"])
   }
 
-  @Test("A topology whose nodes have all ended or wait for a failed node has failed")
+  @Test("A topology has failed if each of its nodes has ended or waits for a failed node")
   func allWait() {
     var topology = SimulatedTopology(brittleChain, stubborn: ["c"])
     topology.take(.start)
@@ -341,7 +347,7 @@ struct TopologyLifecycleTests {
     #expect(topology.alive.isEmpty)
   }
 
-  @Test("A stop before any node is ready ends the topology")
+  @Test("A topology ends if it is stopped before any node is ready")
   func stopWhileStarting() {
     var topology = SimulatedTopology(chain, stubborn: ["a"])
     topology.take(.start)
@@ -379,7 +385,7 @@ struct TopologyLifecycleTests {
 @Suite("The start plan")
 struct StartPlanTests {
   @Test(
-    "A wave depends only on earlier waves, keeps the file's order, and a cycle does not hang",
+    "Each wave of a start depends only on earlier waves, even if dependencies have a cycle",
     arguments: [
       ([:], [["a", "b", "c", "d"]]),
       (["a": ["b"], "b": ["c"], "c": ["d"]], [["d"], ["c"], ["b"], ["a"]]),

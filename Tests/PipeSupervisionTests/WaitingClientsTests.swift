@@ -15,29 +15,31 @@ struct WaitingClientsTests {
     return Set(answers.map(\.0))
   }
 
-  private func requester(_ number: Int, by way: ControlPeer.Way) -> Requester {
+  private func requester(_ number: Int, by way: ControlPeer.Transport) -> Requester {
     Requester(
       peer: ControlPeer(way: way, id: Array("client \(number)".utf8)), id: UInt64(number))
   }
 
-  @Test("A remote client is answered, however many local clients have asked since")
+  @Test("A remote client is answered even if more local clients than the limit wait")
   func remote() {
     var clients = WaitingClients()
     clients.appendUntilEnd(requester(0, by: .network))
-    for number in 1...(2 * WaitingClients.limit) {
+    for number in 1...(2 * WaitingClients.maximumRequestCount) {
       clients.appendUntilEnd(requester(number, by: .host))
     }
     let answered = answers(&clients)
     #expect(answered.contains(requester(0, by: .network)))
-    #expect(answered.contains(requester(2 * WaitingClients.limit, by: .host)))
-    #expect(answered.count <= WaitingClients.limit + 1)
+    #expect(answered.contains(requester(2 * WaitingClients.maximumRequestCount, by: .host)))
+    #expect(answered.count <= WaitingClients.maximumRequestCount + 1)
   }
 
-  @Test("All clients up to the limit are answered, and once")
+  @Test("Every client up to the limit gets exactly one reply")
   func limit() {
     var clients = WaitingClients()
-    for number in 0..<WaitingClients.limit { clients.appendUntilEnd(requester(number, by: .host)) }
-    #expect(answers(&clients).count == WaitingClients.limit)
+    for number in 0..<WaitingClients.maximumRequestCount {
+      clients.appendUntilEnd(requester(number, by: .host))
+    }
+    #expect(answers(&clients).count == WaitingClients.maximumRequestCount)
     #expect(answers(&clients).isEmpty)
   }
 }

@@ -1,10 +1,10 @@
 import PipeSupport
 import Testing
 
-@Suite("Backoff")
+@Suite("The back-off before a restart")
 struct BackoffTests {
   @Test(
-    "Pauses double up to the maximum and never overflow",
+    "Pauses before restarts double up to the maximum and never overflow",
     arguments: [
       (0, 200), (1, 400), (2, 800), (3, 1600), (4, 3200), (5, 6400), (6, 10000), (7, 10000),
       (1_000_000, 10000), (-1, 200),
@@ -20,7 +20,7 @@ struct BackoffTests {
     #expect(Backoff(initial: .zero).pause(before: 1_000_000) == .zero)
   }
 
-  @Test("Jitter only shortens a pause, by at most its fraction")
+  @Test("Jitter only shortens a pause before a restart, by at most its fraction")
   func jitter() {
     var generator = SystemRandomNumberGenerator()
     let backoff = Backoff(initial: .seconds(1), max: .seconds(8), jitter: 0.5)

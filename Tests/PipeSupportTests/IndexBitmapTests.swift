@@ -1,17 +1,17 @@
 import PipeSupport
 import Testing
 
-@Suite("A set of indices")
+@Suite("The bitmap of indices")
 struct IndexBitmapTests {
   @Test(
-    "The next index is found cyclically, whatever was inserted and removed",
+    "The next index is found cyclically, whichever indices were inserted and removed",
     arguments: [0, 1, 63, 64, 65, 200])
   func places(count: Int) {
     var generator = SplitMix64(seed: UInt64(count))
     var set = IndexBitmap(count: count)
     var model: Set<Int> = []
     #expect(set.isEmpty)
-    #expect(set.first(from: 0) == nil)
+    #expect(set.firstIndex(from: 0) == nil)
     guard count > 0 else { return }
     for _ in 0..<2_000 {
       let place = Int.random(in: 0..<count, using: &generator)
@@ -23,7 +23,7 @@ struct IndexBitmapTests {
         set.remove(place)
         model.remove(place)
       default:
-        #expect(set.first(from: place) == (model.filter { $0 >= place }.min() ?? model.min()))
+        #expect(set.firstIndex(from: place) == (model.filter { $0 >= place }.min() ?? model.min()))
       }
       #expect(set.isEmpty == model.isEmpty)
     }

@@ -1,9 +1,9 @@
 import PipeSupport
 import Testing
 
-@Suite("A queue")
+@Suite("The queue type")
 struct QueueTests {
-  @Test("A queue returns its elements in order, whatever is inserted and removed in between")
+  @Test("A queue returns its elements in order, whatever is inserted or removed in between")
   func order() {
     var generator = SplitMix64(seed: 7)
     var queue = Queue<Int>()

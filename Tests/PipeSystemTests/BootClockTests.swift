@@ -5,7 +5,7 @@ import Testing
 @Suite("The clock that continues across processes")
 struct BootClockTests {
   @Test(
-    "A changed time of day has no effect unless the system was restarted",
+    "A changed time of day does not affect a measured duration, unless the system was restarted",
     arguments: [
       // Steady clock: 3 s have passed. Time of day: set forward, back, not at all.
       (Int64(1_000), true, 3), (-1_000, true, 3), (0, true, 3),
@@ -20,19 +20,19 @@ struct BootClockTests {
   }
 
   @Test(
-    "A start time follows the current setting of the clock",
+    "A recorded start time is converted by the current setting of the clock",
     arguments: [(0, 100), (-3_600, -3_500), (1_000_000, 1_000_100)] as [(Int64, Int64)])
   func start(secondsSet: Int64, start: Int64) {
     let second: Int64 = 1_000_000_000
     let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
     let now = BootClock.Instant(time: (110 + secondsSet) * second + 1_000, clock: 60 * second)
-    let restored = then.time(asOf: now)
+    let restored = then.timeOfDay(asOf: now)
     #expect(abs(restored - start * second) <= 1_000)
   }
 
   @Test("The boot clock names the system's boot and does not run backwards")
   func now() {
-    #expect(!BootClock.boot.isEmpty)
+    #expect(!BootClock.bootID.isEmpty)
     let first = BootClock.now
     #expect(BootClock.now.duration(since: first, isSameBoot: true) >= .zero)
   }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Failpoints")
 struct FailpointTests {
   @Test(
-    "A rule has a point, an action, a moment, a node and an incarnation",
+    "A failpoint rule is read with its action, hit or probability, node and incarnation",
     arguments: [
       ("record.after=crash", FailpointRule(.recordAfter, .crash)),
       ("step.before=exit@3", FailpointRule(.stepBefore, .exit, .hit(3))),
@@ -24,7 +24,7 @@ struct FailpointTests {
   }
 
   @Test(
-    "A malformed rule is an error that says what is wrong",
+    "A malformed failpoint rule causes an error that says what is wrong",
     arguments: [
       ("record.after", "missing action; write, for example, 'record.after=crash'"),
       ("record.after=", "unknown action ''"),
@@ -50,7 +50,7 @@ struct FailpointTests {
     #expect("\(error)".hasPrefix("PIPERUNTIME_FAILPOINTS: '\(text)': "))
   }
 
-  @Test("Rules are separated by commas, and an empty rule is an error")
+  @Test("Failpoint rules are separated by commas, and an empty rule causes an error")
   func list() throws {
     #expect(
       try FailpointRule.parse(list: "step.before=crash@1, door:send.after=cut")
@@ -63,7 +63,7 @@ struct FailpointTests {
     }
   }
 
-  @Test("Every name in the design names one failpoint")
+  @Test("The failpoints have exactly the documented names")
   func names() {
     #expect(
       Failpoint.allCases.map(\.rawValue) == [
@@ -71,7 +71,10 @@ struct FailpointTests {
         "effect.before",
         "effect.after", "ack.after", "send.before", "send.after", "open.after", "welcome.after",
         "reply.before", "reply.after", "start.after", "restore.after", "trim.after",
-        "letter.after", "drain.before", "prepare.before", "evaluate.after", "prepare.recorded",
+        "dead-letter.after", "drain.before", "shards.routed", "shards.copied", "shards.trimmed",
+        "shards.removed", "program.copied",
+        "upgrade.recorded", "upgrade.copied", "upgrade.switched", "upgrade.ready",
+        "upgrade.restored", "prepare.before", "evaluate.after", "prepare.recorded",
         "yes.after", "no.after", "commit.received", "step.recorded", "acknowledge.after",
         "abort.received", "query.sent", "synchronize.received", "prepare.sent", "commit.before",
         "commit.recorded", "commit.sent", "abort.before", "abort.sent", "commit.finished",
@@ -95,7 +98,7 @@ struct FailpointTests {
     return (0..<hits).compactMap { _ in counter.hit(point)?.count }
   }
 
-  @Test("A rule with a hit acts at that hit of its own point, once")
+  @Test("A failpoint rule with a hit number acts once, at that hit of its failpoint")
   func hits() throws {
     var counter = try Self.counter("record.after=crash@3,step.before=stop@1")
     #expect(counter.hit(.recordAfter) == nil)
@@ -109,7 +112,7 @@ struct FailpointTests {
     #expect(counter.hit(.sendAfter) == nil)
   }
 
-  @Test("A rule without a moment acts at each hit, and the first matching rule wins")
+  @Test("A failpoint rule without hit and probability always acts, unless an earlier rule acts")
   func always() throws {
     #expect(Self.acting(try Self.counter("record.after=delay:1ms"), hits: 3) == [1, 2, 3])
     var counter = try Self.counter("record.after=crash@2,record.after=delay:1ms")
@@ -118,7 +121,7 @@ struct FailpointTests {
     #expect(counter.hit(.recordAfter)?.action == .delay(.milliseconds(1)))
   }
 
-  @Test("A rule for another node or incarnation does not act")
+  @Test("A failpoint rule for another node or incarnation does not act")
   func scope() throws {
     #expect(Self.acting(try Self.counter("door:record.after=crash@1/1")) == [1])
     #expect(Self.acting(try Self.counter("motor:record.after=crash@1")).isEmpty)
@@ -126,7 +129,7 @@ struct FailpointTests {
     #expect(Self.acting(try Self.counter("record.after=crash@1/2", incarnation: 2)) == [1])
   }
 
-  @Test("A probability holds approximately, and is reproducible for a seed")
+  @Test("A failpoint acts with its probability, in the same way for the same seed")
   func probability() throws {
     func counts(_ seed: UInt64, _ node: String = "door", _ incarnation: UInt64 = 1) throws
       -> [UInt64]
@@ -143,7 +146,7 @@ struct FailpointTests {
     #expect(try counts(1, "door", 2) != first)
   }
 
-  @Test("The environment arms the failpoints of one node, or none")
+  @Test("The environment variable enables the failpoints of the given node only")
   func environment() throws {
     func counter(_ environment: [String: String]) throws -> FailpointCounter? {
       try FailpointCounter(node: "door", incarnation: 1, environment: environment)

@@ -3,9 +3,9 @@ import PipeSystem
 import TestSupport
 import Testing
 
-@Suite("Output written by its own thread")
+@Suite("Output that a separate thread writes")
 struct OutputQueueTests {
-  /// A pipe whose ends are closed with it.
+  /// A pipe whose ends are closed when this object is deallocated.
   private final class Pipe {
     private(set) var read: Int32 = -1
     private(set) var write: Int32 = -1
@@ -79,7 +79,7 @@ struct OutputQueueTests {
     return (missing, lines)
   }
 
-  @Test("A reader that stops reading delays no writer, and learns how many lines are missing")
+  @Test("A reader that stops reading delays no writer, and later gets the number of missing lines")
   func stalled() throws {
     let pipe = try Pipe()
     pipe.fill()
@@ -127,7 +127,7 @@ struct OutputQueueTests {
     }
   }
 
-  @Test("A reader that has closed the pipe ends the output")
+  @Test("The output ends when its reader has closed the pipe")
   func gone() throws {
     signal(SIGPIPE, SIG_IGN)
     let pipe = try Pipe()
@@ -139,7 +139,7 @@ struct OutputQueueTests {
     #expect(!queue.append(Array("two\n".utf8)))
   }
 
-  @Test("A full disk loses lines and does not end the output")
+  @Test("If the disk is full, lines are lost, and the output continues")
   func fullDisk() {
     let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)
     let queue = OutputQueue(descriptor)

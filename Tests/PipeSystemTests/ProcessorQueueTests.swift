@@ -14,7 +14,7 @@ struct ProcessorQueueTests {
       isRunnable: runs)
   }
 
-  @Test("The system's count is reported once, from the first sample on")
+  @Test("Waiting time that the system has counted is reported once, after the first sample")
   func counted() {
     var queue = RunQueueSampler()
     #expect(queue.take([1: thread(5, 9, runs: false)], at: start) == .zero)
@@ -27,7 +27,7 @@ struct ProcessorQueueTests {
         == .zero)
   }
 
-  @Test("A wait in progress is reported, and not again when the system counts it")
+  @Test("A wait in progress is reported once, and not again when the system counts it")
   func underWay() {
     var queue = RunQueueSampler()
     #expect(queue.take([1: thread(5, 9, runs: true)], at: start) == .zero)
@@ -49,7 +49,8 @@ struct ProcessorQueueTests {
     #expect(queue.take([1: thread(7, 0, runs: true)], at: start + .seconds(7)) == .zero)
   }
 
-  @Test("Time that a thread slept is no wait, even if it is runnable at each sample")
+  @Test(
+    "A thread that sleeps is not waiting for a processor, even if it is runnable at each sample")
   func slept() {
     var queue = RunQueueSampler()
     #expect(queue.take([1: thread(0, 0, runs: true)], at: start) == .zero)
@@ -81,7 +82,7 @@ struct ProcessorQueueTests {
         at: start + .seconds(6)) == .seconds(2))
   }
 
-  @Test("A thread counts from its start, and no longer after its end")
+  @Test("Waiting time is counted from a thread's start to its end")
   func comeAndGone() {
     var queue = RunQueueSampler()
     #expect(
@@ -102,8 +103,7 @@ struct ProcessorQueueTests {
         == .seconds(1))
   }
 
-  @Test(
-    "The wait for a processor is known for each thread of this process, not for a missing process")
+  @Test("The wait for a processor is known for each thread of a process, if the process exists")
   func system() throws {
     let threads = RunQueueSampler.threads(of: getpid())
     #expect(threads.count > 1)

@@ -8,9 +8,10 @@ struct DeploymentCheckTests {
   /// The interfaces of a machine with a loopback network and another network.
   private static let interfaces = [
     InterfaceAddress(
-      address: IPv4Address("127.0.0.1")!, mask: IPv4Address("255.0.0.0")!.number, isLoopback: true),
+      address: IPv4Address("127.0.0.1")!, mask: IPv4Address("255.0.0.0")!.addressBits,
+      isLoopback: true),
     InterfaceAddress(
-      address: IPv4Address("10.0.0.9")!, mask: IPv4Address("255.255.255.0")!.number,
+      address: IPv4Address("10.0.0.9")!, mask: IPv4Address("255.255.255.0")!.addressBits,
       isLoopback: false),
   ]
 
@@ -40,7 +41,7 @@ struct DeploymentCheckTests {
 
   // MARK: Places
 
-  @Test("A place missing from the deployment is an error in the topology that names it")
+  @Test("If a deployment lacks a place, the error is reported where the topology names the place")
   func unknownPlace() throws {
     let places = "engine: local\nplaces: { front: { address: 127.0.0.1 } }"
     let nodes = "a: { machine: M, place: frnt }\nb: { machine: M, place: front }\nc: { machine: M }"
@@ -64,7 +65,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, in: text) == [])
   }
 
-  @Test("A place without nodes is a warning, unless a topology could not be read")
+  @Test("A place without nodes causes a warning, unless a topology could not be read")
   func unusedPlace() throws {
     let text = "places:\n  front: { address: 127.0.0.1 }\n  back: { address: 127.0.0.2 }\n"
     #expect(
@@ -97,7 +98,7 @@ struct DeploymentCheckTests {
         == (isOwn ? [] : ["lab.yaml:1:10: error: the deployment: \(message)"]))
   }
 
-  @Test("This machine owns its loopback network, and no address reserved for examples")
+  @Test("The addresses of this machine include the loopback network, but no example address")
   func thisMachine() throws {
     let interfaces = try InterfaceAddress.ofThisMachine()
     let home = try #require(IPv4Address("127.0.0.7"))
@@ -106,7 +107,7 @@ struct DeploymentCheckTests {
     #expect(!interfaces.contains { $0.owns(example) })
   }
 
-  @Test("An address is four numbers from 0 to 255, without other notations")
+  @Test("An IPv4 address is accepted only as four decimal numbers from 0 to 255")
   func addresses() {
     for text in ["0.0.0.0", "127.0.0.1", "255.254.10.9"] {
       #expect(IPv4Address(text)?.description == text)
@@ -120,7 +121,7 @@ struct DeploymentCheckTests {
     }
   }
 
-  // MARK: Moving
+  // MARK: Movable nodes
 
   private static let without = "places: { front: { address: 127.0.0.1 } }"
   private static let with = without + "\njournals: /shared\n"
@@ -129,7 +130,7 @@ struct DeploymentCheckTests {
     "stays on the lost host, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there"
 
   @Test(
-    "A node may move without a journal, or with a durable journal that other hosts share",
+    "A node can move if it has no journal, or a journal of durability 'power' on shared storage",
     arguments: [
       ("none", without, nil), ("none", with, nil), ("power", with, nil),
       ("power", without, staysThere), ("process", with, tooLittle), ("process", without, tooLittle),
@@ -150,14 +151,14 @@ struct DeploymentCheckTests {
     #expect(try placed(node.replacing("move", with: "wait"), in: deployment) == [])
   }
 
-  @Test("A constant node may move, because it records nothing")
+  @Test("A constant node can move, because it records nothing")
   func constant() throws {
     let node = "a: { constant: s, place: front, on_host_loss: move }"
     #expect(try placed(node, in: Self.without) == [])
   }
 
   @Test(
-    "With Slurm, a node may move if its place has another host",
+    "A node can move in a deployment for Slurm if its place has another host",
     arguments: [
       ("hosts: [h1]", true), ("hosts: [h1], spare: [h1]", true),
       ("hosts: [h1], spare: [h2]", false),
@@ -176,7 +177,7 @@ struct DeploymentCheckTests {
           ] : []))
   }
 
-  @Test("With Kubernetes no node may move")
+  @Test("No node can move in a deployment for Kubernetes")
   func pods() throws {
     let node = "a: { machine: M, place: front, on_host_loss: move, durability: none }"
     let deployment = "engine: kubernetes\nimage: i\nplaces:\n  front: { hosts: [h1, h2] }"
@@ -191,13 +192,25 @@ struct DeploymentCheckTests {
     #expect(try checked(deployment, for: "a: { machine: M, place: front }") == [])
   }
 
+  @Test("A node cannot have several shards in a deployment for Kubernetes")
+  func shards() throws {
+    let node = "a: { machine: M, key: k, shards: 2, place: front }"
+    let deployment = "engine: kubernetes\nimage: i\nplaces:\n  front: {}"
+    let found = try placed(node, in: deployment)
+    #expect(
+      found == [
+        "test.yaml:4:36: error: node 'a': 'shards' is not supported with engine 'kubernetes' yet; "
+          + "remove 'shards' [bad-value]"
+      ], "\(found)")
+  }
+
   @Test("Journals that could not be read are not reported as missing")
   func brokenJournals() throws {
     let node = "a: { machine: M, place: front, on_host_loss: move, durability: power }"
     #expect(try placed(node, in: Self.without + "\njournals: 3\n") == [])
   }
 
-  @Test("Pipes of a movable node are in its journal, or are lost as in a crash")
+  @Test("A movable node can have pipes, with or without a journal")
   func pipes() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: power }
@@ -208,7 +221,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, and: pipes, in: Self.with) == [])
   }
 
-  @Test("A coordinator embedded in a movable node must be able to move with it")
+  @Test("A coordinator embedded in a movable node must be able to move with the node")
   func embeddedCoordinator() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: none }
@@ -227,7 +240,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, and: apart, in: Self.with) == [])
   }
 
-  @Test("The durability of a shared embedded coordinator is checked once the programs were asked")
+  @Test("The durability of a shared embedded coordinator comes from the programs' descriptions")
   func sharedLodger() throws {
     let nodes = """
       a: { machine: M, place: front, on_host_loss: move, durability: none }
@@ -250,7 +263,7 @@ struct DeploymentCheckTests {
 
   private static let cluster = "engine: kubernetes\nimage: i"
 
-  @Test("Names that collide in a cluster are refused, and so is the orchestrator's")
+  @Test("A node's name is refused if its cluster name equals another node's or the orchestrator's")
   func clusterNames() throws {
     let nodes = "a_b: { machine: M }\nc: { machine: M }\nA-b: { machine: M }"
     #expect(
@@ -267,7 +280,7 @@ struct DeploymentCheckTests {
   }
 
   @Test(
-    "A coordinator's name counts in a cluster if it has a process of its own",
+    "A coordinator's name must be unique in a cluster only if the coordinator has its own process",
     arguments: [(nil, true), ("b", false)] as [(String?, Bool)])
   func coordinatorName(host: String?, isRefused: Bool) throws {
     let composites = "composites: { A: { components: [a, b], synchronize: [e] } }\n"

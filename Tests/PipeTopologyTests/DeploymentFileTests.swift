@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeTopology
 import PipeWire
 import TestSupport
@@ -47,7 +48,7 @@ struct DeploymentFileTests {
     #expect(try read("engine: local") == Deployment())
   }
 
-  @Test("YAML text and JSON read back to an equal deployment")
+  @Test("A deployment that is written as YAML or JSON is read as an equal deployment")
   func roundTrip() throws {
     #expect(try read(Self.whole.yaml) == Self.whole)
     #expect(try read(Self.whole.json.text) == Self.whole)
@@ -55,7 +56,7 @@ struct DeploymentFileTests {
     #expect(try read(Deployment().yaml) == Deployment())
   }
 
-  @Test("With Slurm, places have hosts")
+  @Test("In a deployment for Slurm, each place lists hosts")
   func hosts() throws {
     let found = try read(
       "engine: slurm\nlease: 2s\nplaces: { a: { hosts: [n-1, n2.lab], spare: [n3] } }")
@@ -66,7 +67,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(found.json))
   }
 
-  @Test("With Kubernetes, places have hosts or labels, and the file describes the pods")
+  @Test("A deployment for Kubernetes has places with hosts or labels, and describes the pods")
   func kubernetes() throws {
     let found = try read(
       """
@@ -96,7 +97,7 @@ struct DeploymentFileTests {
     #expect(Self.schema.accepts(found.json))
   }
 
-  @Test("With Kubernetes, everything except the image has a default")
+  @Test("A deployment for Kubernetes has a default for every key except 'image'")
   func kubernetesDefaults() throws {
     let found = try read("engine: kubernetes\nimage: hall")
     #expect(found.namespace == nil && found.port == 7300)
@@ -133,7 +134,7 @@ struct DeploymentFileTests {
       "bad-value", true
     ),
     ("engine: {}", "1:9", "the deployment: 'engine' cannot be", "bad-value", true),
-    ("engin: local", "1:1", "Did you mean 'engine'?", "unknown-key", true),
+    ("engin: local", "1:1", Suggestion.hint("engine"), "unknown-key", true),
     (
       "address: localhost", "1:10",
       "a numeric IPv4 address, such as 127.0.0.1, not 'localhost'",
@@ -348,7 +349,7 @@ struct DeploymentFileTests {
     }
   }
 
-  @Test("An empty or missing deployment file is an error that says what to do")
+  @Test("An empty or missing deployment file causes an error that says what to do")
   func nothing() {
     #expect {
       try read("# nothing\n")
@@ -363,7 +364,7 @@ struct DeploymentFileTests {
     }
   }
 
-  @Test("The schema in the code equals the file's, and its keys are the reader's")
+  @Test("The deployment schema in the code equals the schema file and has the reader's keys")
   func schemaFile() throws {
     let file = try packageFile("topologies/deployment.schema.json")
     #expect(DeploymentFile.schema == String(decoding: file, as: UTF8.self))

@@ -5,7 +5,7 @@ import Testing
 @Suite("Durations as text")
 struct DurationTests {
   @Test(
-    "A duration has a short text",
+    "The short text of a duration has at most two units",
     arguments: [
       (Duration.zero, "0 ms"), (.milliseconds(250), "250 ms"), (.milliseconds(1540), "1.5 s"),
       (.seconds(10), "10 s"), (.seconds(200), "3 min 20 s"), (.seconds(7500), "2 h 5 min"),
@@ -28,8 +28,7 @@ struct DurationTests {
   /// Durations that match the pattern and are refused because of their value.
   static let refusedByValue = ["1000001h", "999999999d", "0.5ns", "0.0000000015s"]
 
-  @Test(
-    "Durations are parsed with their units and written so that they parse back", arguments: typed)
+  @Test("A duration is parsed from text, and is unchanged by writing and parsing", arguments: typed)
   func grammar(text: String, expected: Duration?) {
     #expect(DurationText.parse(text) == expected)
     if let expected {
@@ -38,7 +37,7 @@ struct DurationTests {
   }
 
   @Test(
-    "A duration with fractions of a nanosecond, or of lifetimes, is refused",
+    "A duration with fractions of a nanosecond, or beyond the limit, is refused",
     arguments: refusedByValue)
   func limits(text: String) {
     #expect(DurationText.parse(text) == nil)
@@ -53,7 +52,7 @@ struct DurationTests {
     #expect(TopologySchemaTests.schema.accepts(file) == (expected != nil))
   }
 
-  @Test("An invalid duration is an error with the reason")
+  @Test("An invalid duration causes an error with the reason")
   func problem() {
     #expect("\(DurationText.ParseFailure(with: "1.5"))" == "has no unit; write 1.5s, 1.5ms or 1.5m")
     #expect("\(DurationText.ParseFailure(with: "soon"))".hasPrefix("must be a duration such as"))

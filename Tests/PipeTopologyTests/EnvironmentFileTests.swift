@@ -4,7 +4,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("A file of variables beside a topology")
+@Suite("The variable file beside a topology file")
 struct EnvironmentFileTests {
   /// Returns the value of `V` for a file `.env` with these bytes, and the errors.
   private func read(
@@ -33,7 +33,7 @@ struct EnvironmentFileTests {
   }
 
   @Test(
-    "A line gives a variable its value",
+    "A line of a variable file sets one variable",
     arguments: [
       ("V=x", "x"), (" V = x y ", "x y"), ("export V=x", "x"), ("V=", ""), ("V=a=b", "a=b"),
       ("V=x # comment", "x"), ("V=x#y", "x#y"), ("V= # comment", ""), ("V=#x", "#x"),
@@ -47,7 +47,7 @@ struct EnvironmentFileTests {
   }
 
   @Test(
-    "A line that cannot be read is an error, and its variable is not reported as missing",
+    "A line that cannot be read causes an error, and its variable is not reported as missing",
     arguments: [
       ("V", "1:1", "this line has no '='"), ("\n1=x", "2:1", "'1' is not a valid variable name"),
       ("a b=x", "1:1", "'a b' is not a valid variable name"), ("V='x", "1:1", "unterminated quote"),
@@ -64,7 +64,7 @@ struct EnvironmentFileTests {
     #expect(found.first?.contains(message) == true, "\(found)")
   }
 
-  @Test("A file that is not UTF-8 is an error at the line")
+  @Test("A file that is not UTF-8 causes an error at the line")
   func invalid() throws {
     #expect(
       try read([0x56, 0x3D, 0x0A, 0xFF]).errors == [
@@ -79,13 +79,13 @@ struct EnvironmentFileTests {
     #expect(try read(Array("V=file".utf8), environment: ["W": "own"]).value == "file")
   }
 
-  @Test("The file is not read if the topology has no variables")
+  @Test("The variable file is not read if the topology has no variables")
   func unneeded() throws {
     let text = withNodes("a: { machine: M, environment: { V: x$$ } }")
     #expect(try read([0xFF], text: text).value == "x$")
   }
 
-  @Test("The file is beside the topology file and may be missing")
+  @Test("The variable file is beside the topology file and is optional")
   func place() throws {
     let folder = try TemporaryDirectory()
     func write(_ text: String, to name: String) throws {

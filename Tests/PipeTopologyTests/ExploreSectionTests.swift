@@ -1,16 +1,18 @@
 import PipeMachines
+import PipeSupport
 import PipeTopology
 import Testing
 
 @Suite("The section 'explore'")
 struct ExploreSectionTests {
   /// Returns a topology whose section `explore` begins in line 10.
-  private static func text(_ section: String) -> String {
+  /// - Parameter key: The key of the node 'passengers'.
+  private static func text(_ section: String, key: String = ", key: name") -> String {
     withNodes(
       """
       door: { machine: ElevatorDoor }
       motor: { machine: ElevatorMotor }
-      passengers: { machine: Passengers }
+      passengers: { machine: Passengers\(key) }
       display: { machine: FloorDisplay }
       fixed: { constant: on }
       """) + "explore:\n" + section.split(separator: "\n").map { "  \($0)\n" }.joined()
@@ -18,6 +20,7 @@ struct ExploreSectionTests {
 
   private static let whole = """
     capacity: 3
+    keys: { passengers: 4 }
     from_outside: { motor: [start, { call: { floor: 0..4 } }] }
     values: { door.personsHaveEntered: { persons: [0, 1, 10] }, motor.call: { floor: -1..2 } }
     gives: { door: { close: [doorHasLocked, { personsHaveEntered: { persons: 1 } }, ~] } }
@@ -26,16 +29,17 @@ struct ExploreSectionTests {
     end: [{ door: closed }, { door: { open: { persons: 0 } }, motor: idle }]
     properties:
       shut: { never: { door: open, motor: moving } }
-      rests: { always_possible: { motor: idle } }
+      rests: { always_possible: { motor: idle, 'passengers[a]': inside } }
     allow:
       - { finding: never-enabled, node: door, event: close, reason: nobody does }
       - { finding: stuck, reason: people go on }
     """
 
-  @Test("Every key of the section is read")
+  @Test("Every key of the section 'explore' is read")
   func read() throws {
     let section = try #require(try topology(Self.text(Self.whole)).explore)
     #expect(section.capacity == 3)
+    #expect(section.keys == ["passengers": 4])
     #expect(
       section.fromOutside == [
         "motor": [EventPattern("start"), EventPattern("call", fields: ["floor": .range(0...4)])]
@@ -66,7 +70,8 @@ struct ExploreSectionTests {
           name: "shut", demand: .never,
           states: StateCombination(["door": "open", "motor": "moving"])),
         ExploredProperty(
-          name: "rests", demand: .alwaysPossible, states: StateCombination(["motor": "idle"])),
+          name: "rests", demand: .alwaysPossible,
+          states: StateCombination(["motor": "idle", "passengers[a]": "inside"])),
       ])
     #expect(
       section.allow == [
@@ -75,7 +80,7 @@ struct ExploreSectionTests {
       ])
   }
 
-  @Test("A written section reads back to an equal one and matches the schema")
+  @Test("A written section 'explore' is read as an equal section and matches the schema")
   func written() throws {
     for section in [Self.whole, "from_outside: {}", "end: { door: closed }", "{}"] {
       let original = try topology(Self.text(section))
@@ -87,7 +92,7 @@ struct ExploreSectionTests {
     #expect(try topology(Self.text("{}")).explore?.fromOutside == nil)
   }
 
-  @Test("The search uses the smaller of the file's capacity and two")
+  @Test("A search uses the file's 'capacity', or 2, but at most the pipe's own capacity")
   func capacity() {
     var pipe = PipeSpecification.ports(from: "a.b", to: "c")
     #expect(ExploreSection.capacity(of: pipe, in: nil) == 2)
@@ -98,10 +103,18 @@ struct ExploreSectionTests {
   }
 
   @Test(
-    "Errors that the file alone shows are refused at their location",
+    "Errors that can be found without a program are reported at their location",
     arguments: [
       ("capacity: 0", "10:13", "an integer number of events from 1 to 65536, not 0", "bad-value"),
-      ("capasity: 2", "10:3", "Did you mean 'capacity'?", "unknown-key"),
+      ("capasity: 2", "10:3", Suggestion.hint("capacity"), "unknown-key"),
+      ("keys: { passengers: 9 }", "10:23", "from 1 to 8, not 9", "bad-value"),
+      ("keys: { door: 2 }", "10:11", "node 'door' has no 'key'", "bad-value"),
+      ("any: [passengers]", "10:9", "node 'passengers' has a 'key'", "bad-value"),
+      (
+        "end: { passengers: out }", "10:10", "name an instance, such as 'passengers[a]'",
+        "bad-value"
+      ),
+      ("end: { 'door[a]': open }", "10:10", "'door' has no 'key'", "bad-value"),
       (
         "from_outside: [start]", "10:17", "must be a mapping such as { door: [open] }, not a list",
         "bad-value"
@@ -111,7 +124,7 @@ struct ExploreSectionTests {
         "must be a list of events, not "
           + "'open'", "bad-value"
       ),
-      ("from_outside: { dor: [x] }", "10:19", "Did you mean 'door'?", "unknown-node"),
+      ("from_outside: { dor: [x] }", "10:19", Suggestion.hint("door"), "unknown-node"),
       ("from_outside: { fixed: [x] }", "10:19", "is constant and accepts no events", "bad-value"),
       ("from_outside: { door: [1x] }", "10:26", "'1x' is not a valid Swift case name", "bad-value"),
       (
@@ -128,25 +141,25 @@ struct ExploreSectionTests {
         "values: { door.x: { persons: 0..10000 } }", "10:32", "has at most 10000 values",
         "bad-value"
       ),
-      ("values: { dor.x: { persons: [1] } }", "10:13", "Did you mean 'door'?", "unknown-node"),
-      ("gives: { dor: { close: [x] } }", "10:12", "Did you mean 'door'?", "unknown-node"),
+      ("values: { dor.x: { persons: [1] } }", "10:13", Suggestion.hint("door"), "unknown-node"),
+      ("gives: { dor: { close: [x] } }", "10:12", Suggestion.hint("door"), "unknown-node"),
       ("gives: { door: [x] }", "10:18", "such as { close: [doorHasLocked] }", "bad-value"),
       (
         "gives: { door: { close: [~, x] } }", "10:28", "has '~' before the end of the list",
         "bad-value"
       ),
       ("fold: { passengers: { round: 0 } }", "10:32", "from 1 to 65536, not 0", "bad-value"),
-      ("fold: { passenger: { round: 8 } }", "10:11", "Did you mean 'passengers'?", "unknown-node"),
-      ("any: [displai]", "10:9", "Did you mean 'display'?", "unknown-node"),
-      ("end: { dor: closed }", "10:10", "Did you mean 'door'?", "unknown-node"),
-      ("end: [{ door: closed }, { dor: open }]", "10:29", "Did you mean 'door'?", "unknown-node"),
+      ("fold: { passenger: { round: 8 } }", "10:11", Suggestion.hint("passengers"), "unknown-node"),
+      ("any: [displai]", "10:9", Suggestion.hint("display"), "unknown-node"),
+      ("end: { dor: closed }", "10:10", Suggestion.hint("door"), "unknown-node"),
+      ("end: [{ door: closed }, { dor: open }]", "10:29", Suggestion.hint("door"), "unknown-node"),
       ("end: {}", "10:8", "is empty; name a node and its state", "bad-value"),
       (
-        "properties: { shut: { never: { dor: open } } }", "10:34", "Did you mean 'door'?",
+        "properties: { shut: { never: { dor: open } } }", "10:34", Suggestion.hint("door"),
         "unknown-node"
       ),
       (
-        "properties: { shut: { nevr: { door: open } } }", "10:25", "Did you mean 'never'?",
+        "properties: { shut: { nevr: { door: open } } }", "10:25", Suggestion.hint("never"),
         "unknown-key"
       ),
       ("properties: { shut: {} }", "10:23", "is empty; add 'never'", "missing-key"),
@@ -154,7 +167,7 @@ struct ExploreSectionTests {
         "properties: { a: { never: { door: open }, always_possible: { door: open } } }", "10:45",
         "split it into two properties", "conflicting-keys"
       ),
-      ("allow: [{ finding: stuk, reason: r }]", "10:22", "Did you mean 'stuck'?", "bad-value"),
+      ("allow: [{ finding: stuk, reason: r }]", "10:22", Suggestion.hint("stuck"), "bad-value"),
       ("allow: [{ finding: stuck }]", "10:11", "reason", "missing-key"),
       (
         "allow: [{ finding: stuck, pipe: p, reason: r }]", "10:35", "no such pipe 'p'",
@@ -162,7 +175,7 @@ struct ExploreSectionTests {
       ),
       (
         "allow: [{ finding: never-enabled, node: dor, reason: r }]", "10:43",
-        "Did you mean 'door'?",
+        Suggestion.hint("door"),
         "unknown-node"
       ),
       (
@@ -179,11 +192,11 @@ struct ExploreSectionTests {
   }
 
   @Test(
-    "Names that the programs do not have are refused at their location",
+    "Names that the programs do not have are reported at their location",
     arguments: [
-      ("from_outside: { motor: [strat] }", "10:27", "Did you mean 'start'?", "unknown-event"),
+      ("from_outside: { motor: [strat] }", "10:27", Suggestion.hint("start"), "unknown-event"),
       (
-        "from_outside: { motor: [{ call: { flor: 1 } }] }", "10:37", "Did you mean 'floor'?",
+        "from_outside: { motor: [{ call: { flor: 1 } }] }", "10:37", Suggestion.hint("floor"),
         "unknown-field"
       ),
       (
@@ -194,10 +207,10 @@ struct ExploreSectionTests {
       ),
       (
         "values: { door.personHasEntered: { persons: [1] } }", "10:13",
-        "Did you mean 'personsHaveEntered'?", "unknown-event"
+        Suggestion.hint("personsHaveEntered"), "unknown-event"
       ),
       (
-        "values: { door.personsHaveEntered: { person: [1] } }", "10:40", "Did you mean 'persons'?",
+        "values: { door.personsHaveEntered: { person: [1] } }", "10:40", Suggestion.hint("persons"),
         "unknown-field"
       ),
       (
@@ -205,11 +218,11 @@ struct ExploreSectionTests {
         "cannot be \"many\"; write a value of type Int", "type-mismatch"
       ),
       (
-        "gives: { door: { feedback1: [doorHasLockd] } }", "10:32", "Did you mean 'doorHasLocked'?",
+        "gives: { door: { feedback1: [doorHasLockd] } }", "10:32", Suggestion.hint("doorHasLocked"),
         "unknown-event"
       ),
-      ("fold: { passengers: { rond: 8 } }", "10:25", "Did you mean 'round'?", "unknown-field"),
-      ("end: { door: clsed }", "10:16", "Did you mean 'closed'?", "unknown-state"),
+      ("fold: { passengers: { rond: 8 } }", "10:25", Suggestion.hint("round"), "unknown-field"),
+      ("end: { door: clsed }", "10:16", Suggestion.hint("closed"), "unknown-state"),
       (
         "end: { door: { open: { person: 1 } } }", "10:26", "has no field 'person'", "unknown-field"
       ),
@@ -218,7 +231,7 @@ struct ExploreSectionTests {
         "type-mismatch"
       ),
       (
-        "properties: { shut: { never: { motor: moveing } } }", "10:41", "Did you mean 'moving'?",
+        "properties: { shut: { never: { motor: moveing } } }", "10:41", Suggestion.hint("moving"),
         "unknown-state"
       ),
     ])
@@ -233,7 +246,7 @@ struct ExploreSectionTests {
   /// Returns the same nodes with all out-ports connected.
   private static func withEffects(_ section: String) -> String {
     let pipe = "pipes: [{ from: door.arrivals, to: display }]\n"
-    return text(section).replacing("explore:\n", with: "").replacing(
+    return text(section, key: "").replacing("explore:\n", with: "").replacing(
       "  fixed: { constant: on }\n", with: pipe + "explore:\n")
   }
 }

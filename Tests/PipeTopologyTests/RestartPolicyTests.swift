@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Restart policies")
 struct RestartPolicyTests {
-  @Test("A coordinator is restarted whatever its participants' policies are")
+  @Test("A coordinator is restarted even if its participants' restart policy is 'never'")
   func coordinators() {
     let patient = RestartPolicy(.always, max: 20, window: .seconds(30))
     #expect(RestartPolicy.forCoordinator(of: []) == RestartPolicy())
@@ -17,7 +17,7 @@ struct RestartPolicyTests {
   }
 
   @Test(
-    "A restart limit is unreachable if its backoff exceeds the window",
+    "A restart limit is unreachable if the back-offs before the limit exceed the window",
     arguments: [
       (RestartPolicy(), true), (RestartPolicy(max: 0, window: .milliseconds(1)), true),
       (RestartPolicy(.never, window: .milliseconds(1)), true),
@@ -39,7 +39,7 @@ struct RestartPolicyTests {
     #expect((policy.minimumTimeToFailure != nil) == canBeReached)
   }
 
-  @Test("An unreachable restart limit is a warning at 'restart'")
+  @Test("An unreachable restart limit causes a warning at 'restart'")
   func warning() throws {
     let text = withNodes(
       "a: { machine: M, restart: { max: 3, window: 1s, backoff: { initial: 1s } } }")

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeTopology
 import PipeWire
 import Testing
@@ -24,10 +25,12 @@ struct ScenarioFileTests {
       ),
       ScenarioStep(.sends(node: "motor", event: ["go": ["floor": 1]], into: "motor.out->door.in")),
       ScenarioStep(.takes(owner: "door", event: "trap", from: .outside), .processEnds),
+      ScenarioStep(.fires(node: "door", after: "1 min 30 s"), .states(["door": "closed"])),
+      ScenarioStep(.fires(node: "door", after: nil)),
       ScenarioStep(.crash(node: "door"), .states(["door": ["open": ["text": "a$b${x}"]]])),
     ], end: ["door": "closed"], pipes: ["a->b": ["x", ["y": ["z": [1, .null]]]], "c": []])
 
-  @Test("A written scenario reads back to an equal one")
+  @Test("A written scenario is read as an equal scenario")
   func roundTrip() throws {
     let text = Self.whole.yaml
     #expect(try ScenarioFile.read(text: Array(text.utf8), file: "s.yaml").scenario == Self.whole)
@@ -43,7 +46,7 @@ struct ScenarioFileTests {
       scenario.steps == [ScenarioStep(.takes(owner: "door", event: "open", from: .outside))])
   }
 
-  @Test("A reason with a message is written as its keyword alone")
+  @Test("A refusal reason with a message is written as its keyword")
   func reasons() throws {
     let reasons = [
       ("thrown: no paper", "thrown"), ("stateTooLarge", "stateTooLarge"),
@@ -69,21 +72,26 @@ struct ScenarioFileTests {
         "{ at: door, sends: open, into: p, refused: guard }", "4:17", "split it into two steps",
         "conflicting-keys"
       ),
+      (
+        "{ at: door, takes: open, timer: 30 s }", "4:30", "split it into two steps",
+        "conflicting-keys"
+      ),
       ("{ takes: open }", "4:5", "has no 'at'", "missing-key"),
-      ("{ at: door, takes: open, form: outside }", "4:30", "Did you mean 'from'?", "unknown-key"),
+      ("{ at: door, takes: open, form: outside }", "4:30", Suggestion.hint("from"), "unknown-key"),
       (
         "{ at: door, takes: open, from: outsid }", "4:36",
         "'outside', { pipe: NAME } or { effect: OUTPUT }", "bad-value"
       ),
       (
-        "{ at: door, takes: open, from: { pip: x } }", "4:38", "Did you mean 'pipe'?", "unknown-key"
+        "{ at: door, takes: open, from: { pip: x } }", "4:38", Suggestion.hint("pipe"),
+        "unknown-key"
       ),
       (
         "{ at: door, takes: open, from: { pipe: x, effect: y } }", "4:36", "must be 'outside'",
         "bad-value"
       ),
       (
-        "{ at: door, takes: open, refused: gard }", "4:39", "Did you mean 'guard'?", "bad-value"
+        "{ at: door, takes: open, refused: gard }", "4:39", Suggestion.hint("guard"), "bad-value"
       ),
       (
         "{ at: door, takes: open, refused: guard, expect: { door: open } }", "4:30",
@@ -110,7 +118,7 @@ struct ScenarioFileTests {
     }
   }
 
-  @Test("An empty scenario file, and one without its name, are refused")
+  @Test("An empty scenario file, and a scenario file without a name, are refused")
   func nothing() {
     for (text, message) in [
       ("", "a scenario starts with 'scenario: NAME'"), ("topology: t\n", "has no 'scenario'"),

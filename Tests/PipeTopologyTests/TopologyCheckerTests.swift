@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeTopology
 import PipeWire
 import Testing
@@ -35,7 +36,7 @@ struct TopologyCheckerTests {
   }
 
   @Test(
-    "Pipes that do not match are refused at their location with the valid alternatives",
+    "Pipes that do not match their machines are refused with location and valid alternatives",
     arguments: [
       (
         "{ from: door.arrival, to: display }", "9:13", "unknown-port",
@@ -61,7 +62,7 @@ struct TopologyCheckerTests {
       ),
       (
         "{ from: door, when: closed, to: display, send: { flor: { number: 1 } } }", "9:54",
-        "unknown-event", "Did you mean 'floor'?"
+        "unknown-event", Suggestion.hint("floor")
       ),
       (
         "{ from: door, when: closed, to: display, send: floor }", "9:52", "missing-field",
@@ -123,7 +124,8 @@ struct TopologyCheckerTests {
     #expect(found.allSatisfy { $0.hasSuffix("[\(code)]") }, "\(found)")
   }
 
-  @Test("Beside a malformed pipe, the others are still checked at their own locations")
+  @Test(
+    "Pipes beside a malformed pipe are still checked, and their errors have the right locations")
   func malformedBeside() throws {
     let text =
       withRule("{ from: door, when: closed, to: display }")
@@ -143,7 +145,7 @@ struct TopologyCheckerTests {
     #expect(wiring.map { [$0.line, $0.column] } == [[10, 25], [12, 32]])
   }
 
-  @Test("Ports with different events are one error that names the differing case")
+  @Test("Connected ports with different events cause one error that names the differing case")
   func unlike() throws {
     var other = Described.display
     other.inPorts[0].events[1].fields[0].type = "String"
@@ -162,7 +164,7 @@ struct TopologyCheckerTests {
       ])
   }
 
-  @Test("An output that no effect is mapped to is a warning at its node")
+  @Test("An output without an effect causes a warning at its node")
   func unmappedOutputs() throws {
     var other = Described.motor
     other.outputs = [.init(name: "hum"), .init(name: "log")]
@@ -198,21 +200,21 @@ struct TopologyCheckerTests {
     #expect(try TopologyReader.read(text: read.yaml.utf8, file: "t").topology == read)
   }
 
-  @Test("Machines and monitors that the program does not have are errors that name them")
+  @Test("An error names each machine and monitor that the program does not have")
   func unknownParts() throws {
     let text = withNodes(
       "d: { machine: FloorDispaly }", and: "monitors: { m: { monitor: StatLog } }\n")
     let found = try Described.check(text)
     #expect(found.count == 2)
     #expect(found[0].hasPrefix("test.yaml:4:17: error: node 'd': program 'nodes' has no machine"))
-    #expect(found[0].hasSuffix("Did you mean 'FloorDisplay'? [unknown-machine]"))
+    #expect(found[0].hasSuffix(Suggestion.hint("FloorDisplay") + " [unknown-machine]"))
     #expect(
       found[1]
         == "test.yaml:5:27: error: monitor 'm': program 'nodes' has no monitor 'StatLog'; it "
         + "has 'StateLog'. Did you mean 'StateLog'? [unknown-monitor]")
   }
 
-  @Test("An out-port without a pipe is a warning, even if the node has other pipes")
+  @Test("An out-port without a pipe causes a warning, even if the node has other pipes")
   func unconnected() throws {
     let found = try Described.check(
       withPipe("{ from: door, when: closed, to: display, send: refresh }"))
@@ -224,7 +226,7 @@ struct TopologyCheckerTests {
   }
 
   @Test(
-    "A misspelt port is one error, and the port it means is not reported as unconnected"
+    "A misspelt port causes one error, and the intended port is not reported as unconnected"
   )
   func misspeltPort() throws {
     let misspelt = try Described.check(withPipe("{ from: door.arrival, to: display.updates }"))
@@ -243,7 +245,7 @@ struct TopologyCheckerTests {
     #expect(found.first?.message.contains("out-port 'bell'") == true)
   }
 
-  @Test("A constant must match the machine that it names")
+  @Test("The state of a constant must match the machine that the constant names")
   func constants() throws {
     func check(_ constant: String) throws -> [String] {
       try Described.check(withNodes("c: { machine: ElevatorDoor, constant: \(constant) }"))
@@ -252,13 +254,14 @@ struct TopologyCheckerTests {
     #expect(try check("{ closing: { persons: 3 } }") == [])
     #expect(try check("{ closing: { persons: x } }").first?.contains(":4:63: ") == true)
     #expect(try check("{ closing: { persons: $x } }").first?.contains("[type-mismatch]") == true)
-    #expect(try check("closng").first?.contains("Did you mean 'closing'? [unknown-state]") == true)
+    #expect(
+      try check("closng").first?.contains(Suggestion.hint("closing") + " [unknown-state]") == true)
     #expect(try check("open").first?.contains("[missing-field]") == true)
     #expect(try Described.check(withNodes("c: { constant: anything }")) == [])
   }
 
   @Test(
-    "A state dependency must name a state of the other node, as for 'wait'",
+    "A state dependency must name a state of the other node",
     arguments: [
       ("motor: { state: idle }", nil), ("motor: { state: { idle: { floor: 0 } } }", nil),
       ("motor: ready", nil), ("fixed: { state: closed }", nil),
@@ -301,7 +304,7 @@ struct TopologyCheckerTests {
     #expect(found.map(\.description) == (problem.map { ["t:\($0)"] } ?? []))
   }
 
-  @Test("A rule of a constant uses the values of its state")
+  @Test("A pipe's rule can use the values of a constant's state")
   func constantRule() throws {
     func check(_ variable: String) throws -> [String] {
       try Described.check(

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Composites of a topology")
 struct TopologyCompositeTests {
-  @Test("Participants are listed, or left out in a mapping or in a list")
+  @Test("The participants of an event can be listed, or omitted in a mapping or a list")
   func forms() throws {
     func synchronize(_ text: String) throws -> [Synchronization] {
       let composites = "lift: { components: [door, motor], synchronize: \(text) }"
@@ -42,7 +42,7 @@ struct TopologyCompositeTests {
   }
 
   @Test(
-    "Composites that do not match are refused at their location with the valid alternatives",
+    "Composites that do not match their machines are refused with location and alternatives",
     arguments: [
       (
         "lift: { components: [door, ^moter] }", "unknown-node",
@@ -159,7 +159,7 @@ struct TopologyCompositeTests {
   private static let lift = "lift: { components: [door, motor], synchronize: [open, go] }"
 
   @Test(
-    "A pipe may send synchronized events to a composite and other events to a node",
+    "A pipe can send synchronized events to a composite and other events to a node",
     arguments: [
       "[{ from: panel, when: idle, to: lift, send: open }]",
       "[{ from: panel, when: pressed, to: lift, send: { go: { floor: $floor } } }]",
@@ -174,7 +174,7 @@ struct TopologyCompositeTests {
   }
 
   @Test(
-    "A pipe that bypasses a composite is refused with the composite's name",
+    "A pipe that bypasses a composite is refused, and the error names the composite",
     arguments: [
       (
         "[{ from: panel, when: idle, to: ^door, send: open }]", "synchronized-event",
@@ -242,7 +242,7 @@ struct TopologyCompositeTests {
     "lift: { components: [door, motor], synchronize: [open, go], projection: LiftState }"
 
   @Test(
-    "A pipe may start at a composite, from a state of its projection or of its nodes",
+    "A pipe can start at a composite, from a state of the composite's projection or nodes",
     arguments: [
       (shown, "[{ from: lift, when: moving, to: panel, send: { press: { floor: 1 } } }]"),
       (
@@ -316,7 +316,7 @@ struct TopologyCompositeTests {
     #expect(first.hasSuffix("[\(code)]"), "\(found)")
   }
 
-  @Test("An event that effects may give and several composites synchronize is a warning")
+  @Test("A warning is reported if effects can produce an event that several composites synchronize")
   func ambiguousEffect() {
     let composites = """
       a: { components: [door, odd], synchronize: [open] }
@@ -334,7 +334,7 @@ struct TopologyCompositeTests {
     #expect(Described.problems(Described.withLift(composites: once)).found == [])
   }
 
-  @Test("An event that effects are declared not to give is no warning")
+  @Test("No warning is reported if the effects are declared not to produce the ambiguous event")
   func declaredEffect() throws {
     let composites = """
       a: { components: [door, odd], synchronize: [open] }
@@ -352,7 +352,7 @@ struct TopologyCompositeTests {
     }
   }
 
-  @Test("A port that may also send events that are not synchronized is a warning")
+  @Test("A pipe to a node causes a warning if its port can also send a synchronized event")
   func mixedPort() {
     let pipes = "[{ from: panel.doors, to: ^door }]"
     let (found, place) = Described.problems(
@@ -362,7 +362,7 @@ struct TopologyCompositeTests {
     #expect(found.first?.contains("can send 'open'") == true, "\(found)")
   }
 
-  @Test("A plan has what the coordinator requires, and is preserved as JSON")
+  @Test("A composite's plan has all data for its coordinator, and is unchanged by JSON coding")
   func plans() throws {
     let text = Described.withLift(
       composites: """
@@ -412,12 +412,13 @@ struct TopologyCompositeTests {
     #expect(try JSONDecoder().decode([ConflictClassPlan].self, from: data) == plans)
   }
 
-  @Test("A program's description may omit its composite states")
+  @Test("A program's description can omit its composite states")
   func descriptionWithoutComposites() throws {
     let json = #"{"program":"p","protocolVersion":1,"machines":[],"monitors":[]}"#
     let description = try JSONDecoder().decode(ProgramDescription.self, from: Data(json.utf8))
     let expected = ProgramDescription(
-      program: "p", protocolVersion: 1, machines: [], embedsCoordinators: false)
+      program: "p", protocolVersion: 1, machines: [], embedsCoordinators: false,
+      readsJournals: false)
     #expect(description == expected)
     let whole = try JSONEncoder().encode(Described.program)
     #expect(try JSONDecoder().decode(ProgramDescription.self, from: whole) == Described.program)
@@ -437,7 +438,7 @@ struct TopologyCompositeTests {
     #expect(found.first?.hasPrefix("test.yaml:\(place): error: ") == true, "\(found)")
   }
 
-  @Test("A pipe that names a composite for a node's own event is at most as durable as the node")
+  @Test("A composite's pipe for an event of one node is at most as durable as that node")
   func ownDurability() {
     let pipe = "{ from: panel, when: idle, to: lift, send: close, durability: ^process }"
     let file = Described.withLift(composites: Self.lift, pipes: "[\(pipe)]")

@@ -4,7 +4,7 @@ import PipeTopology
 import PipeWire
 import Testing
 
-@Suite("Written topologies")
+@Suite("Topologies that are written to a file")
 struct TopologyConfigTests {
   /// Texts that are easily read back as something else.
   static let texts = [
@@ -71,7 +71,9 @@ struct TopologyConfigTests {
     timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)),
     logs: LogRetention(maxSize: 100 << 20, maxFiles: 1))
 
-  @Test("YAML text and JSON read back to an equal topology", arguments: [everything])
+  @Test(
+    "A topology that is written as YAML or JSON is read as an equal topology",
+    arguments: [everything])
   func roundTrip(original: Topology) throws {
     #expect(try topology(original.yaml) == original)
     #expect(try TopologyReader.read(original).topology == original)
@@ -90,7 +92,7 @@ struct TopologyConfigTests {
       ])
   }
 
-  @Test("Text that other YAML readers take for a Boolean is quoted")
+  @Test("Text that another YAML reader would read as a Boolean is quoted")
   func quoted() {
     #expect(Self.everything.yaml.contains("\n  B: \"yes\"\n"))
   }
@@ -130,7 +132,8 @@ struct TopologyConfigTests {
     #expect(["a", "b", "c", "d"].map(topology.place(of:)) == ["front", nil, "front", nil])
   }
 
-  @Test("Equal topologies may differ in the order of their nodes, not of their pipes")
+  @Test(
+    "Two topologies are equal if only the order of nodes differs, not if the order of pipes does")
   func equality() {
     var other = Self.everything
     other.nodes.reverse()
@@ -140,7 +143,7 @@ struct TopologyConfigTests {
     #expect(other != Self.everything)
   }
 
-  @Test("A resolved topology is written out in full")
+  @Test("A resolved topology is written with all defaults")
   func resolved() throws {
     let text = """
       topology: t

@@ -4,7 +4,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("docs/TOPOLOGY.md")
+@Suite("The documents about topology files")
 struct TopologyDocumentTests {
   /// Returns the rows of the table under a heading.
   private func rows(
@@ -19,17 +19,20 @@ struct TopologyDocumentTests {
 
   @Test(
     "docs/TOPOLOGY.md has every key with its meaning and default",
-    arguments: TopologyKeys.tables)
+    arguments: TopologyKeys.documentationTables)
   func keys(heading: String, lines: [String]) throws {
     #expect(try rows(under: heading) == lines)
   }
 
-  @Test("docs/EXPLORE.md has every key of scenario files", arguments: ScenarioKeys.tables)
+  @Test(
+    "docs/EXPLORE.md has every key of scenario files", arguments: ScenarioKeys.documentationTables)
   func scenarioKeys(heading: String, lines: [String]) throws {
     #expect(try rows(under: heading, of: "docs/EXPLORE.md") == lines)
   }
 
-  @Test("docs/DEPLOYMENT.md has every key of deployment files", arguments: DeploymentKeys.tables)
+  @Test(
+    "docs/DEPLOYMENT.md has every key of deployment files",
+    arguments: DeploymentKeys.documentationTables)
   func deploymentKeys(heading: String, lines: [String]) throws {
     #expect(try rows(under: heading, of: "docs/DEPLOYMENT.md") == lines)
   }

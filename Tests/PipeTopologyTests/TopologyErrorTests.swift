@@ -1,3 +1,4 @@
+import PipeSupport
 import PipeTopology
 import PipeWire
 import TestSupport
@@ -55,6 +56,12 @@ struct BadTopology: CustomTestStringConvertible {
       "{ machine: M, resident: 5 }", "4:30", "'resident' requires 'key'", .conflictingKeys,
       isReportedBySchema: false),
     .node(
+      "{ machine: M, shards: 2 }", "4:28", "'shards' requires 'key'", .conflictingKeys,
+      isReportedBySchema: false),
+    .node(
+      "{ machine: M, key: k, shards: 0 }", "4:36",
+      "must be an integer number of shards from 1 to 1024", .badValue),
+    .node(
       "{ machine: M, final: [s] }", "4:27", "'final' requires 'key'", .conflictingKeys,
       isReportedBySchema: false),
     .node(
@@ -69,7 +76,7 @@ struct BadTopology: CustomTestStringConvertible {
     .node(
       "{ constant: s, key: k }", "4:26", "a constant has no instances", .conflictingKeys,
       isReportedBySchema: false),
-    .node("{ machine: M, mashine: N }", "4:20", "Did you mean 'machine'?", .unknownKey),
+    .node("{ machine: M, mashine: N }", "4:20", Suggestion.hint("machine"), .unknownKey),
     .node(
       "{ <<: 3, machine: M }", "4:12",
       "'<<' must be an alias of a mapping, or a list of aliases, not 3",
@@ -118,7 +125,7 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, environment: { 1A: x } }", "4:35", "not a valid variable name", .badName),
     .node("{ machine: M, environment: { A: [] } }", "4:38", "must be text", .badValue),
     .node("{ machine: M, depends_on: b }", "4:32", "{ door: ready }", .badValue),
-    .node("{ machine: M, depends_on: { b: raedy } }", "4:37", "Did you mean 'ready'?", .badValue),
+    .node("{ machine: M, depends_on: { b: raedy } }", "4:37", Suggestion.hint("ready"), .badValue),
     .node("{ machine: M, depends_on: [b, b] }", "4:36", "lists 'b' twice", .duplicateKey),
     .node(
       "{ machine: M, depends_on: { b: closed } }", "4:37",
@@ -152,13 +159,14 @@ struct BadTopology: CustomTestStringConvertible {
     .node(
       "{ machine: M, depends_on: [a] }", "4:33", "'a' -> 'a'", .dependencyCycle,
       isReportedBySchema: false),
-    .node("{ machine: M, durability: proces }", "4:32", "Did you mean 'process'?", .badValue),
+    .node("{ machine: M, durability: proces }", "4:32", Suggestion.hint("process"), .badValue),
     .node(
       "{ machine: M, on_host_loss: wait }", "4:20",
       "node 'a' has 'on_host_loss', but no 'place'; add 'place: NAME', or remove 'on_host_loss'",
       .conflictingKeys),
     .node(
-      "{ constant: s, place: front, on_host_loss: mov }", "4:49", "Did you mean 'move'?", .badValue),
+      "{ constant: s, place: front, on_host_loss: mov }", "4:49", Suggestion.hint("move"), .badValue
+    ),
     .node(
       "{ machine: M, place: the lab }", "4:27",
       "node 'a': 'place': 'the lab' is not a valid name; use 1 to 41 characters of A-Z a-z 0-9 _ -",
@@ -166,7 +174,7 @@ struct BadTopology: CustomTestStringConvertible {
     .node("{ machine: M, place: 12 }", "4:27", "put 12 in quotes", .badValue),
     .node("{ machine: M, place: [] }", "4:27", "must be a place's name, not", .badValue),
     .node(
-      "{ machine: M, restart: { policy: on_failure } }", "4:39", "Did you mean 'on-failure'?",
+      "{ machine: M, restart: { policy: on_failure } }", "4:39", Suggestion.hint("on-failure"),
       .badValue),
     .node("{ machine: M, restart: { window: 0s } }", "4:39", "longer than 0s", .badDuration),
     .node("{ machine: M, restart: { window: 1 m } }", "4:39", "such as 200ms", .badDuration),
@@ -207,7 +215,7 @@ struct BadTopology: CustomTestStringConvertible {
       .badValue),
     .pipe(
       "{ from: door.arrivals, to: display, on_refused: postpon }", "7:53",
-      "Did you mean 'postpone'?", .badValue),
+      Suggestion.hint("postpone"), .badValue),
     .pipe(
       "{ from: door.arrivals, to: display, name: \(String(repeating: "x", count: 129)) }", "7:47",
       "1 to 128 characters", .badName),
@@ -216,14 +224,14 @@ struct BadTopology: CustomTestStringConvertible {
       "{ from: door.arrivals, to: display, durability: power }", "7:53",
       "node 'door' has the lower durability 'process'", .badValue, isReportedBySchema: false),
     .pipe(
-      "{ from: door.arrivals, to: dispaly }", "7:32", "Did you mean 'display'?", .unknownNode,
+      "{ from: door.arrivals, to: dispaly }", "7:32", Suggestion.hint("display"), .unknownNode,
       isReportedBySchema: false),
   ]
 
   static let tops: [BadTopology] = [
-    .top("node: {}\n", "5:1", "Did you mean 'nodes'?", .unknownKey),
+    .top("node: {}\n", "5:1", Suggestion.hint("nodes"), .unknownKey),
     .top("pipes: {}\n", "5:8", "must be a list of pipes, not a mapping", .badValue),
-    .top("timeouts: { strat: 1s }\n", "5:13", "Did you mean 'start'?", .unknownKey),
+    .top("timeouts: { strat: 1s }\n", "5:13", Suggestion.hint("start"), .unknownKey),
     .top("timeouts: { stop: 5 }\n", "5:19", "write 5s, 5ms or 5m", .badDuration),
     .top("monitors: { m: {} }\n", "5:16", "has no 'monitor'", .missingKey),
     .top(
@@ -256,6 +264,36 @@ struct BadTopology: CustomTestStringConvertible {
     .top(
       "composites: { c: { components: [c] } }\n", "5:33", "contain each other: c > c",
       .compositeCycle, isReportedBySchema: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, key: k }\nb: { machine: M, key: k }",
+        and: "composites: { c: { components: [a, b] } }\n"),
+      place: "6:18", message: "add 'key: k' to the composite", code: .badComponent,
+      isReportedBySchema: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, key: k }\nb: { machine: M }",
+        and: "composites: { c: { key: k, components: [a, b] } }\n"),
+      place: "6:25", message: "node 'b' has no 'key', unlike the composite", code: .badComponent,
+      isReportedBySchema: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, key: k }\nb: { machine: M, key: j }",
+        and: "composites: { c: { key: k, components: [a, b] } }\n"),
+      place: "6:25", message: "node 'b' has the key 'j', not 'k'", code: .badComponent,
+      isReportedBySchema: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, key: k }\nb: { machine: M, key: k, shards: 2 }",
+        and: "composites: { c: { key: k, components: [a, b] } }\n"),
+      place: "6:25", message: "node 'b' has 'shards'", code: .badComponent,
+      isReportedBySchema: false),
+    BadTopology(
+      text: withNodes(
+        "a: { machine: M, key: k }\nb: { machine: M, key: k }",
+        and: "composites: { c: { key: k, components: [a, b], projection: P } }\n"),
+      place: "6:60", message: "remove 'projection'", code: .conflictingKeys,
+      isReportedBySchema: false),
     BadTopology(
       text: withNodes(
         "a: { machine: M }\nb: { machine: M, depends_on: { c: { state: s } } }",
@@ -322,7 +360,7 @@ struct BadTopology: CustomTestStringConvertible {
   ]
 }
 
-@Suite("Bad topologies")
+@Suite("Topology files with errors, read from text")
 struct TopologyErrorTests {
   @Test(
     "A bad topology is refused with the location, the error and what to do",
@@ -336,7 +374,7 @@ struct TopologyErrorTests {
     #expect(first.hasSuffix("[\(bad.code.rawValue)]"), "\(found)")
   }
 
-  @Test("A file that is cut or garbled anywhere is read, or refused with a location")
+  @Test("A file that is cut or garbled at any position is read, or refused with a location")
   func garbled() throws {
     let text = try packageFile("topologies/elevator.yaml")
     var refused = 0

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Merge keys in a topology")
 struct TopologyMergeTests {
-  @Test("An alias after '<<' supplies the keys that a mapping does not have")
+  @Test("An alias after '<<' supplies only the keys that the mapping lacks")
   func one() throws {
     let found = try topology(
       """
@@ -24,7 +24,7 @@ struct TopologyMergeTests {
       ])
   }
 
-  @Test("In a list of aliases, the first one with a key supplies it")
+  @Test("If '<<' lists aliases, the first alias with a key supplies the key's value")
   func several() throws {
     let found = try topology(
       """
@@ -60,7 +60,7 @@ struct TopologyMergeTests {
     #expect(found.pipes.map(\.capacity) == [2, 3])
   }
 
-  @Test("An error in a merged value is reported at its location for each mapping that uses it")
+  @Test("An error in a merged value is reported at the value, for each mapping that uses the value")
   func places() {
     let found = errors(
       """
@@ -77,7 +77,7 @@ struct TopologyMergeTests {
     #expect(found[1].contains("node 'b': unknown key 'reqired'"))
   }
 
-  @Test("Sections 'x-' are ignored at the top level only, except for YAML's own errors")
+  @Test("Sections 'x-' are ignored at the top level, and refused elsewhere")
   func sections() throws {
     let text = withNodes("a: { machine: M }", and: "x-: 1\nx-notes: { nodes: 3, a: ${}, a: $ }\n")
     #expect(try topology(text).nodes.count == 1)

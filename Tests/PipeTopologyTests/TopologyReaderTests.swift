@@ -127,7 +127,7 @@ struct TopologyReaderTests {
         "test.yaml:4:3: error: node 'door' has neither 'machine' nor 'constant'; add one of them "
           + "[missing-key]",
         "test.yaml:5:5: error: node 'door': unknown key 'machin'; valid keys are 'machine', "
-          + "'constant', 'program', 'parameters', 'key', 'resident', 'final', 'keep', "
+          + "'constant', 'program', 'parameters', 'key', 'resident', 'final', 'keep', 'shards', "
           + "'environment', 'working_directory', 'stop', 'logs', 'restart', 'required', 'depends_on', 'durability', 'place', 'on_host_loss'. Did you mean 'machine'? [unknown-key]",
         "test.yaml:6:21: error: node 'door': 'restart.max' must be an integer number of restarts "
           + "from 0 to 1000000, not -1 [bad-value]",
@@ -142,7 +142,7 @@ struct TopologyReaderTests {
       ])
   }
 
-  @Test("A file that cannot be read is an error that says what to do")
+  @Test("A file that cannot be read causes an error that says what to do")
   func files() throws {
     func failure(_ path: String) -> String {
       do {
@@ -184,7 +184,7 @@ struct TopologyReaderTests {
     }
   }
 
-  @Test("An empty file, or one that is no mapping, is an error that shows how a topology starts")
+  @Test("If a file is empty or is not a mapping, the error shows how a topology starts")
   func notAMapping() {
     for text in ["", "# only a comment\n"] {
       #expect(errors(text).first?.contains("the file is empty; a topology starts with") == true)

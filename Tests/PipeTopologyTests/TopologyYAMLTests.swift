@@ -6,7 +6,7 @@ import Testing
 @Suite("YAML text")
 struct TopologyYAMLTests {
   @Test(
-    "Plain scalars are resolved as in YAML 1.2, and quoted ones are text",
+    "Plain scalars are resolved as in YAML 1.2, and quoted scalars are text",
     arguments: [
       ("~", .null), ("null", .null), ("", .null), ("true", .bool(true)), ("FALSE", .bool(false)),
       ("yes", "yes"), ("on", "on"), ("off", "off"), ("n", "n"), ("12", 12), ("-7", -7), ("+7", 7),
@@ -28,14 +28,15 @@ struct TopologyYAMLTests {
       return
     }
     #expect(entries.map(\.keyPosition) == [.init(line: 1, column: 1), .init(line: 2, column: 1)])
-    #expect(entries.map(\.value.mark) == [.init(line: 1, column: 4), .init(line: 2, column: 4)])
+    #expect(
+      entries.map(\.value.position) == [.init(line: 1, column: 4), .init(line: 2, column: 4)])
     guard case .mapping(let inner) = entries[1].value.content,
       case .sequence(let list) = inner[0].value.content
     else {
       Issue.record("no list")
       return
     }
-    #expect(list.map(\.mark) == [.init(line: 2, column: 10), .init(line: 3, column: 4)])
+    #expect(list.map(\.position) == [.init(line: 2, column: 10), .init(line: 3, column: 4)])
   }
 
   @Test(
@@ -52,7 +53,7 @@ struct TopologyYAMLTests {
     #expect(found.first?.hasSuffix("[not-yaml]") == true, "\(found)")
   }
 
-  @Test("A tab in an indentation is an error that names it")
+  @Test("A tab in an indentation causes an error that names the tab")
   func tab() {
     #expect(
       errors("é: 1\nb:\n\t- 1\n") == [
@@ -60,7 +61,7 @@ struct TopologyYAMLTests {
       ])
   }
 
-  @Test("Bytes that are not UTF-8 are refused at the first one")
+  @Test("Bytes that are not UTF-8 are refused at the first such byte")
   func invalidUTF8() {
     for bytes in [[0xFF], [0xC3], [0xC3, 0x28], [0xED, 0xA0, 0x80]] as [[UInt8]] {
       let text = Array("a: 1\né: ".utf8) + bytes
@@ -89,7 +90,7 @@ struct TopologyYAMLTests {
     #expect(try topology("\u{FEFF}" + text) == topology(text))
   }
 
-  @Test("Aliases are replaced by their anchors, up to a limit of parts")
+  @Test("Aliases are replaced by their anchors' values, up to a limit of YAML nodes")
   func aliases() throws {
     let text = withNodes("a: &a { machine: M, required: true }\nb: *a")
     #expect(try topology(text).node("b")?.required == true)
@@ -101,7 +102,7 @@ struct TopologyYAMLTests {
     #expect(errors(bomb).first?.contains("has more than 100000 YAML nodes") == true)
   }
 
-  @Test("Deep nesting is refused at a limit")
+  @Test("YAML that is nested too deeply is refused")
   func depth() {
     let deep = String(repeating: "[", count: 200_000)
     #expect(errors(deep).first?.contains("more than 64 levels deep") == true)

@@ -2,14 +2,14 @@ import PipeMachines
 import PipeTopology
 import Testing
 
-@Suite("Written YAML")
+@Suite("YAML text that the writer produces")
 struct YAMLTextTests {
   private func read(_ value: OrderedValue) throws -> JSONValue {
     try #require(try YAMLDocument.parse(Array(value.yaml.utf8))).json
   }
 
   @Test(
-    "A text of several lines reads back unchanged at any position",
+    "A text with several lines is unchanged by writing and reading, at any position",
     arguments: [
       "a: 1\n", "a: 1", "  indented: 1\nb:\n\n\n", "\tx\n  \n y", "\nx\n", "a\r\nb\r\n",
       "\u{FEFF}a\nb\n", "a\u{2028}b\nc\n", "ünï: ☃\n# 𝄞\n", "a\n---\nb\n", "a\n  \n", "one line",
@@ -32,7 +32,7 @@ struct YAMLTextTests {
   }
 
   @Test(
-    "A text that YAML 1.1 readers take for another type is quoted",
+    "Text that a YAML 1.1 reader would read as another type is quoted",
     arguments: ["1_000", "0b1", "2026-01-02", "0x1F", "010", "yes", "1e3", "n"])
   func old(text: String) throws {
     #expect(OrderedValue.leaf(.string(text)).yaml == "\"\(text)\"\n")

@@ -52,13 +52,13 @@ struct ConnectingRouterTests {
         pollMessages()
       }
       loop.add(router.monitorSocket, for: self) { receivedMessages in
-        receivedMessages.router.readConnections { receivedMessages.events.append(($0, $1)) }
+        receivedMessages.router.readConnectionEvents { receivedMessages.events.append(($0, $1)) }
         pollMessages()
       }
     }
   }
 
-  @Test("A router distinguishes its peers by number, and has one name for all")
+  @Test("A router identifies its peers by number, and has the same name for all of them")
   func peers() throws {
     try withLoop { folder, context, loop in
       let inboxes = try (0..<3).map {
@@ -108,14 +108,14 @@ struct ConnectingRouterTests {
       loop.run()
       #expect(receivedMessages.messages.count == 50)
       #expect(receivedMessages.messages.allSatisfy { $0.peer == 0 && $0.number == 7 })
-      // The rest of a connection whose name was taken by another one arrives under a name that
-      // libzmq made.
+      // When another connection has claimed the name, the remaining messages of the former
+      // connection arrive under a name that libzmq made.
       #expect(Set(inbox.names.filter { $0.utf8.first != 0 }) == ["sync/LIFT"])
       router.close(linger: 0)
     }
   }
 
-  @Test("A router reports which of its peers is gone")
+  @Test("A router reports which of its peers has disconnected")
   func gone() throws {
     try withLoop { folder, context, loop in
       let inboxes = try (0..<2).map {

@@ -24,7 +24,8 @@ struct KeyFileTests {
     return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
   }
 
-  @Test("A key pair reads back as written, and its file is private whatever was there before")
+  @Test(
+    "A written key pair is read unchanged, and its file is private even if a public file existed")
   func roundTrip() throws {
     let pair = try CurveKeyPair.make()
     #expect(try CurveKeyPair.make().publicKey != pair.publicKey)
@@ -41,7 +42,7 @@ struct KeyFileTests {
   }
 
   @Test(
-    "A key file that others can read is refused",
+    "A key file that other users can read is refused",
     arguments: [0o640, 0o604, 0o620, 0o602, 0o610, 0o777])
   func readable(mode: Int) throws {
     try KeyFile.write(try CurveKeyPair.make(), to: path)
@@ -63,7 +64,7 @@ struct KeyFileTests {
     }
   }
 
-  @Test("A key file that is no regular file is refused without blocking")
+  @Test("A key file that is not a regular file is refused without blocking")
   func noFile() throws {
     #expect(throws: KeyFileError.system(SystemError("open", on: path, code: ENOENT))) {
       try KeyFile.read(path)
@@ -78,7 +79,7 @@ struct KeyFileTests {
     }
   }
 
-  @Test("A client's key file names its topology, and additional keys are ignored")
+  @Test("A client's key file contains its topology's address, and additional keys are ignored")
   func control() throws {
     let (pair, server) = (try CurveKeyPair.make(), try CurveKeyPair.make().publicKey)
     let address = ControlAddress(
@@ -109,7 +110,7 @@ struct KeyFileTests {
     #expect((NetworkAddress(text) != nil) == isOne)
   }
 
-  @Test("The secret key appears in no printable text")
+  @Test("No description of a key pair contains the secret key")
   func secret() throws {
     let pair = try CurveKeyPair.make()
     try KeyFile.write(pair, to: path)

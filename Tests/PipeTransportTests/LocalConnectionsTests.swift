@@ -24,7 +24,7 @@ struct LocalConnectionsTests {
     var events: [[ConnectionMonitor.Event]] = [[], []]
     var cut = 0
     loop.add(router.monitorSocket) { [unowned loop] in
-      router.readConnections { peer, event in events[peer].append(event) }
+      router.readConnectionEvents { peer, event in events[peer].append(event) }
       if cut == 0, events == [[.connected], [.connected]] {
         cut = LocalConnections.cut(endpoints[0])
       }

@@ -4,7 +4,7 @@ import Testing
 @Suite("An endpoint to bind")
 struct NetworkEndpointTests {
   @Test(
-    "A host name is replaced by its address, and an endpoint without one stays unchanged",
+    "A host name is replaced by its address, and an endpoint without a host name stays unchanged",
     arguments: [
       ("tcp://localhost:*", "tcp://127.0.0.1:*"), ("tcp://localhost:4711", "tcp://127.0.0.1:4711"),
       ("tcp://127.0.0.2:*", "tcp://127.0.0.2:*"), ("tcp://lo:*", "tcp://lo:*"),
@@ -13,6 +13,6 @@ struct NetworkEndpointTests {
       ("tcp:/localhost:*", "tcp:/localhost:*"), ("ipc:///run/a:1", "ipc:///run/a:1"), ("", ""),
     ])
   func resolved(endpoint: String, resolved: String) {
-    #expect(NetworkEndpoint.resolved(endpoint) == resolved)
+    #expect(NetworkEndpoint.resolvedEndpoint(endpoint) == resolved)
   }
 }

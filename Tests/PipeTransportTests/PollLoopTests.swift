@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The poll loop")
 struct PollLoopTests {
-  @Test("The loop runs posts of other threads in the order of each thread, and stops on request")
+  @Test("The loop runs each thread's posted closures in order, and stops on request")
   func posts() {
     let seen = Mutex<[Int]>([])
     let thread = LoopThread { _ in }
@@ -69,7 +69,7 @@ struct PollLoopTests {
     init(_ left: Int) { self.left = left }
   }
 
-  @Test("Several sources take turns before each wait, and there is no wait while one has work")
+  @Test("Sources take turns before each wait, and the loop does not wait while a source has work")
   func turns() {
     let loop = PollLoop()
     let workers = [Worker(3), Worker(7)]
@@ -106,7 +106,7 @@ struct PollLoopTests {
     #expect(first.turns == 1 && second.turns == 3)
   }
 
-  @Test("A source that removes another one, or itself, in its turn ends their turns")
+  @Test("A source that is removed during a turn gets no further turn")
   func removedInTurn() {
     let loop = PollLoop()
     let (first, second, third) = (Worker(1), Worker(1), Worker(3))
@@ -129,7 +129,7 @@ struct PollLoopTests {
     #expect(first.turns == 1 && third.turns == 3)
   }
 
-  @Test("Callbacks run as the resident that registered them, and posts of others as the first one")
+  @Test("A callback runs for the node that registered it, and a posted closure for the first node")
   func residents() throws {
     let loop = PollLoop()
     // Posts may come from other threads, but not here.
@@ -156,7 +156,7 @@ struct PollLoopTests {
       seen == ["turn": 2, "timer": 2, "timer of timer": 2, "other": 0, "post": 0])
   }
 
-  @Test("A socket that keeps its file can be bound there again at once, any number of times")
+  @Test("A new socket can bind a kept socket file again at once, any number of times")
   func keptFile() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/in"
@@ -188,7 +188,7 @@ struct PollLoopTests {
     dealer.close()
   }
 
-  @Test("An endpoint that cannot be bound is an error")
+  @Test("An endpoint that cannot be bound causes an error")
   func badPlace() throws {
     let socket = try Socket(.router, in: Context())
     let long = "ipc:///" + String(repeating: "x", count: 200)
@@ -198,7 +198,7 @@ struct PollLoopTests {
     socket.close()
   }
 
-  @Test("Timers fire when they are due and not before, even beside cancelled ones")
+  @Test("Timers fire when they are due and not before, even beside cancelled timers")
   func timers() {
     let loop = PollLoop()
     let clock = ContinuousClock()
@@ -226,7 +226,7 @@ struct PollLoopTests {
     }
   }
 
-  @Test("A file is always readable, and does not delay timers")
+  @Test("A regular file is always readable, and does not delay timers")
   func files() throws {
     let loop = PollLoop()
     let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -269,7 +269,7 @@ struct PollLoopTests {
     #expect(calls == 1)
   }
 
-  @Test("A timer that was cancelled by another one due at the same time does not fire")
+  @Test("A timer that is cancelled by another timer of the same time does not fire")
   func cancellation() {
     let loop = PollLoop()
     var fired: [Int] = []
@@ -289,7 +289,7 @@ struct PollLoopTests {
 
   private final class Owner {}
 
-  @Test("A callback whose owner is released is not called, even if both were due in one turn")
+  @Test("A callback is not called if its owner was released earlier in the same turn")
   func owners() throws {
     let context = Context()
     let loop = PollLoop()
@@ -327,7 +327,7 @@ struct PollLoopTests {
     for socket in receivers + senders { socket.close() }
   }
 
-  @Test("A socket that its own message closes reads and sends nothing more")
+  @Test("A socket that is closed while it reads a message reads and sends nothing more")
   func closingWhileReading() throws {
     let context = Context()
     let receiver = try Socket(.dealer, in: context)
@@ -345,7 +345,7 @@ struct PollLoopTests {
     sender.close()
   }
 
-  @Test("A closed socket is not read any more, even if both were readable in one turn")
+  @Test("A socket that was closed earlier in the same turn is not read any more")
   func closing() throws {
     let context = Context()
     let loop = PollLoop()

@@ -22,7 +22,8 @@ struct ReservedPortTests {
     return try #require(port)
   }
 
-  @Test("A reserved port is exclusive, and its early connections go to the socket that adopts it")
+  @Test(
+    "A reserved port is exclusive, and its early connections go to the socket that adopts the port")
   func handsOver() async throws {
     let endpoint = try port()
     let context = Context(.few)

@@ -4,7 +4,7 @@ import PipeWire
 import TestTraits
 import Testing
 
-@Suite("Sockets that are bound for other hosts", .stallLimit(.seconds(60)))
+@Suite("Sockets that accept connections from other hosts", .stallLimit(.seconds(60)))
 struct SecuredSocketTests {
   private let server: SecuredServer
   private let pair: CurveKeyPair
@@ -58,7 +58,7 @@ struct SecuredSocketTests {
   enum Intruder: CaseIterable { case withoutKey, toAnotherServer, unknown, revoked }
 
   @Test(
-    "A peer without a key, or with a wrong, unknown or revoked one, receives nothing",
+    "A peer without a key, or with a wrong, unknown or revoked key, receives nothing",
     arguments: Intruder.allCases)
   func intruders(_ intruder: Intruder) async throws {
     let wrong = try CurveKeyPair.make().publicKey
@@ -85,7 +85,7 @@ struct SecuredSocketTests {
     }
   }
 
-  @Test("A peer rejected for its unknown key is admitted by itself once the key is known")
+  @Test("A peer that was rejected for an unknown key reconnects as soon as the key is known")
   func later() async throws {
     let caller = try caller("pipe/a", as: pair)
     try await until { !server.now.refusals.isEmpty }
@@ -93,7 +93,7 @@ struct SecuredSocketTests {
     try await untilServed(caller)
   }
 
-  @Test("Revoking a key closes its silent connection, and no other one")
+  @Test("A silent connection with a revoked key is closed, and other connections stay open")
   func revoked() async throws {
     server.allow(pair.publicKey, as: .only("pipe/a"))
     let caller = try caller("pipe/a", as: pair)
@@ -110,7 +110,7 @@ struct SecuredSocketTests {
     #expect(other.now.disconnected == 0)
   }
 
-  @Test("A peer under another one's name is cut off unheard, and the owner gets the name back")
+  @Test("A peer that uses another peer's name is disconnected, and the owner gets its name back")
   func foreignName() async throws {
     let owner = try member("pipe/a")
     try await untilServed(owner)
@@ -141,7 +141,7 @@ struct SecuredSocketTests {
     #expect("\(refusal)".contains("belongs to a name, and the peer has no name"))
   }
 
-  @Test("A client may use any name that does not belong to a pipe, coordinator or node")
+  @Test("A client can use any name that does not belong to a pipe, coordinator or node")
   func client() async throws {
     server.allow(pair.publicKey, as: .clientNames)
     let caller = try caller("me", as: pair)
@@ -154,7 +154,7 @@ struct SecuredSocketTests {
     #expect(Array(server.now.messages.keys) == ["me"])
   }
 
-  @Test("A feed is received by admitted peers until their key is revoked")
+  @Test("Admitted peers receive a feed until their key is revoked")
   func feed() async throws {
     let stranger = try SecuredClient(
       nil, to: server.feed, key: server.key, as: try CurveKeyPair.make())

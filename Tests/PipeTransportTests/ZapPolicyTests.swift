@@ -6,11 +6,11 @@ struct ZapPolicyTests {
   private let key = try! CurveKeyPair.make().publicKey
   private let other = try! CurveKeyPair.make().publicKey
 
-  /// A change of a key before its verdict.
+  /// A change to a key's admission, made before the policy is asked for its verdict on the key.
   enum Step: CaseIterable { case allow, revoke }
 
   @Test(
-    "A key is admitted from its approval until its revocation, and never again",
+    "A key is admitted from its approval until its revocation, and never afterwards",
     arguments: [
       ([], ZapPolicy.Verdict.unknown),
       ([.allow], .member(1)),
@@ -33,9 +33,9 @@ struct ZapPolicyTests {
   }
 
   @Test(
-    "A member may use its own names, and a client all names without an owner",
+    "A member can use its own names, and a client can use any name that has no owner",
     arguments: [
-      (ZapPolicy.Names.only("pipe/a", "sync/b"), "pipe/a", ZapPolicy.Admission.admitted),
+      (ZapPolicy.AllowedNames.only("pipe/a", "sync/b"), "pipe/a", ZapPolicy.Admission.admitted),
       (.only("pipe/a", "sync/b"), "sync/b", .admitted),
       (.only("pipe/a"), "pipe/b", .foreignName),
       (.only("pipe/a"), "", .foreignName),
@@ -47,7 +47,9 @@ struct ZapPolicyTests {
       (.clientNames, "sync/b", .foreignName),
       (.clientNames, "node/c", .foreignName),
     ])
-  func names(_ names: ZapPolicy.Names, _ name: String, _ admission: ZapPolicy.Admission) throws {
+  func names(_ names: ZapPolicy.AllowedNames, _ name: String, _ admission: ZapPolicy.Admission)
+    throws
+  {
     var policy = ZapPolicy()
     policy.allow(key, as: names)
     #expect(policy.admission(of: 1, as: Array(name.utf8)) == admission)
@@ -59,7 +61,7 @@ struct ZapPolicyTests {
     #expect(policy.admission(of: 1, as: nil) == .revoked)
   }
 
-  @Test("New names of a key replace the former ones")
+  @Test("New names of a key replace its former names")
   func otherNames() {
     var policy = ZapPolicy()
     policy.allow(key, as: .only("pipe/a"))
@@ -69,11 +71,11 @@ struct ZapPolicyTests {
     #expect(policy.key(of: 1) == key)
   }
 
-  @Test("The last 1024 revoked keys are remembered, and older ones are still rejected")
+  @Test("The last 1024 revoked keys are remembered, and older revoked keys are still rejected")
   func bound() throws {
     var policy = ZapPolicy()
     _ = policy.revoke(key)
-    for number in 0..<ZapPolicy.rememberedCount {
+    for number in 0..<ZapPolicy.maximumRevokedKeyCount {
       let bytes = withUnsafeBytes(of: number) { Array($0) } + [UInt8](repeating: 7, count: 24)
       _ = policy.revoke(try #require(PublicKey(bytes: bytes)))
     }

@@ -31,7 +31,8 @@ struct FeedTopicTests {
 
   @Test("A frame begins with the topic of its kind and name")
   func frames() {
-    let header = FrameHeader(.step, count: FeedTopic.number(of: "door"), sequence: 7, number: 2)
+    let header = FrameHeader(
+      .step, count: FeedTopic.topicNumber(of: "door"), sequence: 7, number: 2)
     #expect(header.frame().starts(with: FeedTopic.steps(of: "door").bytes))
     #expect(header.frame().starts(with: FeedTopic.steps(of: nil).bytes))
     #expect(!header.frame().starts(with: FeedTopic.steps(of: "motor").bytes))
@@ -43,7 +44,7 @@ struct FeedTopicTests {
   ]
 
   @Test(
-    "A kind is requested by a topic that names it, and states also by a shorter topic",
+    "A topic requests the frames that it names, and an incomplete topic requests states",
     arguments: [
       ([], []),
       ([0x70], [.states(areCommitted: false), .states(areCommitted: true)]),
@@ -73,7 +74,7 @@ struct FeedTopicTests {
     #expect(asked == [.states(areCommitted: false), .states(areCommitted: true)])
   }
 
-  @Test("A subscription holds until the last one of its kind has ended")
+  @Test("Messages of a kind are sent until the last subscription to that kind has ended")
   func end() {
     var subscriptions = Self.subscriptions([FeedTopic.steps(of: "a").bytes])
     #expect(subscriptions.hasSubscriber(for: .steps(of: "a")))

@@ -4,7 +4,7 @@ import PipeWire
 import TestSupport
 import Testing
 
-@Suite("Frames")
+@Suite("Frames of the wire protocol")
 struct FrameTests {
   @Test("The header's bytes match the protocol document")
   func golden() {
@@ -16,12 +16,12 @@ struct FrameTests {
       ])
   }
 
-  @Test("A batch has a length and that number of bytes for each event")
+  @Test("For each event, a batch has the event's length and then its bytes")
   func goldenBatch() {
     var batch = EventBatch(first: 5)
     batch.append { $0 += Array("\"go\"".utf8) }
     batch.append { $0 += Array("{\"a\":{}}".utf8) }
-    #expect(batch.last == 6)
+    #expect(batch.lastSequence == 6)
     #expect(
       batch.bytes == [4, 0, 0, 0] + Array("\"go\"".utf8) + [8, 0, 0, 0] + Array("{\"a\":{}}".utf8))
     var events: [String] = []
@@ -33,7 +33,7 @@ struct FrameTests {
     #expect(events == ["\"go\"", "{\"a\":{}}"])
   }
 
-  @Test("The bytes of a greeting and of its hello match the protocol document")
+  @Test("The bytes of the greeting and the hello frame match the protocol document")
   func goldenGreeting() throws {
     let greeting =
       #"{"error":"/run/d.err","isDetached":true,"orchestrator":4711,"output":"/run/d.out"}"#
@@ -82,7 +82,7 @@ struct FrameTests {
   }
 
   @Test(
-    "Bytes that are no frame are refused with the reason",
+    "Bytes that are not a frame are refused with the reason",
     arguments: [
       ([], FrameError.short(byteCount: 0)),
       ([0x70, 3, 2], .short(byteCount: 3)),
@@ -95,7 +95,7 @@ struct FrameTests {
   }
 
   @Test(
-    "A body whose lengths do not add up is refused as a whole",
+    "A body whose lengths do not match its size is refused as a whole",
     arguments: [
       ([], 1), ([1, 0, 0, 0], 1), ([1, 0, 0, 0, 65], 2), ([1, 0, 0, 0, 65, 66], 1),
       ([255, 255, 255, 255, 65], 1), ([1, 0, 0, 0, 65, 9, 0, 0, 0, 65], 2),

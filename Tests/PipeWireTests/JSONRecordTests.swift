@@ -42,7 +42,7 @@ struct JSONRecordTests {
     #expect(try JSONRecord.decode(Record.self, from: Array(encoder.encode(record))) == record)
   }
 
-  @Test("Records are compatible with Foundation in both directions")
+  @Test("Foundation and the coders of records decode each other's text")
   func same() throws {
     try check(Self.hello)
     try check(Self.configuration)
@@ -117,7 +117,7 @@ struct JSONRecordTests {
     }
   }
 
-  @Test("A type that tries to decode text reads escaped text")
+  @Test("Escaped text is decoded, even if the type first tries to decode another type")
   func escapes() throws {
     let text = Array(#"{"text":"a\/b\u00e9"}"#.utf8)
     #expect(try JSONRecord.decode(Lenient.self, from: text).text == "a/bé")

@@ -15,7 +15,7 @@ struct NodeHandshakeTests {
     .ended: [.stop],
   ]
 
-  /// The cells with an effect. All other inputs are ignored.
+  /// The table's cells with an effect. The handshake ignores all other inputs.
   private static let cells: [Phase: [Input: (NodeHandshake.Action, Phase)]] = [
     .greeting: [.configure: (.connect, .configured), .stop: (.leave, .ended)],
     .configured: [.start: (.start, .running), .stop: (.leave, .ended)],
@@ -25,7 +25,8 @@ struct NodeHandshakeTests {
   ]
 
   @Test(
-    "Every input has the listed effect in every phase", arguments: Phase.allCases, Input.allCases)
+    "Every input of the handshake has the listed effect in every phase", arguments: Phase.allCases,
+    Input.allCases)
   func table(phase: Phase, input: Input) throws {
     var handshake = NodeHandshake()
     for input in try #require(Self.ways[phase]) { _ = handshake.handle(input) }

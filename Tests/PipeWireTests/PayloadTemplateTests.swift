@@ -38,7 +38,7 @@ struct PayloadTemplateTests {
     #expect(String(decoding: event, as: UTF8.self) == #"{"e":{"n":\#(value)}}"#)
   }
 
-  @Test("A template without names has constant bytes")
+  @Test("A template without placeholders always has the same bytes")
   func constant() throws {
     #expect(try PayloadTemplate("start").constant == Array(#""start""#.utf8))
     #expect(try PayloadTemplate(["e": ["n": "$$"]]).constant == Array(#"{"e":{"n":"$"}}"#.utf8))
@@ -47,12 +47,14 @@ struct PayloadTemplateTests {
     #expect(Set(template.variables) == ["v", "w"])
   }
 
-  @Test("A '$' without a name is an error", arguments: ["$", "a$ b", "$1", "$$$", "$-"])
+  @Test(
+    "A '$' without a name in a template causes an error",
+    arguments: ["$", "a$ b", "$1", "$$$", "$-"])
   func lone(text: String) {
     #expect(throws: PayloadTemplateError.self) { try PayloadTemplate(["e": ["n": .string(text)]]) }
   }
 
-  @Test("A template survives a state that is not JSON")
+  @Test("A template can be filled from a truncated state without a crash")
   func garbage() throws {
     let template = try PayloadTemplate(["e": ["n": "$v"]])
     let whole = Array(#"{"s":{"v":"a\"","w":[1]}}"#.utf8)

@@ -5,7 +5,7 @@ import Testing
 @Suite("A node's step report")
 struct StepReportTests {
   @Test(
-    "A step report reads back as written",
+    "A step report is read unchanged",
     arguments: [
       StepReport(.step, state: Array(#""open""#.utf8)),
       StepReport(
@@ -22,7 +22,7 @@ struct StepReportTests {
   }
 
   @Test(
-    "Any other text is no step report",
+    "Text in another form is not a step report",
     arguments: [
       "", "null", "[]", #"{"state":1}"#, #"{"entry":"fall","state":1}"#,
       #"{"entry":1,"state":1}"#, #"{"entry":"step","transaction":"x","state":1}"#,
@@ -30,7 +30,7 @@ struct StepReportTests {
     ])
   func garbage(text: String) { #expect(StepReport(Array(text.utf8)) == nil) }
 
-  @Test("The largest and the deepest reportable states make a readable report")
+  @Test("A step report with the largest or deepest allowed state can be read")
   func limits() throws {
     let last = TransactionID(epoch: .max, sequence: .max)
     let text = String(repeating: "x", count: StepReport.stateByteCount - 2)
@@ -41,7 +41,7 @@ struct StepReportTests {
       let step = StepReport(.first, transaction: last, state: state)
       var bytes: [UInt8] = []
       step.write(into: &bytes)
-      #expect(bytes.count <= WireLimits.eventByteCount)
+      #expect(bytes.count <= WireLimits.maximumEventByteCount)
       #expect(StepReport(bytes) == step)
     }
     let large = try #require(StepReport.obstacle(toReporting: Array("\"\(text)x\"".utf8)))

@@ -7,7 +7,7 @@ struct TransactionFramesTests {
   private static let transaction = TransactionID(epoch: 3, sequence: 17)
 
   @Test(
-    "A coordinator's messages are preserved by their frames",
+    "A coordinator's messages are unchanged by encoding and decoding as frames",
     arguments: [
       .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: true),
       .prepare(transaction, event: Array("\"go\"".utf8), wantsChange: false),
@@ -34,10 +34,11 @@ struct TransactionFramesTests {
   ]
 
   @Test(
-    "A participant's messages are preserved by their frames",
+    "A participant's messages are unchanged by encoding and decoding as frames",
     arguments: [
       .yes(transaction, ParticipantMove(version: 9, state: Array("\"open\"".utf8))),
       .ack(transaction), .query(transaction), .evaluating(transaction), .changed,
+      .instanceChanged("4711"),
       .delivered(transaction, .success(4)),
     ] + refusals.map { .no(transaction, $0) }
       + refusals.map { .delivered(transaction, .failure($0)) } as [ParticipantMessage])
@@ -47,28 +48,34 @@ struct TransactionFramesTests {
   }
 
   @Test(
-    "A participant's join is preserved by its frame",
-    arguments: [nil, TransactionID(epoch: 2, sequence: .max)])
-  func join(prepared: TransactionID?) throws {
+    "A participant's join message is unchanged by encoding and decoding as a frame",
+    arguments: [
+      [], [TransactionID(epoch: 2, sequence: .max)],
+      [TransactionID(epoch: 2, sequence: 1), TransactionID(epoch: 3, sequence: 1)],
+    ])
+  func join(prepared: [TransactionID]) throws {
     let join = ParticipantJoin(watermark: Self.transaction, prepared: prepared)
     let (header, body) = join.frame
-    #expect(body.count == (prepared == nil ? 0 : 16))
+    #expect(body.count == 16 * prepared.count)
     #expect(try body.withUnsafeBytes { try ParticipantJoin(header, $0) } == join)
   }
 
   @Test(
-    "A participant's history is preserved by the frame of its join",
-    arguments: [nil, TransactionID(epoch: 2, sequence: .max)])
-  func history(prepared: TransactionID?) throws {
+    "A participant's history is unchanged by encoding and decoding in its join message",
+    arguments: [
+      [], [TransactionID(epoch: 2, sequence: .max)],
+      [TransactionID(epoch: 2, sequence: 1), TransactionID(epoch: 3, sequence: 1)],
+    ])
+  func history(prepared: [TransactionID]) throws {
     let join = ParticipantJoin(
       watermark: Self.transaction, prepared: prepared,
       history: .init(journal: .max, committed: TransactionID(epoch: 1, sequence: 7)))
     let (header, body) = join.frame
-    #expect(body.count == 40)
+    #expect(body.count == 16 * max(1, prepared.count) + 24)
     #expect(try body.withUnsafeBytes { try ParticipantJoin(header, $0) } == join)
   }
 
-  @Test("A PREPARE names the coordinator's journal, and no other message does")
+  @Test("Only a PREPARE message names the coordinator's journal")
   func journal() throws {
     let prepare = CoordinatorMessage.prepare(Self.transaction, event: [1, 2], wantsChange: true)
     for (message, journal) in [(prepare, 9), (prepare, nil), (.commit(Self.transaction), nil)]
@@ -88,9 +95,11 @@ struct TransactionFramesTests {
   @Test("A malformed transaction frame is refused with its kind")
   func malformed() {
     let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
-    #expect(throws: FrameError.body(.join)) {
-      try [UInt8](repeating: 0, count: 8).withUnsafeBytes {
-        try ParticipantJoin(FrameHeader(.join), $0)
+    for count in [7, 8, 12, 24] {
+      #expect(throws: FrameError.body(.join)) {
+        try [UInt8](repeating: 0, count: count).withUnsafeBytes {
+          try ParticipantJoin(FrameHeader(.join), $0)
+        }
       }
     }
     #expect(throws: FrameError.body(.yes)) {

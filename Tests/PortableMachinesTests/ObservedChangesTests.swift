@@ -6,7 +6,7 @@ import Testing
 struct ObservedChangesTests {
   private let store = Store(feature: CountFeature(), initialState: .init())
 
-  @Test("Each change is reported before it is made, even several in one turn")
+  @Test("Each change is reported before it is made, even if changes follow without a pause")
   func everyChange() async {
     let model = Shown()
     var seen: [Int] = []

@@ -2,7 +2,7 @@ import PipeMachines
 import Testing
 
 @MainActor
-@Suite("The portable module, imported alone")
+@Suite("The portable module without the other modules")
 struct PortableTests {
   @Test("A machine runs its effects in process and sends events to another machine through a pipe")
   func machine() async {
@@ -25,7 +25,7 @@ struct PortableTests {
     #expect(await calls.next() == .called(times: 1))
   }
 
-  @Test("A model reports its states, and a binding sets them")
+  @Test("A binding sets a model's state, and the model reports each state")
   func model() async {
     let model = ConcurrentValueStateMachine("one")
     var states = model.stateDidChange.makeAsyncIterator()

@@ -1,7 +1,7 @@
 import PipeRuntime
 import Testing
 
-// The document's view with a binding, and the ways to create SwiftUI's own binding.
+// The view with a binding from the original document, and the ways to create a binding in SwiftUI.
 
 /// A stand-in for SwiftUI's text field.
 @MainActor
@@ -53,7 +53,7 @@ struct BindingTests {
     #expect(value == 2 && binding.wrappedValue == 2)
   }
 
-  @Test("A constant binding keeps its value when it is set")
+  @Test("A constant binding keeps its value when the binding is set")
   func constant() {
     let view = MessageView(message: .constant("fixed"))
     view.type("other")

@@ -44,7 +44,7 @@ struct ReceiverTests {
     for number in 1...3_000 {
       #expect(await sequence.send(.again) == .accepted(.opened(number)))
     }
-    // The initial state was entered, too.
+    // The entry into the initial state has sent one event, too.
     #expect(pipe.discarded == UInt64(3_001 - pipe.capacity))
     let taken = AsyncStream.makeStream(of: Count.self)
     let receiver = AsyncStateMachineSequence(
@@ -65,7 +65,7 @@ struct ReceiverTests {
     #expect(warnings.first?.contains("has no receiver") == true)
   }
 
-  @Test("A sender continues when its receiver finishes, even while it waits for the receiver")
+  @Test("A sender that waits for its receiver continues when the receiver finishes")
   func finishedReceiver() async {
     let pipe = telling { EventPipe<Count>(capacity: 4) }
     let sequence = sender(into: pipe)
@@ -92,7 +92,7 @@ struct ReceiverTests {
   }
 
   @Test(
-    "A machine that waits for an unread iterator warns, and continues when it is read"
+    "A machine that waits for an unread iterator warns, and continues when the iterator is read"
   )
   func heldIterator() async {
     await withManualClock { clock in

@@ -1,7 +1,7 @@
 import PipeRuntime
 import Testing
 
-@Suite("The runtime examples of the document")
+@Suite("The runtime examples of the original document")
 struct RuntimeTests {
   /// Sends the events that close the door, and returns the states until it is closed.
   private func run(_ runtime: Runtime<State, Event, Output>) async -> [State] {
@@ -118,10 +118,10 @@ struct RuntimeTests {
   }
 }
 
-@Suite("The machine language examples of the document")
+@Suite("The state machine examples of the original document")
 struct LanguageTests {
   @Test(
-    "The elevator makes the transitions that the document describes",
+    "The elevator makes the transitions that the original document describes",
     arguments: [
       (.open(persons: 0), .personsHaveEntered(persons: 1), .open(persons: 1)),
       (.open(persons: 5), .closeButtonWasPressed, .closing(persons: 5)),
@@ -133,7 +133,7 @@ struct LanguageTests {
     #expect(await stateMachine.next(state, event) == next)
   }
 
-  @Test("The elevator has the outputs that the document describes")
+  @Test("The elevator has the outputs that the original document describes")
   func outputs() {
     #expect(stateMachine.initial == .open(persons: 0))
     #expect(stateMachine.output(.open(persons: 0)) == nil)
@@ -143,7 +143,7 @@ struct LanguageTests {
 
   // The first listing of the document names no types and omits one body. It uses `state2` both with
   // and without a value, so the form without a value is called `state3` here.
-  @Test("The first listing of the document compiles and makes its transitions")
+  @Test("The first listing of the original document compiles and makes its transitions")
   func sketch() {
     enum State: DSLCompatible, Equatable { case state1, state2(value: Int), state3, state4(Int) }
     enum Event: DSLCompatible { case event1, event2, event3(value: Int) }
@@ -171,7 +171,7 @@ struct LanguageTests {
   }
 
   // The document writes commas between the cases. Swift does not accept commas in a result builder.
-  @Test("A set of states shares its transitions")
+  @Test("The states of a set share the set's transitions")
   func states() {
     enum State: DSLCompatible, Equatable { case closing(persons: Int), closed, opening }
 

@@ -56,7 +56,7 @@ private struct Failing: AsyncSequence, Sendable {
   func makeAsyncIterator() -> AsyncIterator { AsyncIterator(first: first) }
 }
 
-@Suite("Side effects beyond the document's examples")
+@Suite("Side effects beyond the examples of the original document")
 struct SideEffectTests {
   private typealias Door = Runtime<DoorState, DoorEvent, DoorOutput>
 
@@ -102,7 +102,7 @@ struct SideEffectTests {
     #expect(await states(ring) == [.idle, .jammed("Jammed()")])
   }
 
-  @Test("The first effect counts when an output is mapped twice")
+  @Test("If an output is mapped to two effects, the first effect is used")
   func mappedTwice() async {
     let runtime = Door()
       .map(output: DoorOutput.move, to: { _ in .locked })
@@ -110,7 +110,7 @@ struct SideEffectTests {
     #expect(await states(runtime, pressing: 3) == [.idle, .moving(3), .locked])
   }
 
-  @Test("'inject' accepts up to six dependencies after up to three values")
+  @Test("'inject' accepts functions with up to three parameters before up to six dependencies")
   func injected() async throws {
     func six(
       a: Int, b: Int, c: Int, d: String, e: Character, f: Double, g: Bool, h: [Int], i: Int?
@@ -129,7 +129,7 @@ struct SideEffectTests {
     #expect(await inject(deps: 1, 2, 3, 4, in: four)() == [1, 2, 3, 4])
   }
 
-  @Test("Middleware runs at its given priority and keeps its order")
+  @Test("Middleware runs at its given priority and receives states and events in order")
   func middleware() async {
     let lines = AsyncStream.makeStream(of: String.self)
     let priorities = AsyncStream.makeStream(of: TaskPriority.self)

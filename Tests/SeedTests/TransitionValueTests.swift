@@ -116,7 +116,8 @@ struct TransitionValueTests {
     #expect(guards.names == ["listed first", "made first"])
   }
 
-  @Test("A stored transition keeps its guard as the reason of a refusal, and its event is listed")
+  @Test(
+    "A stored transition's guard can refuse an event, which still belongs to the alphabet")
   func guarded() {
     let machine = machine { _ in onEntered }
     #expect(
@@ -127,7 +128,7 @@ struct TransitionValueTests {
     #expect(machine.alphabet == ["personsHaveEntered"])
   }
 
-  @Test("Transitions can be a literal list, a named list or the result of a function")
+  @Test("Transitions can be given as a literal list, a named list or the result of a function")
   func lists() {
     let common = [onLocked, onEntered]
     for machine in [
@@ -197,7 +198,7 @@ struct TransitionValueTests {
     #expect(!buttons.contains(.doorHasLocked))
   }
 
-  @Test("A named transition can suspend, and so can a guarded one on several events")
+  @Test("A named transition, or a guarded transition on several events, can suspend")
   func asynchronous() async {
     let onButton = On(event: Event.closeButtonWasPressed) {
       await Task.yield()

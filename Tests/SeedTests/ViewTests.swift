@@ -47,7 +47,7 @@ struct ContentView: View {
 }
 
 @MainActor
-@Suite("The view state examples of the document")
+@Suite("The view state examples of the original document")
 struct ViewTests {
   private let myAsyncStateMachine = AsyncStateMachineSequence(
     stateMachine: stateMachine,
@@ -111,7 +111,7 @@ struct ViewTests {
     #expect(myAsyncStateMachine.state == .closed)
   }
 
-  @Test("A binding of a view state sends an event when it is set")
+  @Test("A binding of a view state sends an event when the binding is set")
   func bindings() async {
     let viewState = ViewState(myAsyncStateMachine)
     let task = Task { await viewState.start() }

@@ -1,11 +1,11 @@
 import Glibc
 import Testing
 
-/// The package's own folder.
+/// The root directory of this package.
 package let packageRoot = #filePath.split(separator: "/", omittingEmptySubsequences: false)
   .dropLast(3).joined(separator: "/")
 
-/// The bytes of a file of the package.
+/// Returns the contents of a file of this package.
 package func packageFile(_ path: String) throws -> [UInt8] {
   let file = try #require(fopen("\(packageRoot)/\(path)", "r"), "no file \(path)")
   defer { fclose(file) }

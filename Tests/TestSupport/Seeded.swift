@@ -1,4 +1,4 @@
-/// A small generator of the same numbers for the same seed.
+/// A simple random number generator. Equal seeds yield equal numbers.
 package struct Seeded: RandomNumberGenerator {
   private var state: UInt64
 

@@ -1,7 +1,7 @@
 import PipeClient
 import PipeSystem
 
-/// A directory of a test's own, removed with its last use.
+/// A directory for one test. It is removed when this object is deallocated.
 package final class TemporaryDirectory {
   package let path: String
 

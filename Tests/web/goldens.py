@@ -34,7 +34,7 @@ def document_difference(name, picture):
     """Compares a screenshot with the picture in docs/pictures. Returns an error message or None."""
     path = os.path.join(DOCUMENTS, name + ".png")
     if is_writing():
-        picture.quantize(64).save(path, optimize=True)
+        picture.quantize(160).save(path, optimize=True)
         return None
     return compare(name, path, reduced(picture), reduced)
 

@@ -66,6 +66,10 @@ def delta(seconds, standing=(), happened=(), written=(), **others):
             **others}
 
 
+def transition(before, event, after, isGuarded=False, doubt=None):
+    return {"from": before, "event": event, "to": after, "kind": "external", "isGuarded": isGuarded, "doubt": doubt}
+
+
 ARRIVALS = "motor:arrived->door:openButtonWasPressed"
 START = "door:closed->motor:start"
 BOARDING = "passengers:boarding->door:personsHaveEntered"
@@ -141,11 +145,36 @@ LINES = [
     line("door", 6, "killed by SIGKILL; restart 1 of 5 in 192 ms", "note"),
     line("door", 6.1, "started as process 4104", "note"),
 ]
+FULL = "kitchen has been in cooking for 12 s, 16 events waiting → till is blocked (64 of 64)"
+LOST = "passengers has failed: exited with code 1, 4 times in 10 s: it is not started again"
+HEALTH = {
+    "is": "health", "severity": "failure", "summary": LOST + " (and 3 more)",
+    "diagnoses": [
+        {"severity": "failure", "cause": "notRunning", "node": "passengers", "text": LOST,
+         "command": "orchestrator start passengers", "starts": "passengers", "blocked": []},
+        {"severity": "failure", "cause": "undecided", "node": "seat1", "command": None, "starts": None,
+         "text": "Stuck: fork2 waits for seat1 (release in doubt for 7 s)", "blocked": []},
+        {"severity": "warning", "cause": "notKeepingUp", "node": "kitchen", "text": FULL, "command": None,
+         "starts": None, "blocked": []},
+        {"severity": "warning", "cause": "deadLetters", "node": "door", "text": "door: 2 dead letters",
+         "command": "orchestrator dead-letters door", "starts": None, "blocked": []}]}
+STANDING.append(HEALTH)
 WHOLE = delta(10, STANDING, STEPS, LINES, whole=True)
 
 REPLIES = {
     "/api/about": {"readOnly": False},
-    "/api/machine": {"states": [{"name": name} for name in ["open", "closing", "closed"]]},
+    "/api/chart": {
+        "node": "door", "machine": "ElevatorDoor", "initial": "open", "notes": [],
+        "states": [
+            {"name": "open", "fields": ["persons: Int"], "isReached": True, "isEnd": False},
+            {"name": "closing", "fields": ["persons: Int"], "isReached": True, "isEnd": False},
+            {"name": "closed", "fields": [], "isReached": True, "isEnd": False}],
+        "transitions": [
+            transition("open", "personsHaveEntered", "open", isGuarded=True, doubt="dependsOnValues"),
+            transition("open", "closeButtonWasPressed", "closing"),
+            transition("closing", "openButtonWasPressed", "open"),
+            transition("closing", "doorHasLocked", "closed"),
+            transition("closed", "openButtonWasPressed", "open")]},
     "/api/enabled": {"name": "door", "kind": "machine", "version": 4, "events": [
         {"event": "doorHasLocked", "composite": None, "verdict": "blocked", "participants": ["door"],
          "fields": [], "because": [{"participant": "door", "state": {"open": {"persons": 0}},
@@ -159,10 +188,12 @@ REPLIES = {
         {"id": 1, "event": "openButtonWasPressed", "pipe": ARRIVALS, "reason": "not in 'open'"},
         {"id": 2, "event": {"personsHaveEntered": {"persons": 90}}, "pipe": BOARDING,
          "reason": "at most 8 persons"}],
+    "/api/control": {"outcome": "started"},
     "/api/send": {"outcome": "accepted", "version": 5, "state": {"open": {"persons": 3}}},
 }
 
-# Replaces the inspector: answers the page's requests from the recording. `recorded.give` sends a reply to
+# Replaces the inspector: answers the page's requests from the recording, except requests for the layout of the graph,
+# which the inspector answers from the request alone. `recorded.give` sends a reply to
 # /api/changes, and `recorded.asked` is the list of all other requests.
 INSPECTOR = """
 window.recorded = { replies: %s, given: [], waiting: null, asked: [], give(answer) {
@@ -177,9 +208,11 @@ window.recorded = { replies: %s, given: [], waiting: null, asked: [], give(answe
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return new Response(text, { headers: { 'Content-Type': 'application/json' } });
 } };
+const inspector = window.fetch;
 window.fetch = (address, options) => new Promise((answer) => {
   const path = new URL(address, location).pathname;
   if (path === '/api/changes') { recorded.waiting = answer; recorded.deliver(); return; }
+  if (path === '/api/layout') { answer(inspector(address, options)); return; }
   recorded.asked.push(address + (options.body ? ' ' + options.body : ''));
   answer(recorded.response(recorded.replies[path]));
 });

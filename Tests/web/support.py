@@ -146,14 +146,14 @@ class PageTest(unittest.TestCase):
             " return one.id || one.getAttribute('data-key') || one.getAttribute('aria-label') || one.tagName")
 
     def tab_to(self, wanted):
-        for _ in range(60):
+        for _ in range(150):
             if self.focused() == wanted:
                 return
             self.keys(Keys.TAB)
         self.fail(f"the keyboard does not reach {wanted}")
 
     def back_tab_to(self, wanted):
-        for _ in range(60):
+        for _ in range(150):
             if self.focused() == wanted:
                 return
             ActionChains(self.driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()

@@ -1,7 +1,7 @@
 #ifndef CALLOCATIONS_H
 #define CALLOCATIONS_H
 
-/// Starts or stops counting allocations, and resets the count to 0.
+/// Starts or stops counting, and resets the count to 0.
 void ca_count(int enabled);
 
 /// Returns the number of blocks that all threads have allocated since counting started.

@@ -1,8 +1,11 @@
 #include <errno.h>
 #include <microhttpd.h>
 
-/// Starts a web server. With a certificate and its key, in PEM, the server accepts only TLS. MHD_start_daemon is
-/// variadic, which Swift cannot call.
+/// Starts a web server on the listening socket `descriptor`, or returns NULL. libmicrohttpd calls
+/// `take` with each part of a request, `ended` after each request, and `connected` when a
+/// connection opens or closes, each with `owner`. If `certificate` is not NULL, the server accepts
+/// only TLS, with `certificate` and `key` in PEM. A C function, because Swift cannot call the
+/// variadic MHD_start_daemon.
 static inline struct MHD_Daemon *pr_start_web_server(
     int descriptor, MHD_AccessHandlerCallback take, MHD_RequestCompletedCallback ended,
     MHD_NotifyConnectionCallback connected, void *owner, unsigned int connections,
@@ -25,7 +28,8 @@ static inline struct MHD_Daemon *pr_start_web_server(
       certificate ? with_tls : without, MHD_OPTION_END);
 }
 
-/// Returns the socket of a connection, or -1. MHD_get_connection_info is variadic, which Swift cannot call.
+/// Returns the socket of a connection, or -1 if libmicrohttpd does not report the socket. A C
+/// function, because Swift cannot call the variadic MHD_get_connection_info.
 static inline int pr_socket(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);

@@ -1,19 +1,19 @@
 import PipeRuntime
 
-/// The dependency of a counter: a service that does the sums.
+/// A service that computes the next count, as an example of a dependency of a feature.
 package protocol CounterService: Sendable {
   func increment(_ count: Int) async -> Int
   func decrement(_ count: Int) async -> Int
 }
 
-/// Adds and subtracts one.
+/// A service that adds and subtracts one.
 package struct UnitSteps: CounterService {
   package init() {}
   package func increment(_ count: Int) async -> Int { count + 1 }
   package func decrement(_ count: Int) async -> Int { count - 1 }
 }
 
-/// A counter with a note that a view can edit.
+/// A counter, with a note that a view can edit.
 package struct CounterFeature: FeatureType {
   package struct State: MachineState, Hashable {
     package var count: Int
@@ -48,7 +48,8 @@ package struct CounterFeature: FeatureType {
   }
 }
 
-/// The counter as a node. It sends its states and actions to the parent through its port `parent`.
+/// The counter as a node. The node sends its states and actions to the parent, through its port
+/// `parent`.
 package enum Counter: FeatureMachine {
   package static func initialState(_ parameters: NoParameters) -> CounterFeature.State { .init() }
   package static func feature(_ parameters: NoParameters) -> CounterFeature { CounterFeature() }
@@ -62,7 +63,7 @@ package enum Counter: FeatureMachine {
   }
 }
 
-/// A counter on a terminal. The keys + and - count.
+/// A view of a counter. The keys + and - change the count.
 package enum CounterView: TerminalView {
   package static func body(_ state: CounterFeature.State, size: TerminalSize) -> [StyledLine] {
     [StyledLine("\(state.count)", .bold), StyledLine("+ and - count", .dim)]
@@ -79,7 +80,7 @@ package enum CounterView: TerminalView {
   }
 }
 
-/// The parent of a counter on a terminal. The key r resets the counts.
+/// A view of the parent of a counter. The key r resets the counts.
 package enum TallyView: TerminalView {
   package static func body(_ state: TallyFeature.State, size: TerminalSize) -> [StyledLine] {
     [

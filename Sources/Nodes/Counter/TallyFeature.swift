@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// The parent of a counter, which counts the counter's actions.
+/// The parent of a counter. It counts the actions of the counter.
 package struct TallyFeature: FeatureType {
   package struct State: MachineState, Hashable {
-    /// The counter itself, or a copy of a counter that is a node of its own.
+    /// The state of the counter. If the counter is a separate node, a copy of its state.
     package var counter: CounterFeature.State
     package var increments: Int
     package var decrements: Int
@@ -18,9 +18,9 @@ package struct TallyFeature: FeatureType {
   }
 
   package enum Action: MachineEvent, Hashable {
-    /// The counter has taken an action.
+    /// An action that the counter has processed.
     case counter(CounterFeature.Action)
-    /// The state of a counter that is a node of its own.
+    /// The state of the counter. A counter that is a separate node sends this action.
     case counterMoved(to: CounterFeature.State)
     case reset
   }
@@ -40,7 +40,7 @@ package struct TallyFeature: FeatureType {
   }
 }
 
-/// The parent as a node.
+/// The parent of a counter as a node.
 package enum CounterTally: FeatureMachine {
   package static func initialState(_ parameters: NoParameters) -> TallyFeature.State { .init() }
   package static func feature(_ parameters: NoParameters) -> TallyFeature { TallyFeature() }

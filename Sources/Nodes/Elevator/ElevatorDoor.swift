@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The elevator's door. Persons enter while it is open. It closes slowly when many are inside.
+/// The door of an elevator. Persons enter while the door is open. The more persons are inside, the
+/// slower the door closes.
 package enum ElevatorDoor: Machine {
   package enum State: MachineState {
     case open(persons: Int)
@@ -20,9 +21,10 @@ package enum ElevatorDoor: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The number of persons from which the button has no effect.
+    /// The number of persons in a full cabin. While the cabin is full, the button does not close
+    /// the door.
     package var capacity = 10
-    /// How long closing takes at speed 1. Unit: milliseconds.
+    /// How long the door takes to close at speed 1. Unit: milliseconds.
     package var closingTime = 2_000
 
     package init() {}

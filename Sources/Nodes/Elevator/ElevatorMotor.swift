@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The elevator's motor. It carries the cabin to the next floor, or to the floor of a call.
+/// The motor of an elevator. It moves the cabin to the next floor, or to the floor of a call.
 package enum ElevatorMotor: Machine {
   package enum State: MachineState {
     case idle(floor: Int)
@@ -21,9 +21,9 @@ package enum ElevatorMotor: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The number of floors; after the last one comes the first.
+    /// The number of floors. The next floor after the last floor is the first floor.
     package var floors = 5
-    /// How long one floor takes. Unit: milliseconds.
+    /// The time that the motor needs for one floor. Unit: milliseconds.
     package var floorTime = 1_000
 
     package init() {}

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The elevator's door on a terminal.
+/// A view of the elevator's door.
 package enum DoorView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 36, rows: 7)
 
@@ -38,7 +38,7 @@ package enum DoorView: TerminalView {
   }
 }
 
-/// The elevator's motor on a terminal.
+/// A view of the elevator's motor.
 package enum MotorView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 24, rows: 3)
 
@@ -66,7 +66,7 @@ package enum MotorView: TerminalView {
   }
 }
 
-/// The elevator's display on a terminal.
+/// A view of the elevator's display.
 package enum DisplayView: TerminalView {
   package static func body(_ state: FloorDisplay.State, size: TerminalSize) -> [StyledLine] {
     switch state {
@@ -79,7 +79,7 @@ package enum DisplayView: TerminalView {
   }
 }
 
-/// The elevator's passengers on a terminal. The view has no keys.
+/// A view of the elevator's passengers. It has no keys.
 package enum PassengersView: TerminalView {
   package static func body(_ state: Passengers.State, size: TerminalSize) -> [StyledLine] {
     let (text, round): (String, Int) =

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The elevator's display. It shows the floor of the cabin and the number of persons in it.
+/// The display of an elevator. It shows the cabin's floor and the number of persons in the cabin.
 package enum FloorDisplay: Machine {
   package enum State: MachineState {
     case showing(floor: Int, persons: Int)

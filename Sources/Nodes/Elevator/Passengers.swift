@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Passengers who wait, board, ride and wait again. They keep the elevator busy without outside
-/// events.
+/// The passengers of an elevator, who wait, board and ride in a loop. They keep the elevator busy
+/// without events from outside.
 package enum Passengers: Machine {
   package enum State: MachineState {
     case waiting(round: Int)
@@ -21,7 +21,7 @@ package enum Passengers: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The duration of waiting, and of boarding. Unit: milliseconds.
+    /// How long the passengers wait, and how long they board. Unit: milliseconds.
     package var pace = 1_000
 
     package init() {}

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The events of the example model, one function each.
+/// The events of the example model, with a function for each event.
 ///
 /// ```
 /// state1 -- eventA --> state2 --> state3
@@ -11,7 +11,7 @@ package protocol ExampleModelProtocol: StateMachineProtocol<ExampleState> {
   nonisolated func eventB(param: Int)
 }
 
-/// A model written as an actor, whose transitions are plain code with an intermediate state.
+/// A model that is written as an actor. Its transitions are plain code, with an intermediate state.
 package actor ExampleModel: ExampleModelProtocol {
   package enum Event: MachineEvent, Hashable {
     case eventA
@@ -64,7 +64,7 @@ extension ExampleModel: HostableModel {
   }
 }
 
-/// The example model in one state, for tests and previews.
+/// An example model whose state never changes, for tests and previews.
 package actor ConstantExampleModel: ExampleModelProtocol {
   package nonisolated let state: ExampleState
   package nonisolated var stateDidChange: StatePublisher<ExampleState> { .constant(state) }
@@ -96,7 +96,7 @@ package enum ExampleState: MachineState, StateProtocol, Hashable {
   }
 }
 
-/// The example model on a terminal. The keys a and b send its events.
+/// A view of the example model. The keys a and b send its events.
 package enum ExampleView: TerminalView {
   package static func body(_ state: ExampleState, size: TerminalSize) -> [StyledLine] {
     let name =
@@ -120,7 +120,7 @@ package enum ExampleView: TerminalView {
   }
 }
 
-/// The example model as a node in another process.
+/// A proxy for an example model that runs as a node in another process.
 extension RemoteModel: ExampleModelProtocol
 where State == ExampleState, Event == ExampleModel.Event {
   package nonisolated func eventA() { post(.eventA) }

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-// One kettle, written in each style. docs/STYLES.md compares them.
+// The files in this folder define the same kettle in several styles. docs/STYLES.md compares the
+// styles.
 
 package enum KettleState: MachineState, Hashable {
   case off
@@ -15,7 +16,7 @@ package enum KettleEvent: MachineEvent, Hashable {
 }
 
 package struct KettleParameters: MachineParameters {
-  /// How long the water takes to boil. Unit: milliseconds.
+  /// The time until the water boils. Unit: milliseconds.
   package var boilTime = 1_000
 
   package init() {}
@@ -26,7 +27,7 @@ package struct KettleParameters: MachineParameters {
     try require("boilTime", boilTime, atLeast: 0)
   }
 
-  /// Waits until the water boils. Throws on cancellation.
+  /// Waits until the water boils. Throws an error if the task is cancelled.
   package func boil() async throws {
     try await EffectClock.sleep(for: .milliseconds(boilTime))
   }

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The kettle as a feature. Its node waits in a feedback, not in `reduce`: an action that waits
-/// would delay the next action, such as switching off.
+/// The kettle as a feature. A feedback waits until the water boils. If an action in `reduce`
+/// waited, it would delay the next action, such as switching off.
 package struct KettleFeature: FeatureType {
   package init() {}
 
@@ -10,7 +10,7 @@ package struct KettleFeature: FeatureType {
   }
 }
 
-/// The feature as a node.
+/// The kettle feature as a node.
 package enum KettleNode: FeatureMachine {
   package static func initialState(_ parameters: KettleParameters) -> KettleState { .off }
   package static func feature(_ parameters: KettleParameters) -> KettleFeature { KettleFeature() }

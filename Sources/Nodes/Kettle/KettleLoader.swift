@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The kettle as a loadable: loading it yields hot water.
+/// The kettle as a loadable: the value to load is hot water.
 package enum KettleLoader: LoadableMachine {
   package typealias Parameters = KettleParameters
 

@@ -7,7 +7,7 @@ package protocol KettleModelProtocol: StateMachineProtocol<KettleState> {
 
 extension KettleState: StateProtocol {}
 
-/// The kettle as an actor that keeps its own state and its own task.
+/// The kettle as an actor, which keeps its own state and its own task.
 package actor KettleModel: KettleModelProtocol {
   private let subject: ConcurrentValueSubject<KettleState>
   private let parameters: KettleParameters
@@ -55,8 +55,8 @@ package actor KettleModel: KettleModelProtocol {
     }
   }
 
-  /// Checks for cancellation, because the kettle may have been switched off before this call got
-  /// its turn.
+  /// Ends the boiling. Does nothing if the task was cancelled, because the kettle was switched off
+  /// while this call waited for the actor.
   private func finishBoiling() { if !Task.isCancelled { take(.boiled) } }
 }
 

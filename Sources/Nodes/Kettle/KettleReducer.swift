@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The kettle as a function, with a feedback loop that boils while the kettle heats.
+/// The kettle as a reducer function. While the kettle heats, a feedback waits until the water
+/// boils.
 package enum KettleReducer: Machine {
   package static func reduce(_ state: KettleState, _ event: KettleEvent) -> KettleState {
     switch (state, event) {

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A kettle of any style on a terminal. The space bar switches it.
+/// A view of a kettle in any style except the `Loadable` style. The space bar switches the kettle
+/// on and off.
 package enum KettleView: TerminalView {
   package static func body(_ state: KettleState, size: TerminalSize) -> [StyledLine] {
     let text: StyledLine =
@@ -17,7 +18,7 @@ package enum KettleView: TerminalView {
   }
 }
 
-/// The loadable kettle on a terminal. Opening the view heats the water.
+/// A view of the kettle in the `Loadable` style. When the view opens, the kettle heats the water.
 package enum KettleLoaderView: TerminalView {
   package static func body(_ state: KettleLoader.State, size: TerminalSize) -> [StyledLine] {
     let text: StyledLine =

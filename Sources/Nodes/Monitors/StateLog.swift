@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Prints every state of the watched nodes, one line each.
+/// A monitor that prints each state of the watched nodes on a line.
 package enum StateLog: Monitor {
   package static func observe(_ states: StateStream) async throws {
     for await change in states {

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// One order of a shop. A node with `key: order` has an instance for each order.
+/// An order in a shop. A node with `key: order` has one instance for each order.
 package enum Order: Machine {
   package enum State: MachineState, Hashable {
     case new
@@ -44,7 +44,7 @@ package enum Order: Machine {
   }
 }
 
-/// The shipment of one order. Packing takes some time.
+/// The shipment of an order. Packing takes some time.
 package enum Shipment: Machine {
   package enum State: MachineState, Hashable {
     case waiting
@@ -60,7 +60,7 @@ package enum Shipment: Machine {
   package enum Output: MachineOutput { case pack }
 
   package struct Parameters: MachineParameters {
-    /// The time for packing. Unit: milliseconds.
+    /// How long packing takes. Unit: milliseconds.
     package var time = 1_000
     package init() {}
 

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A link of a chain, which passes each token on.
+/// A link in a chain of relays. Each link passes each token to the next link.
 package enum Relay: Machine {
   package enum State: MachineState {
     case idle
@@ -43,7 +43,7 @@ package enum Relay: Machine {
   }
 }
 
-/// A relay on a terminal. The key t sends it the next token.
+/// A view of a relay. The key t sends the next token to the relay.
 package enum RelayView: TerminalView {
   package static func body(_ state: Relay.State, size: TerminalSize) -> [StyledLine] {
     let (count, last) = passed(state)
@@ -66,7 +66,7 @@ package enum RelayView: TerminalView {
   }
 }
 
-/// The end of a chain of relays on a terminal.
+/// A view of the tally at the end of a chain of relays.
 package enum RelayTallyView: TerminalView {
   package static func body(_ state: Tally.State, size: TerminalSize) -> [StyledLine] {
     switch state {
@@ -76,7 +76,7 @@ package enum RelayTallyView: TerminalView {
   }
 }
 
-/// Counts the tokens that reach the end of a chain.
+/// Counts the tokens that reach the end of a chain of relays.
 package enum Tally: Machine {
   package enum State: MachineState {
     case counted(count: Int, last: Int)

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The washing machine as one reducer function, with the same effects and pipes.
+/// The washing machine as a reducer function. It has the same effects and pipes as
+/// ``WashingMachine``.
 package enum ReducedWashingMachine: Machine {
   package typealias State = WashingMachine.State
   package typealias Event = WashingMachine.Event
@@ -8,12 +9,12 @@ package enum ReducedWashingMachine: Machine {
 
   package static func reduce(_ state: State, _ event: Event) -> State {
     switch (state, event) {
-    case (.coldAndEmpty, .start): .fullWithHotWater  // q0, q1
-    case (.fullWithHotWater, .timeIsUp): .waterHeated  // q2
-    case (.waterHeated, .timeIsUp): .drumAgitating  // q3
-    case (.drumAgitating, .timeIsUp): .pumping  // q4
-    case (.pumping, .timeIsUp): .fullWithColdWater  // q5
-    case (.fullWithColdWater, .timeIsUp): .spinning  // q6
+    case (.coldAndEmpty, .start): .fullWithHotWater
+    case (.fullWithHotWater, .timeIsUp): .waterHeated
+    case (.waterHeated, .timeIsUp): .drumAgitating
+    case (.drumAgitating, .timeIsUp): .pumping
+    case (.pumping, .timeIsUp): .fullWithColdWater
+    case (.fullWithColdWater, .timeIsUp): .spinning
     case (.spinning, .timeIsUp): .coldAndEmpty
     case (.coldAndEmpty, .timeIsUp), (_, .start): state
     }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A washing machine with seven states. It leaves each state after a fixed time.
+/// A washing machine with seven states. Each state lasts for a fixed time.
 package enum WashingMachine: Machine {
   package enum State: MachineState {
     case coldAndEmpty
@@ -51,7 +51,7 @@ package enum WashingMachine: Machine {
     }
   }
 
-  /// Each state with its duration and the next state.
+  /// The steps of a washing program. Each step is a state, its duration, and the next state.
   private static let program: [(State, units: Int, next: State)] = [
     (.fullWithHotWater, 1, .waterHeated),
     (.waterHeated, 2, .drumAgitating),
@@ -64,7 +64,8 @@ package enum WashingMachine: Machine {
   package static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<
     State, Event, Output
   > {
-    // One pipe for both, because order is guaranteed within a pipe, but not between two pipes.
+    // A single pipe carries both kinds of events, because the order of events is guaranteed within
+    // a pipe, but not between two pipes.
     let progress: EventPipe<WasherPanel.Event> = ports.pipe("progress")
     var runtime = Runtime<State, Event, Output>()
       .map(
@@ -84,7 +85,7 @@ package enum WashingMachine: Machine {
   }
 }
 
-/// The panel of a washing machine, with the current step and the number of finished programs.
+/// The panel of a washing machine. It shows the current step and the number of finished programs.
 package enum WasherPanel: Machine {
   package enum State: MachineState {
     case showing(step: Int, finished: Int)
@@ -102,14 +103,17 @@ package enum WasherPanel: Machine {
         Execute.noOutput
       } transitions: { step, finished in
         On(event: Event.step(number:)) { number in
-          Transition(to: State.showing(step: number, finished: finished))
+          Stay { State.showing(step: number, finished: finished) }
         }
 
         On(event: Event.finished) {
           Guard(predicate: step > 0)
         } transition: {
-          Transition(to: State.showing(step: 0, finished: finished + 1))
+          Stay { State.showing(step: 0, finished: finished + 1) }
         }
+        // A washer that has just started is in state `coldAndEmpty`, so it sends `finished`
+        // although no program has finished.
+        Ignore(event: Event.finished)
       }
     }
   }
@@ -121,7 +125,7 @@ package enum WasherPanel: Machine {
   }
 }
 
-/// The washing machine on a terminal, with its steps and the current one.
+/// A view of a washing machine. It shows all steps, and marks the current step.
 package enum WasherView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 24, rows: 9)
 
@@ -144,7 +148,7 @@ package enum WasherView: TerminalView {
   }
 }
 
-/// The panel of the washing machine on a terminal.
+/// A view of the panel of a washing machine.
 package enum WasherPanelView: TerminalView {
   package static func body(_ state: WasherPanel.State, size: TerminalSize) -> [StyledLine] {
     switch state {

@@ -4,15 +4,17 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// A process that is not a child of this process. It is held by a descriptor, so that a later
-/// process with the same number is not mistaken for it.
+/// A process that another process has started, identified by a process descriptor. Unlike a process
+/// id, the descriptor never refers to a later process.
 package final class AdoptedProcess: Sendable {
   package let pid: Int32
   /// A descriptor that becomes readable once the process has ended.
   package let descriptor: Int32
 
-  /// Finds the live process that a line of `/proc/PID/stat` describes; `nil` if the process has ended.
-  /// - Throws: ``SystemError`` if the system cannot answer: it is out of descriptors, for example.
+  /// Finds the live process that a line of `/proc/PID/stat` describes. Returns `nil` if that
+  /// process has ended.
+  /// - Throws: ``SystemError`` if the system does not say whether the process has ended, for
+  ///   example because no more descriptors are available.
   package init?(statLine line: some Collection<UInt8>) throws(SystemError) {
     guard let recorded = ProcessStatus(line) else { return nil }
     let descriptor = pr_process_descriptor(recorded.pid)
@@ -22,14 +24,14 @@ package final class AdoptedProcess: Sendable {
     }
     pid = recorded.pid
     self.descriptor = descriptor
-    // The number may belong to another process since. Only the same start time proves that it is
-    // the same process.
+    // The process id may now belong to another process. Only an equal start time proves that this
+    // is the recorded process.
     guard try ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else {
       return nil
     }
   }
 
-  /// Finds a live process by its number.
+  /// Finds a live process by its process id; `nil` if there is none.
   package init?(pid: Int32) {
     let descriptor = pr_process_descriptor(pid)
     guard descriptor >= 0 else { return nil }
@@ -41,20 +43,20 @@ package final class AdoptedProcess: Sendable {
 
   package var hasEnded: Bool { Self.wait(for: [self], until: .now).isEmpty }
 
-  /// Sends a signal, to the whole process group if asked.
-  /// - Returns: Whether the process still existed.
+  /// Sends a signal to the process, or to its whole process group.
+  /// - Returns: Whether the process still exists.
   @discardableResult
   package func signal(_ signal: Signal, group: Bool = false) -> Bool {
     pr_process_signal(descriptor, signal.number, group ? 1 : 0) == 0
   }
 
-  /// How the process ended, if the system reports that to processes other than its parent.
+  /// How the process ended; `nil` if the system reports the exit only to the parent process.
   package var exit: ProcessExit? {
     var status: Int32 = 0
     return pr_process_exit(descriptor, &status) == 0 ? ProcessExit(waitStatus: status) : nil
   }
 
-  /// Waits until processes have ended. Returns the processes that have not ended in time.
+  /// Waits until processes have ended. Returns the processes that have not ended by the deadline.
   package static func wait(
     for processes: [AdoptedProcess], until deadline: ContinuousClock.Instant
   ) -> [AdoptedProcess] {
@@ -75,13 +77,13 @@ package final class AdoptedProcess: Sendable {
 /// The contents of the first line of `/proc/PID/stat`.
 struct ProcessStatus: Hashable {
   var pid: Int32
-  /// The start of the process, counted from the system's start. Unit: clock ticks.
+  /// When the process started, counted from the start of the system. Unit: clock ticks.
   var startTime: UInt64
 
   /// Parses the line; `nil` if it is malformed. Source: proc(5).
   init?(_ line: some Collection<UInt8>) {
     let text = String(decoding: line, as: UTF8.self)
-    // The second field is the program's name in brackets, and may hold any characters itself.
+    // The second field is the program's name in parentheses. The name can contain any characters.
     guard let bracket = text.lastIndex(of: ")") else { return nil }
     let rest = text[text.index(after: bracket)...].split(separator: " ")
     guard let pid = Int32(text.prefix { $0 != " " }), rest.count > 19,
@@ -91,7 +93,7 @@ struct ProcessStatus: Hashable {
     self.startTime = startTime
   }
 
-  /// Reads the status of a process; `nil` if no process has this number.
+  /// Reads the status of a process; `nil` if no process has this process id.
   static func read(_ pid: Int32) throws(SystemError) -> ProcessStatus? {
     let path = "/proc/\(pid)/stat"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -107,17 +109,17 @@ struct ProcessStatus: Hashable {
 package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
   case exited(code: Int32)
   case signalled(number: Int32)
-  /// The process is gone, and the system reports its exit only to its parent. `saidGoodbye`:
-  /// whether the process announced that it ends in order.
+  /// The process has ended, and the system reports the exit only to the parent of the process.
+  /// `saidGoodbye`: whether the process announced a graceful exit.
   case unreported(saidGoodbye: Bool)
-  /// The process ran on another host, which does not report how it ended. If this is not certain,
-  /// the host does not report whether it ended, either.
+  /// The process ran on another host, which does not report how the process ended. If `isCertain`
+  /// is false, the process may still be running.
   case unobserved(isCertain: Bool)
-  /// The process ran on another host, where it was killed when its lease ran out.
+  /// The process ran on another host, where the kernel killed it when its lease expired.
   case leaseExpired
 
-  /// The exit of a node because of a full disk, which does not count against the restart limit:
-  /// `EX_TEMPFAIL` of sysexits.h.
+  /// The exit code of a node that ends because of a full disk: `EX_TEMPFAIL` of sysexits.h. Such an
+  /// exit does not count against the restart limit.
   package static let diskFull = ProcessExit.exited(code: NodeHandshake.diskFullCode)
 
   /// Parses the status word of waitpid(2).
@@ -126,7 +128,7 @@ package enum ProcessExit: Hashable, Sendable, CustomStringConvertible {
     self = signal == 0 ? .exited(code: (status >> 8) & 0xFF) : .signalled(number: signal)
   }
 
-  /// Whether the process ended by itself with code 0, or in order as far as that is known.
+  /// Whether the process exited with code 0 or, if the code is unknown, announced a graceful exit.
   package var isSuccess: Bool { self == .exited(code: 0) || self == .unreported(saidGoodbye: true) }
 
   package var description: String {

@@ -4,23 +4,27 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The file of a record is locked by the process that it describes. The process inherits the lock
-/// from the orchestrator through the fork and holds it until it ends, whichever other processes end
-/// before. The second line of the file is the process's own `/proc/self/stat`, which it writes
-/// before it runs its program. So a record describes each live process at every instant.
+/// The file of a record is locked by the process that the record describes. The process inherits
+/// the lock from the orchestrator at the fork, and holds the lock until the process ends, even if
+/// the orchestrator ends earlier. The second line of the file is the `/proc/self/stat` of the
+/// process, which the process writes before it runs its program. So the records describe all live
+/// processes at every instant.
 ///
-/// If another program has removed the file, the orchestrator writes it again. The new file is not
-/// locked. Its third line identifies the boot of the system for which the second line is valid.
+/// If another program removes the file, the orchestrator writes the file again, but no process
+/// locks the new file. Instead, its third line names the boot of the system during which the second
+/// line is valid.
 ///
-/// Pipes that a running process opens later are described in a separate file beside it.
+/// Pipes that a running process opens later are described in another file in the same directory.
 extension ProcessRecord {
   /// The suffix of the file's name, after the node's name.
   package static let suffix = ".process"
 
-  /// Writes the file and locks it. The descriptor is for the child; close it after the fork.
+  /// Writes the file and locks it. Returns the descriptor that holds the lock and that the child
+  /// inherits. Close this process's copy of the descriptor after the fork.
   package func write(in directories: RuntimeDirectories) throws -> Int32 {
     let path = Self.path(of: node, in: directories)
-    // Creates a new file, since children of a former process may still hold the old file's lock.
+    // Creates a new file, since children of a former process may still hold the lock on the old
+    // file.
     let new = path + ".new"
     unlink(new)
     let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -40,16 +44,17 @@ extension ProcessRecord {
     }
   }
 
-  /// Whether the process has identified itself in its record.
+  /// Whether the process has added its line to the record.
   static func isIdentified(_ bytes: [UInt8]) -> Bool { bytes.count { $0 == 0x0A } > 1 }
 
-  /// Returns the same record for a file that no process locks.
+  /// Returns the new contents of a record whose file was removed. The new contents end with the id
+  /// of the current boot, because no process locks the new file.
   static func unlocked(_ bytes: [UInt8]) -> [UInt8] {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).prefix(2)
-    return Array(lines.joined(separator: [0x0A])) + Array("\n\(BootClock.boot)\n".utf8)
+    return Array(lines.joined(separator: [0x0A])) + Array("\n\(BootClock.bootID)\n".utf8)
   }
 
-  /// Records that a process was asked to open more pipes.
+  /// Records the new configuration of a running process that was asked to open more pipes.
   package static func extend(
     _ node: String, by configuration: NodeConfiguration, in directories: RuntimeDirectories
   ) throws {
@@ -58,7 +63,7 @@ extension ProcessRecord {
       with: try JSONValue(encoding: configuration).bytes)
   }
 
-  /// Applies the record of more pipes.
+  /// Replaces the configuration if the process was asked to open more pipes after its start.
   fileprivate mutating func readExtension(in directories: RuntimeDirectories) {
     guard let text = FileSystem.text(of: directories.runtime + "/" + node + Self.extensionSuffix),
       let configuration = try? JSONValue(parsing: text.utf8)
@@ -70,16 +75,17 @@ extension ProcessRecord {
     directories.runtime + "/" + node + suffix
   }
 
-  /// Returns the existing records, of live processes and of processes that have ended since.
+  /// Returns all existing records, including records of processes that have ended.
   package static func all(in directories: RuntimeDirectories) -> [ProcessRecord] {
-    FileSystem.entries(of: directories.runtime).filter { $0.hasSuffix(suffix) }.compactMap { name in
+    FileSystem.entryNames(of: directories.runtime).filter { $0.hasSuffix(suffix) }.compactMap {
+      name in
       let text = FileSystem.text(of: directories.runtime + "/" + name)
       let line = text?.split(separator: "\n", maxSplits: 1).first
       return line.flatMap { try? JSONValue(parsing: $0.utf8).decode(ProcessRecord.self) }
     }
   }
 
-  /// Removes a node's record and sockets, once its process has ended.
+  /// Removes the record and the sockets of a node whose process has ended.
   package static func remove(_ node: String, in directories: RuntimeDirectories) {
     for suffix in fileSuffixes { unlink(directories.runtime + "/" + node + suffix) }
   }
@@ -88,7 +94,7 @@ extension ProcessRecord {
   package static let fileSuffixes = [
     suffix, extensionSuffix, keySuffix, endpointsSuffix, ".in", ".feed", ".out", ".err",
   ]
-  /// The suffix of the file that describes pipes opened later.
+  /// The suffix of the file that describes the pipes that a running process has opened.
   private static let extensionSuffix = suffix + ".outs"
   /// The suffix of the file with the node's key pair.
   static let keySuffix = ".node.key"
@@ -99,29 +105,34 @@ extension ProcessRecord {
 /// A live process of a node that no orchestrator supervises.
 package struct Survivor: Sendable {
   package let node: String
-  /// The record; `nil` if another version of this program wrote it in an unknown format.
+  /// The record; `nil` if another version of this program has written the record in an unknown
+  /// format.
   package let record: ProcessRecord?
   package let process: AdoptedProcess
   /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
   package var host: String? { record?.launch.host }
-  /// Whether the node is bound for other hosts, and so belongs to a topology with a deployment file.
+  /// Whether the node accepts connections from other hosts. Such nodes exist only in a topology
+  /// with a deployment file.
   package var isDeployed: Bool { record?.launch.address != nil }
 
-  /// Returns the live processes of a topology. The caller, or no process, must hold the topology's lock.
-  /// - Parameter patience: How long to wait for a process that was just forked and has not
-  ///   identified itself yet.
-  /// - Throws: ``DirectoryError/unknownProcess(record:)`` if the process does not identify itself.
-  /// - Note: Each takes a descriptor; see ``OpenFileLimit/raise()``.
+  /// Returns the live processes of a topology. Precondition: no other process than the caller holds
+  /// the topology's lock.
+  /// - Parameter patience: How long to wait for a process that was just forked and has not added
+  ///   its line to its record yet.
+  /// - Throws: ``DirectoryError/unknownProcess(record:)`` if a process does not add its line to its
+  ///   record in time.
+  /// - Note: Each returned process has an open descriptor; see ``OpenFileLimit/raise()``.
   package static func all(
     in directories: RuntimeDirectories, patience: Duration = .seconds(5)
   ) throws(DirectoryError) -> [Survivor] {
     let deadline = ContinuousClock.now + patience
     var survivors: [Survivor] = []
-    for name in FileSystem.entries(of: directories.runtime)
+    for name in FileSystem.entryNames(of: directories.runtime)
     where name.hasSuffix(ProcessRecord.suffix) {
       let path = directories.runtime + "/" + name
       let node = String(name.dropLast(ProcessRecord.suffix.count))
-      // Between its fork and the start of its program, no other process knows the number of a process.
+      // A child process that was just forked adds its process id to the record before it starts the
+      // node's program. Until then, the record does not identify the process.
       let lines = try Polling.wait(every: .milliseconds(2), until: deadline) {
         () throws(DirectoryError) in try readHolderLines(path)
       }
@@ -139,8 +150,9 @@ package struct Survivor: Sendable {
     return survivors + remoteEmbeddedNodes(survivors, in: directories)
   }
 
-  /// Returns the embedded coordinators in processes on other hosts, where no process can lock their
-  /// records. They count as alive as long as their carrier nodes are.
+  /// Returns the embedded coordinators that run in processes on other hosts. No process on this
+  /// host can lock their records, so an embedded coordinator counts as alive as long as its carrier
+  /// node is alive.
   private static func remoteEmbeddedNodes(
     _ survivors: [Survivor], in directories: RuntimeDirectories
   ) -> [Survivor] {
@@ -153,8 +165,8 @@ package struct Survivor: Sendable {
     }
   }
 
-  /// Returns the lines of a record: none if no process holds it, so that it is a leftover; `nil` if
-  /// its process has not identified itself yet.
+  /// Returns the lines of a record. Returns no lines if the record is a leftover, which no process
+  /// locks. Returns `nil` if the process has not added its line yet.
   private static func readHolderLines(
     _ path: String
   ) throws(DirectoryError) -> [ArraySlice<UInt8>]? {
@@ -162,16 +174,18 @@ package struct Survivor: Sendable {
     if descriptor < 0, errno == ENOENT || errno == ELOOP { return [] }
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
-    // The holder's lock is exclusive. This lock, if it is granted, ends with the descriptor.
+    // A live process holds an exclusive lock on its record. If this process gets a shared lock, the
+    // record is a leftover. Closing the descriptor releases the shared lock.
     let isLocked = flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
     let bytes = (try? FileSystem.read(descriptor, limit: 4 << 20)) ?? []
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     guard isLocked else {
-      // The record was written again while its process lived. The start time shows whether the
-      // process still lives.
-      return lines.count > 3 && lines[2].elementsEqual(BootClock.boot.utf8) ? lines : []
+      // If another program removed the record, the orchestrator has written it again. The process
+      // still locks the removed file, and not this one. So the start time in the record must later
+      // show whether the process is still alive.
+      return lines.count > 3 && lines[2].elementsEqual(BootClock.bootID.utf8) ? lines : []
     }
-    // An empty line follows the end of the last line.
+    // Splitting adds an empty element after the last line.
     return lines.count > 2 ? lines : nil
   }
 }

@@ -6,7 +6,7 @@ import PipeSystem
 /// The contents of a running topology's lock file.
 package struct RunningTopology: Hashable, Sendable {
   package let name: String
-  /// The orchestrator's process.
+  /// The orchestrator's process id; `nil` if the lock file is damaged.
   package let pid: Int32?
   /// The topology file, as an absolute path.
   package let file: String?
@@ -14,9 +14,10 @@ package struct RunningTopology: Hashable, Sendable {
   package let deployment: String?
   package let startedAt: Timestamp?
 
-  /// Returns the running topologies by name, without leftovers of killed orchestrators.
+  /// Returns the running topologies, sorted by name. Leftovers of killed orchestrators are not
+  /// included.
   package static func all(in roots: RuntimeRoots = RuntimeRoots()) -> [RunningTopology] {
-    FileSystem.entries(of: roots.runtime).compactMap { name in
+    FileSystem.entryNames(of: roots.runtime).compactMap { name in
       guard let directories = try? RuntimeDirectories(topology: name, roots: roots) else {
         return nil
       }
@@ -24,65 +25,68 @@ package struct RunningTopology: Hashable, Sendable {
     }
   }
 
-  /// Returns the topology, if it runs.
+  /// Returns the topology if it is running; otherwise `nil`.
   package static func find(_ directories: RuntimeDirectories) -> RunningTopology? {
     read(directories, where: isHeld)
   }
 
-  /// Whether a process holds the lock. The holder's lock is exclusive; this lock, if it is granted,
-  /// ends with the descriptor.
+  /// Whether another process holds the exclusive lock. If not, this process gets a shared lock,
+  /// which ends when the descriptor is closed.
   private static func isHeld(_ descriptor: Int32) -> Bool {
     flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
   }
 
-  /// Whether no orchestrator can answer at a control socket on this host, until another one starts.
+  /// Whether no orchestrator answers at a control socket on this host until another orchestrator is
+  /// started. False for an endpoint on another host.
   package static func isOrchestratorGone(from endpoint: String) -> Bool {
     let prefix = "ipc://"
     guard endpoint.hasPrefix(prefix) else { return false }
     let socket = String(endpoint.dropFirst(prefix.count))
-    let lock = FileSystem.directory(of: socket) + "/lock"
+    let lock = FileSystem.parentDirectory(of: socket) + "/lock"
     let descriptor = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    // If another program has removed the lock file, an orchestrator may still listen.
+    // Another program may have removed the lock file of a running orchestrator. The orchestrator is
+    // gone only if its socket is gone, too.
     guard descriptor >= 0 else { return errno == ENOENT && !FileSystem.exists(socket) }
     defer { close(descriptor) }
     return !isHeld(descriptor)
   }
 
-  /// Waits until the topology no longer runs. Blocks this thread.
-  /// - Parameter orchestrator: The orchestrator's process, which takes a moment to end after it has
+  /// Waits until the topology is no longer running. Blocks this thread.
+  /// - Parameter orchestrator: The orchestrator's process, which ends a moment after it has
   ///   released the lock.
-  /// - Returns: Whether the topology ended in time.
+  /// - Returns: Whether the topology ended before the deadline.
   package static func awaitEnd(
     of directories: RuntimeDirectories, _ orchestrator: AdoptedProcess?,
     until deadline: ContinuousClock.Instant
   ) -> Bool {
     if let orchestrator {
-      // Once the lock is released, the wait lasts one more second. By then the orchestrator has
-      // done everything.
+      // After the lock is released, wait for the process at most one more second: an orchestrator
+      // that releases the lock has finished all its work.
       while !orchestrator.hasEnded, ContinuousClock.now < deadline {
         let isFree = find(directories) == nil
         _ = AdoptedProcess.wait(for: [orchestrator], until: min(deadline, .now + .seconds(1)))
         if isFree { break }
       }
     }
-    // Only its lock shows the end of a process in another container.
+    // If the process is in another container, only the lock shows that it has ended.
     return Polling.wait(every: .milliseconds(10), until: deadline) {
       find(directories) == nil ? true : nil
     } == true
   }
 
-  /// The orchestrator's process, if its number is valid on this host.
+  /// The orchestrator's process; `nil` if no process on this host has the process id `pid`.
   package var process: AdoptedProcess? { pid.flatMap { AdoptedProcess(pid: $0) } }
 
-  /// Returns the lock file's contents about the run that holds it, or held it last.
-  static func last(_ directories: RuntimeDirectories) -> RunningTopology? {
+  /// Returns the contents of the lock file. The lock file describes the run that holds the lock or,
+  /// if no run holds the lock, the last run.
+  static func lastRun(_ directories: RuntimeDirectories) -> RunningTopology? {
     read(directories) { _ in true }
   }
 
   private static func read(
     _ directories: RuntimeDirectories, where accepts: (_ descriptor: Int32) -> Bool
   ) -> RunningTopology? {
-    let descriptor = open(directories.lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    let descriptor = open(directories.lockFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     guard accepts(descriptor) else { return nil }
@@ -101,16 +105,18 @@ struct LockRecord: Codable {
   var file: String?
   var deployment: String?
   var started: String
-  /// The start on the steady clock, in nanoseconds, and the boot of the system that it refers to.
+  /// The time on the boot clock at which the run started. Unit: nanoseconds. The value is valid
+  /// only during the boot of the system that `boot` names.
   var clock: Int64?
   var boot: String?
 
-  /// The start of the run, by the current setting of the clock.
+  /// The time of day at which the run started. If the system's clock was set after the start, the
+  /// time is corrected.
   var startedAt: Timestamp? {
     guard let started = Timestamp(started) else { return nil }
-    guard let clock, boot == BootClock.boot else { return started }
+    guard let clock, boot == BootClock.bootID else { return started }
     let start = BootClock.Instant(time: started.nanoseconds, clock: clock)
-    return Timestamp(nanoseconds: start.time(asOf: BootClock.now))
+    return Timestamp(nanoseconds: start.timeOfDay(asOf: BootClock.now))
   }
 }
 
@@ -123,21 +129,22 @@ package struct OrphanedTopology: Sendable {
   package let deployment: String?
   package let nodes: [Survivor]
 
-  /// Returns the orphaned topologies by name.
+  /// Returns the orphaned topologies, sorted by name.
   package static func all(in roots: RuntimeRoots = RuntimeRoots()) -> [OrphanedTopology] {
-    FileSystem.entries(of: roots.runtime).compactMap { name in
+    FileSystem.entryNames(of: roots.runtime).compactMap { name in
       (try? RuntimeDirectories(topology: name, roots: roots)).flatMap { find($0) }
     }
   }
 
-  /// Returns the topology, if it is orphaned.
+  /// Returns the topology if it is orphaned; otherwise `nil`.
   package static func find(_ directories: RuntimeDirectories) -> OrphanedTopology? {
-    // Without an orchestrator, a process that has not identified itself yet does so at once.
+    // Without an orchestrator, no new process is forked. A process that was forked just before adds
+    // its process id to its record within a moment, so two seconds are sufficient.
     guard RunningTopology.find(directories) == nil,
       let nodes = try? Survivor.all(in: directories, patience: .seconds(2)), !nodes.isEmpty,
       RunningTopology.find(directories) == nil
     else { return nil }
-    let last = RunningTopology.last(directories)
+    let last = RunningTopology.lastRun(directories)
     return OrphanedTopology(
       name: directories.topology, file: last?.file, deployment: last?.deployment, nodes: nodes)
   }
@@ -145,7 +152,7 @@ package struct OrphanedTopology: Sendable {
   /// Whether the topology runs with a deployment file.
   package var isDeployed: Bool { nodes.contains(where: \.isDeployed) }
 
-  /// `orchestrator up FILE`, with the options that are required to continue as before.
+  /// The command that continues the run: `orchestrator up FILE`, with the run's deployment file.
   package var upCommand: String {
     Self.upCommand(file: file, deployment: deployment ?? (isDeployed ? "DEPLOYMENT" : nil))
   }
@@ -154,7 +161,7 @@ package struct OrphanedTopology: Sendable {
     "orchestrator up \(file ?? "FILE")" + (deployment.map { " --deployment \($0)" } ?? "")
   }
 
-  /// `orphaned: 2 nodes live`
+  /// The status of the topology as text, such as `orphaned: 2 nodes are still running`.
   package var status: String {
     "orphaned: \(nodes.count == 1 ? "1 node is" : "\(nodes.count) nodes are") still running"
   }

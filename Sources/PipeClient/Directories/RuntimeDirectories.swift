@@ -4,31 +4,31 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The directories with the sockets and the state of all topologies of a user.
+/// The directories that contain the sockets and the state of all topologies of a user.
 package struct RuntimeRoots: Hashable, Sendable {
-  /// The directory that holds a directory of sockets for each running topology.
+  /// The directory that contains, for each running topology, a directory of sockets.
   package let runtime: String
-  /// The directory that holds a directory of logs and journals for each topology.
+  /// The directory that contains, for each topology, a directory of logs and journals.
   package let state: String
-  /// The reason why the login's runtime directory is not used; `nil` if it is used, or another one
-  /// was chosen.
+  /// The reason why the user's `XDG_RUNTIME_DIR` is not used; `nil` if it is used, or if
+  /// `PIPERUNTIME_ROOT` is set.
   package let fallback: Fallback?
 
-  /// The reason why sockets are in `/tmp`.
+  /// The reason why the sockets are in `/tmp` instead of `XDG_RUNTIME_DIR`.
   package enum Fallback: Hashable, Sendable {
     case unset
     /// `XDG_RUNTIME_DIR` is not a directory of this user.
     case foreign(String)
   }
 
-  /// Chooses the directories by the environment: `PIPERUNTIME_ROOT` if set, otherwise the XDG
-  /// directories, otherwise `/tmp` and the home directory.
+  /// Selects the directories by environment variables: `PIPERUNTIME_ROOT` if it is set, otherwise
+  /// the XDG directories, otherwise `/tmp` and the home directory.
   package init(environment: [String: String] = ProcessEnvironment.current, user: uid_t = geteuid())
   {
     func variable(_ name: String) -> String? {
       environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
-    if let root = variable("PIPERUNTIME_ROOT").map(FileSystem.absolute) {
+    if let root = variable("PIPERUNTIME_ROOT").map(FileSystem.absolutePath) {
       runtime = root + "/run"
       state = root + "/state"
       self.fallback = nil
@@ -36,7 +36,7 @@ package struct RuntimeRoots: Hashable, Sendable {
     }
     let temporary = "/tmp/piperuntime-\(user)"
     let login = variable("XDG_RUNTIME_DIR")
-    // After a login by su, the variable points to another user's directory, or to none.
+    // After `su`, `XDG_RUNTIME_DIR` names the directory of another user, or no existing directory.
     if let login, login.hasPrefix("/"), OwnedDirectory.owner(of: login) == user {
       runtime = login + "/piperuntime"
       fallback = nil
@@ -55,7 +55,8 @@ package struct RuntimeRoots: Hashable, Sendable {
 }
 
 extension RuntimeRoots {
-  /// A sentence that says where the sockets are, and why; `nil` if their directory was chosen.
+  /// A sentence that says where the sockets are, and why; `nil` if the environment selects their
+  /// directory.
   package var fallbackNote: String? {
     guard let fallback else { return nil }
     let reason =
@@ -73,15 +74,16 @@ extension RuntimeRoots {
 package struct RuntimeDirectories: Hashable, Sendable {
   package let topology: String
   package let roots: RuntimeRoots
-  /// The directory of the sockets and the lock. Exists while the topology runs; mode 0700.
+  /// The directory of the sockets and the lock file. The directory has mode 0700, and exists while
+  /// the topology runs.
   package var runtime: String { roots.runtime + "/" + topology }
   /// The directory for data that outlives a run.
   package var state: String { roots.state + "/" + topology }
   package var logs: String { state + "/logs" }
-  package var lock: String { runtime + "/lock" }
+  package var lockFile: String { runtime + "/lock" }
   package var journals: String { state + "/journals" }
 
-  /// Returns the path of a node's journal. The files that SQLite and the node add to it are beside it.
+  /// Returns the path of a node's journal. SQLite and the node write more files next to it.
   package func journal(of node: String) -> String { Self.journal(of: node, in: journals) }
 
   /// Returns the path of a node's journal in a directory.
@@ -89,20 +91,22 @@ package struct RuntimeDirectories: Hashable, Sendable {
     directory + "/" + node + ".sqlite"
   }
 
-  /// The key pair of the control socket that is bound for other hosts.
-  package var controlKey: String { runtime + "/control.key" }
-  /// The file with that socket's endpoint, for the successor of a killed orchestrator.
+  /// The file with the key pair of a control socket that accepts connections from other hosts.
+  package var controlKeyFile: String { runtime + "/control.key" }
+  /// The file with the endpoint of the control socket for other hosts. An orchestrator that
+  /// replaces a killed orchestrator reads this file.
   package var controlEndpointFile: String { runtime + "/control.place" }
-  /// The key pair by which clients reach nodes that are bound for other hosts.
-  package var clientKey: String { runtime + "/client.key" }
+  /// The file with the key pair with which clients connect to nodes that accept connections from
+  /// other hosts.
+  package var clientKeyFile: String { runtime + "/client.key" }
 
-  /// Returns the path of the key pair of a node's process that is bound for other hosts. Node names
-  /// have no dots.
-  package func key(of node: String) -> String { runtime + "/" + node + ProcessRecord.keySuffix }
+  /// Returns the path of the file with the key pair of a node that accepts connections from other
+  /// hosts. Names of nodes contain no dots.
+  package func keyFile(of node: String) -> String { runtime + "/" + node + ProcessRecord.keySuffix }
 
-  /// Returns the path of the file with the endpoints of a node's process that is bound for other
-  /// hosts, as the process has reported them.
-  package func place(of node: String) -> String {
+  /// Returns the path of the file with the endpoints of a node that accepts connections from other
+  /// hosts. The node's process has reported these endpoints.
+  package func endpointsFile(of node: String) -> String {
     runtime + "/" + node + ProcessRecord.endpointsSuffix
   }
 
@@ -118,11 +122,11 @@ package struct RuntimeDirectories: Hashable, Sendable {
     case control
     /// A node's ROUTER for events.
     case inbox(node: String)
-    /// A node's XPUB.
+    /// A node's XPUB for its feed.
     case feed(node: String)
   }
 
-  /// The longest path of a Unix socket on Linux. Unit: bytes.
+  /// The maximum length of the path of a Unix socket on Linux. Unit: bytes.
   package static let pathLimit = 107
 
   /// Returns `ipc://` and the socket's path.
@@ -148,10 +152,10 @@ package struct RuntimeDirectories: Hashable, Sendable {
 /// Directories that only their owner may access.
 package enum OwnedDirectory {
   /// Creates the directory with mode 0700. If the directory exists, checks that it belongs to this
-  /// user and is not a link, and closes it to other users.
+  /// user and is not a symbolic link, and removes the access rights of other users.
   package static func make(_ path: String) throws(DirectoryError) {
     do {
-      try FileSystem.makeDirectories(FileSystem.directory(of: path))
+      try FileSystem.makeDirectories(FileSystem.parentDirectory(of: path))
     } catch {
       throw .unusable(.runtime, error as? SystemError ?? SystemError("mkdir", on: path, code: EIO))
     }
@@ -170,7 +174,7 @@ package enum OwnedDirectory {
     }
   }
 
-  /// Creates a directory for data that outlives a run, with its parents. If the directory exists,
+  /// Creates a directory for data that outlives a run, and its parents. If the directory exists,
   /// checks that it is writable.
   static func makeWritable(_ path: String) throws(DirectoryError) {
     do {
@@ -183,7 +187,7 @@ package enum OwnedDirectory {
     }
   }
 
-  /// Returns the owner of a directory, or `nil` if there is none.
+  /// Returns the owner of a directory; `nil` if there is no directory at this path.
   static func owner(of path: String) -> uid_t? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
@@ -197,11 +201,13 @@ package enum DirectoryError: Error, Hashable, Sendable {
   case unsafeName(String)
   /// A socket path is longer than ``RuntimeDirectories/pathLimit`` bytes.
   case pathTooLong(String)
-  /// The directory belongs to another user, or is a link or a file.
+  /// The path is not a directory of this user: it belongs to another user, or is a symbolic link or
+  /// a file.
   case notOurs(path: String, owner: UInt32?)
-  /// An orchestrator holds the topology's lock; with its pid, if the lock file contains it.
+  /// Another orchestrator holds the topology's lock. The lock file contains its pid, unless the
+  /// file is damaged.
   case alreadyRunning(topology: String, pid: Int32?, file: String?)
-  /// A live process of the topology has not identified itself.
+  /// A process of the topology is alive, but its record does not say which process it is.
   case unknownProcess(record: String)
   /// A directory cannot be created or written to.
   case unusable(Purpose, SystemError)
@@ -265,32 +271,32 @@ extension DirectoryError.Purpose {
   }
 }
 
-/// The locations of a topology's journals: in its state directory, or, for nodes that may move to
-/// another host, where all hosts see them.
+/// The locations of a topology's journals. A journal is in the topology's state directory, unless
+/// its node may move to other hosts. Then the journal is in a directory that all these hosts share.
 package struct JournalPaths: Hashable, Sendable {
-  /// The journals outside the state directory, by node.
-  private let elsewhere: [String: String]
+  /// The paths of the journals outside the state directory, by node.
+  private let externalPaths: [String: String]
   private let directories: RuntimeDirectories
 
-  /// Reads the locations that the last run recorded. There is no record if all journals were in the
-  /// state directory.
+  /// Reads the locations that the last run recorded. A run records nothing if all its journals are
+  /// in the state directory.
   package init(in directories: RuntimeDirectories) {
     self.directories = directories
-    let text = FileSystem.contents(of: Self.file(in: directories)) ?? []
-    elsewhere = (try? JSONValue(parsing: text).decode([String: String].self)) ?? [:]
+    let text = FileSystem.contents(of: Self.filePath(in: directories)) ?? []
+    externalPaths = (try? JSONValue(parsing: text).decode([String: String].self)) ?? [:]
   }
 
   /// The path of a node's journal.
-  package subscript(node: String) -> String { elsewhere[node] ?? directories.journal(of: node) }
+  package subscript(node: String) -> String { externalPaths[node] ?? directories.journal(of: node) }
 
-  /// The nodes with journals outside the state directory.
-  package var nodesWithExternalJournals: [String] { elsewhere.keys.sorted() }
+  /// The names of the nodes whose journals are outside the state directory.
+  package var nodesWithExternalJournals: [String] { externalPaths.keys.sorted() }
 
-  /// Records the locations of a run's journals for later readers.
-  /// - Parameter paths: The journals of the run's nodes.
+  /// Records the locations of a run's journals, so that other processes find the journals.
+  /// - Parameter paths: The paths of the journals, by node.
   package static func write(_ paths: [String: String], in directories: RuntimeDirectories) throws {
     let elsewhere = paths.filter { $0.value != directories.journal(of: $0.key) }
-    let file = file(in: directories)
+    let file = filePath(in: directories)
     guard !elsewhere.isEmpty else {
       unlink(file)
       return
@@ -298,7 +304,7 @@ package struct JournalPaths: Hashable, Sendable {
     try FileSystem.replace(file, with: try JSONValue(encoding: elsewhere).bytes + [0x0A])
   }
 
-  private static func file(in directories: RuntimeDirectories) -> String {
+  private static func filePath(in directories: RuntimeDirectories) -> String {
     directories.state + "/journals.json"
   }
 }

@@ -7,7 +7,7 @@ package enum LogStream: String, Hashable, Sendable, CaseIterable {
   case out
   /// The node's stderr.
   case err
-  /// The supervisor, about the node.
+  /// The orchestrator, which writes notes about the node.
   case note
 }
 
@@ -25,11 +25,11 @@ package struct LogEntry: Hashable, Sendable {
     self.text = text
   }
 
-  /// The line as written in a log.
+  /// The line in the format of a log file.
   package var line: String { "\(time.description) \(stream.rawValue) \(text)" }
 
-  /// Creates an entry from a line that an orchestrator on another host has read. A line in another
-  /// format has no time.
+  /// Creates an entry from a line that an orchestrator on another host has read. If the line has
+  /// another format, the entry has the time 0.
   package init(_ line: LogPage.Line) {
     self =
       LogEntry(node: line.node, line: line.text)
@@ -47,16 +47,18 @@ package struct LogEntry: Hashable, Sendable {
   }
 }
 
-/// The order of lines of several logs: by time, across steps of the clock.
+/// The order of the lines of several logs: by time, but correct even if the clock was set back.
 package enum LogOrder {
-  /// The beginning of the note that the orchestrator writes to every log when the clock of its host
-  /// was set back.
+  /// The first words of a note that the orchestrator writes to every log when its host's clock was
+  /// set back.
   package static let clockNote = "the clock was set back by "
 
   private struct Key: Comparable {
-    /// The number of times that the clock was set back after the line, negated: all logs end in the same era.
+    /// The number of times that the clock was set back after the line, negated. Counting from the
+    /// end gives the last part of every log the same number, 0.
     var era: Int
-    /// The time of the line, or the latest time of a line before it in its log.
+    /// The time of the line or, if it is later, the time of an earlier line of the same log and
+    /// era.
     var time: Timestamp
     var index: Int
 
@@ -65,19 +67,19 @@ package enum LogOrder {
     }
   }
 
-  /// Returns the order of the entries of several logs, by their indices. The entries of each log
+  /// Returns the indices of the entries of several logs, in order of time. Entries of the same log
   /// keep their order.
   static func order(of entries: [LogEntry]) -> [Int] {
     var steps: [String: Int] = [:]
     for entry in entries where entry.isClockNote { steps[entry.node, default: 0] += 1 }
-    var latest: [String: Timestamp] = [:]
+    var latestTimes: [String: Timestamp] = [:]
     let keys = entries.enumerated().map { index, entry in
       if entry.isClockNote {
         steps[entry.node, default: 0] -= 1
-        latest[entry.node] = nil
+        latestTimes[entry.node] = nil
       }
-      let time = max(entry.time, latest[entry.node] ?? entry.time)
-      latest[entry.node] = time
+      let time = max(entry.time, latestTimes[entry.node] ?? entry.time)
+      latestTimes[entry.node] = time
       return Key(era: -(steps[entry.node] ?? 0), time: time, index: index)
     }
     return keys.sorted().map(\.index)
@@ -90,53 +92,54 @@ extension LogEntry {
   }
 }
 
-/// Splits a stream of bytes into lines of text, whatever the bytes are.
+/// Splits a stream of any bytes into lines of text.
 ///
-/// Invalid UTF-8 becomes replacement characters. A line over the limit is cut into several, between
-/// characters.
+/// Invalid UTF-8 becomes replacement characters. A line that is longer than the limit is cut into
+/// several lines; a cut is never within a character.
 package struct LogLineSplitter: Sendable {
-  /// The longest line. Unit: bytes. Default: 65536.
-  package let limit: Int
-  private var partial: [UInt8] = []
+  /// The maximum length of a line. Unit: bytes. Default: 65536.
+  package let maximumLineLength: Int
+  private var partialLine: [UInt8] = []
 
-  package init(limit: Int = 65536) { self.limit = max(limit, 4) }
+  package init(limit: Int = 65536) { self.maximumLineLength = max(limit, 4) }
 
   /// Appends the next bytes and returns the lines that they complete, without line ends.
   package mutating func append(_ bytes: some Collection<UInt8>) -> [String] {
     var lines: [String] = []
     var rest = bytes[...]
     while let end = rest.firstIndex(of: 0x0A) {
-      partial.append(contentsOf: rest[..<end])
+      partialLine.append(contentsOf: rest[..<end])
       rest = rest[rest.index(after: end)...]
       cutPartial(into: &lines)
-      if partial.last == 0x0D { partial.removeLast() }
-      lines.append(String(decoding: partial, as: UTF8.self))
-      partial.removeAll(keepingCapacity: true)
+      if partialLine.last == 0x0D { partialLine.removeLast() }
+      lines.append(String(decoding: partialLine, as: UTF8.self))
+      partialLine.removeAll(keepingCapacity: true)
     }
-    partial.append(contentsOf: rest)
+    partialLine.append(contentsOf: rest)
     cutPartial(into: &lines)
     return lines
   }
 
-  /// Returns the last line, if the stream ended without a line end.
+  /// Returns the last line, if the stream ended without a line end. Call this at the end of the
+  /// stream.
   package mutating func finish() -> String? {
-    guard !partial.isEmpty else { return nil }
-    defer { partial.removeAll() }
-    return String(decoding: partial, as: UTF8.self)
+    guard !partialLine.isEmpty else { return nil }
+    defer { partialLine.removeAll() }
+    return String(decoding: partialLine, as: UTF8.self)
   }
 
   private mutating func cutPartial(into lines: inout [String]) {
     var start = 0
-    while partial.count - start > limit {
-      var end = start + limit
-      // Goes back to the first byte of a character, which is at most three bytes away in valid text.
-      for step in 0..<4 where partial[end - step] & 0xC0 != 0x80 {
+    while partialLine.count - start > maximumLineLength {
+      var end = start + maximumLineLength
+      // Goes back to the first byte of a character. In valid UTF-8, it is at most three bytes away.
+      for step in 0..<4 where partialLine[end - step] & 0xC0 != 0x80 {
         end -= step
         break
       }
-      lines.append(String(decoding: partial[start..<end], as: UTF8.self))
+      lines.append(String(decoding: partialLine[start..<end], as: UTF8.self))
       start = end
     }
-    if start > 0 { partial.removeFirst(start) }
+    if start > 0 { partialLine.removeFirst(start) }
   }
 }

@@ -4,32 +4,34 @@ import PipeWire
 
 /// Reads the logs of a topology's nodes page by page, merged in order of time.
 ///
-/// The pager keeps no state between pages: the positions of a page give the start of the next one, even
-/// if rotation has moved the files.
+/// The pager keeps no state between pages: each page contains the positions at which the next page
+/// starts. The positions stay valid when the log files are rotated.
 package struct LogPager {
   private let directory: String
   private let byteLimit: Int
 
-  /// The maximum size of a page, unless a single line is longer. As JSON, the page may be six times
-  /// as large. Unit: bytes. Source: ``WireLimits/messageByteCount``.
+  /// The maximum size of a page; a page with a single line may be larger. Unit: bytes. As JSON, a
+  /// page can be six times as large, and must still fit into a message: see
+  /// ``WireLimits/maximumMessageByteCount``.
   package static let wireByteLimit = 512 << 10
-  /// The maximum size of a page for a reader on this host, so that many large logs are read in few
-  /// passes. Unit: bytes.
+  /// The maximum size of a page for a reader on this host. The size is large, so that a reader gets
+  /// many large logs in a few pages. Unit: bytes.
   static let fileByteLimit = 64 << 20
-  /// The minimum that is read of each node, if there are many nodes. Lines are shorter, since they
-  /// are cut when they are written. Unit: bytes.
-  private static let minimumShare = 128 << 10
+  /// The minimum number of bytes to read of each node's log, even if there are many nodes. Every
+  /// line is shorter than this, since long lines are cut when they are written.
+  private static let minimumByteShare = 128 << 10
 
   /// Log entries in order of time.
   package struct Entries {
     package var entries: [LogEntry]
-    /// A mark for each existing log.
+    /// For each existing log, the position at which the next page starts.
     package var positions: [LogPosition]
-    /// Whether there are more entries than fit into a page.
+    /// Whether there are more entries that did not fit into the page.
     package var hasMore: Bool
   }
 
-  /// - Parameter byteLimit: The maximum size of a page, unless a single line is longer. Unit: bytes.
+  /// - Parameter byteLimit: The maximum size of a page; a page with a single line may be larger.
+  ///   Unit: bytes.
   package init(directory: String, byteLimit: Int = wireByteLimit) {
     self.directory = directory
     self.byteLimit = byteLimit
@@ -43,10 +45,11 @@ package struct LogPager {
       hasMore: found.hasMore)
   }
 
+  /// Returns the entries of a page.
   /// - Parameter clock: Returns the time of day.
   package func entries(_ request: LogRequest, clock: () -> Timestamp = { .now }) -> Entries {
-    let nodes = request.nodes ?? LogReader.nodes(in: directory)
-    let share = max(Self.minimumShare, byteLimit / max(1, nodes.count))
+    let nodes = request.nodes ?? LogReader.nodesWithLogs(in: directory)
+    let share = max(Self.minimumByteShare, byteLimit / max(1, nodes.count))
     let start = clock()
     var parts = nodes.compactMap { node in
       LogPart(
@@ -54,16 +57,18 @@ package struct LogPager {
         behind: request.positions.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
-      // A log that was read earlier may have got an older entry since.
+      // While the logs were read one after another, a log that was already read may have got an
+      // entry that is older than entries of logs that were read later. So entries written since the
+      // beginning are left for the next page.
       let end = clock()
       for index in parts.indices { parts[index].cut { start < $0 && $0 <= end } }
     }
     return merge(parts)
   }
 
-  /// Merges the first entries of all parts.
+  /// Merges the entries of all parts in order of time, up to the maximum size of a page.
   private func merge(_ parts: [LogPart]) -> Entries {
-    // Entries of a log that was cut, and are not read yet, may be older than entries of other logs.
+    // If a log was not read to its end, its unread entries may be older than entries of other logs.
     let horizon = parts.filter(\.hasMore).compactMap(\.lines.last?.time).min()
     let all = parts.indices.flatMap { part in parts[part].lines.map { (part: part, line: $0) } }
     let order =
@@ -81,24 +86,25 @@ package struct LogPager {
         break
       }
       found.entries.append(line.entry)
-      found.positions[part] = line.end
+      found.positions[part] = line.endPosition
     }
     return found
   }
 }
 
-/// Lines of one node's log, from some position on.
+/// The lines of one node's log from a position on.
 private struct LogPart {
   struct Line {
     let entry: LogEntry
-    /// When the line was written, or a line before it, if the clock was set back.
+    /// The latest time of this line and the lines before it. If the clock was set back, this time
+    /// is later than the time of the line itself.
     let time: Timestamp
-    let end: LogPosition
+    let endPosition: LogPosition
   }
 
   /// A position in the files of a log.
   private struct Position {
-    var file: Int
+    var fileIndex: Int
     var offset: Int
   }
 
@@ -107,8 +113,8 @@ private struct LogPart {
   private(set) var lines: [Line] = []
   private(set) var hasMore = false
 
-  /// The maximum number of former files that a mark names.
-  private static let formerLimit = 8
+  /// The maximum number of older files whose names a position contains.
+  private static let maximumFormerCount = 8
 
   /// - Returns: `nil` if there is no log.
   init?(
@@ -116,19 +122,20 @@ private struct LogPart {
     byteLimit: Int
   ) {
     guard let current = LogFile(path) else { return nil }
-    let files = current.name == mark?.file ? [current] : LogFile.all(path, from: current)
-    let former = current.name == mark?.file ? mark?.former ?? [] : files.dropLast().map(\.name)
+    let files = current.identity == mark?.file ? [current] : LogFile.all(path, from: current)
+    let former =
+      current.identity == mark?.file ? mark?.former ?? [] : files.dropLast().map(\.identity)
     var lastTime = mark.map { Timestamp(nanoseconds: $0.time) } ?? Timestamp(milliseconds: 0)
     func makePosition(_ position: Position) -> LogPosition {
-      let behind = files.count == 1 ? former : Array(former.prefix(position.file))
+      let behind = files.count == 1 ? former : Array(former.prefix(position.fileIndex))
       return LogPosition(
-        node: node, file: files[position.file].name, offset: position.offset,
-        time: lastTime.nanoseconds, former: behind.suffix(Self.formerLimit))
+        node: node, file: files[position.fileIndex].identity, offset: position.offset,
+        time: lastTime.nanoseconds, former: behind.suffix(Self.maximumFormerCount))
     }
     var position: Position
     if let mark {
       guard let found = Self.position(of: mark, in: files) else {
-        // The mark's file was removed, and there is no newer file.
+        // The file of this position was removed, and no newer file exists.
         start = mark
         return
       }
@@ -141,7 +148,8 @@ private struct LogPart {
     var time = Timestamp(milliseconds: .min)
     func add(_ bytes: ArraySlice<UInt8>, endingAt end: Int) {
       let text = String(decoding: bytes, as: UTF8.self)
-      // A line in another format, after the file was edited, keeps its position.
+      // A line in another format, for example because a user has edited the file, keeps its
+      // position between the lines before and after it.
       let entry =
         LogEntry(node: node, line: text)
         ?? LogEntry(node: node, time: lastTime, stream: .out, text: text)
@@ -149,19 +157,21 @@ private struct LogPart {
       time = max(time, entry.time)
       lines.append(
         Line(
-          entry: entry, time: time, end: makePosition(Position(file: position.file, offset: end))))
+          entry: entry, time: time,
+          endPosition: makePosition(Position(fileIndex: position.fileIndex, offset: end))))
     }
     while true {
       let offset = position.offset
-      let bytes = files[position.file].read(at: offset, limit: left)
+      let bytes = files[position.fileIndex].read(at: offset, limit: left)
       var rest = bytes[...]
       while let end = rest.firstIndex(of: 0x0A) {
         add(rest[..<end], endingAt: offset + end + 1)
         rest = rest[(end + 1)...]
       }
       let isCut = bytes.count == left
-      // A line without an end: it is as long as a page may be, or the last line of a rotated file.
-      if !rest.isEmpty, isCut ? lines.isEmpty : position.file + 1 < files.count {
+      // An incomplete line is added in two cases: it fills the whole page, or it is the last line
+      // of a rotated file.
+      if !rest.isEmpty, isCut ? lines.isEmpty : position.fileIndex + 1 < files.count {
         add(rest, endingAt: offset + bytes.count)
       }
       left -= bytes.count
@@ -169,56 +179,61 @@ private struct LogPart {
         hasMore = true
         return
       }
-      guard position.file + 1 < files.count else { return }
-      position = Position(file: position.file + 1, offset: 0)
+      guard position.fileIndex + 1 < files.count else { return }
+      position = Position(fileIndex: position.fileIndex + 1, offset: 0)
     }
   }
 
-  /// Leaves lines for the next page: all lines from the first one with such a time on.
+  /// Removes the first line whose time satisfies the condition, and all lines after it. The removed
+  /// lines belong to the next page.
   mutating func cut(from isLater: (Timestamp) -> Bool) {
     guard let index = lines.firstIndex(where: { isLater($0.entry.time) }) else { return }
     lines.removeSubrange(index...)
     hasMore = false
   }
 
-  /// Returns the start of the next page; `nil` if there are no new lines.
+  /// Returns the position at which the next page starts; `nil` if there are no new lines.
   ///
-  /// A file that another program has truncated is read from its beginning. The rest of a file that
-  /// was removed is lost.
+  /// A file that another program has truncated is read from its beginning. If a file was removed,
+  /// its unread lines are lost.
   private static func position(of mark: LogPosition, in files: [LogFile]) -> Position? {
-    if let index = files.firstIndex(where: { $0.name == mark.file }) {
+    if let index = files.firstIndex(where: { $0.identity == mark.file }) {
       let offset = max(0, mark.offset)
-      return Position(file: index, offset: offset <= files[index].byteCount ? offset : 0)
+      return Position(fileIndex: index, offset: offset <= files[index].byteCount ? offset : 0)
     }
-    // The mark names the newest files before its own. All older files were read as well.
-    let next = files.lastIndex { mark.former.contains($0.name) }.map { $0 + 1 } ?? 0
-    return next < files.count ? Position(file: next, offset: 0) : nil
+    // The position contains the identities of the newest files that are older than the file of the
+    // position. These files, and all older files, were already read.
+    let next = files.lastIndex { mark.former.contains($0.identity) }.map { $0 + 1 } ?? 0
+    return next < files.count ? Position(fileIndex: next, offset: 0) : nil
   }
 
-  /// Returns the start of the requested last lines.
+  /// Returns the position of the first requested line.
   private static func beginning(
     of files: [LogFile], _ node: String, _ request: LogRequest
   ) -> Position {
-    guard request.lines != nil || request.since != nil else { return Position(file: 0, offset: 0) }
+    guard request.lines != nil || request.since != nil else {
+      return Position(fileIndex: 0, offset: 0)
+    }
     var end: Position?
     var first: Position?
     var count = 0
-    // Goes back from the newest file only as far as required: there may be many files.
+    // There may be many files, so the search starts at the newest file and stops as soon as
+    // possible.
     for index in files.indices.reversed() {
       let (lines, fileEnd) = Self.lines(of: files[index], node)
-      end = end ?? Position(file: index, offset: fileEnd)
+      end = end ?? Position(fileIndex: index, offset: fileEnd)
       var wanted = lines[...]
       if let since = request.since { wanted = wanted.drop { $0.time.milliseconds < since } }
       if let limit = request.lines { wanted = wanted.suffix(max(0, limit - count)) }
       count += wanted.count
-      first = wanted.first.map { Position(file: index, offset: $0.start) } ?? first
+      first = wanted.first.map { Position(fileIndex: index, offset: $0.start) } ?? first
       if wanted.count < lines.count { break }
     }
-    return first ?? end ?? Position(file: 0, offset: 0)
+    return first ?? end ?? Position(fileIndex: 0, offset: 0)
   }
 
-  /// Returns where the lines of a file begin, each with its time or the time of a line before it,
-  /// and where the last line ends.
+  /// Returns, for each line of a file, the start and the time of the line; and the end of the last
+  /// line. A line without a time gets the time of the line before it.
   private static func lines(
     of file: LogFile, _ node: String
   ) -> (lines: [(start: Int, time: Timestamp)], end: Int) {

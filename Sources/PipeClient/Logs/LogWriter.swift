@@ -3,41 +3,49 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Writes one node's log file, rotated by size. A full disk or any other error loses lines, which
-/// are counted and reported, and has no other effect. When rotation drops the oldest file, the next
-/// file begins with the dropped amount.
+/// Writes the log file of one node, and rotates the file when it reaches its maximum size. If a
+/// write fails, for example because the disk is full, the lines are lost. The writer counts and
+/// reports lost lines, and the node continues. If rotation removes the oldest file, the new file
+/// begins with a note that says how much was removed.
 ///
-/// Another program may remove, move or truncate the file at any time. The next line detects that.
-/// It begins a new file, or continues in the shorter one, with a note.
+/// Another program may remove, move or truncate the file at any time. When the writer writes the
+/// next line, it notices the change, begins a new file or continues in the truncated file, and adds
+/// a note.
 ///
-/// Not safe for concurrent use: one thread owns it.
+/// Not safe for concurrent use: one thread owns the writer.
 package final class LogWriter {
-  /// An event to report once, and not for every line.
+  /// A change that is reported once, and not for every line.
   package enum Notice: Hashable, Sendable {
     case failing(SystemError)
     case recovered(lostLines: Int)
   }
 
+  /// The first words of the note that says how much of the log rotation has removed.
+  package static let dropNote = "older lines were dropped: "
+
   package let path: String
-  /// The limits of the log; `nil` only adds lines, and leaves rotation to the log's main writer.
+  /// The limits of the log. If `nil`, this writer only appends lines; another writer of the same
+  /// log rotates the file.
   package var retention: LogRetention? { didSet { mayExceedFileLimit = true } }
   /// The number of lines that could not be written since the last successful write.
   package private(set) var lostLines = 0
-  /// Whether the last attempt failed.
+  /// Whether the last write failed.
   package private(set) var isFailing = false
 
   private var descriptor: Int32 = -1
   /// The identity of the open file.
   private var identity: FileIdentity?
-  private var size = 0
-  /// The interference of another program with the file, until the file has a note of it.
+  private var fileSize = 0
+  /// A note that another program has changed the file; `nil` once the note is in the file.
   private var interference: String?
   /// Whether there may be more files than the limit.
   private var mayExceedFileLimit = true
-  /// The amount that rotation has dropped, until the file has a note of it. Unit: bytes.
-  private var droppedBytes = 0
-  /// The amount dropped before; `nil` until the files were searched for a note of it. Unit: bytes.
-  private var formerlyDroppedBytes: Int?
+  /// The amount of log that rotation has removed, and that no note in the file mentions yet. Unit:
+  /// bytes.
+  private var droppedByteCount = 0
+  /// The amount of log that was removed before, according to the notes in the files; `nil` until
+  /// the notes were read. Unit: bytes.
+  private var formerlyDroppedByteCount: Int?
 
   package init(path: String, keeping retention: LogRetention? = LogRetention()) {
     self.path = path
@@ -46,8 +54,8 @@ package final class LogWriter {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Appends lines, with one write for each file that they fill.
-  /// - Returns: The start or the end of errors, to be reported.
+  /// Appends lines, with one write for each file.
+  /// - Returns: A notice if errors have started or ended.
   package func write(
     _ lines: [String], from stream: LogStream, at time: Timestamp = .now
   ) -> Notice? {
@@ -93,12 +101,12 @@ package final class LogWriter {
     return .recovered(lostLines: lost)
   }
 
-  /// The notes that must precede the next line in the file.
+  /// The notes that are written before the next line.
   private var pendingNotes: [String] {
     var notes: [String] = []
-    if droppedBytes > 0, let retention {
-      let total = (formerlyDroppedBytes ?? 0) + droppedBytes
-      notes.append(LogDropNote(bytes: droppedBytes, total: total, retention).description)
+    if droppedByteCount > 0, let retention {
+      let total = (formerlyDroppedByteCount ?? 0) + droppedByteCount
+      notes.append(LogDropNote(bytes: droppedByteCount, total: total, retention).description)
     }
     if let interference { notes.append(interference) }
     if lostLines > 0 { notes.append("\(lostLines) log lines lost here") }
@@ -106,13 +114,13 @@ package final class LogWriter {
   }
 
   private func clearPendingNotes() {
-    formerlyDroppedBytes = formerlyDroppedBytes.map { $0 + droppedBytes }
-    (droppedBytes, interference, lostLines) = (0, nil, 0)
+    formerlyDroppedByteCount = formerlyDroppedByteCount.map { $0 + droppedByteCount }
+    (droppedByteCount, interference, lostLines) = (0, nil, 0)
   }
 
   private struct WriteError: Error {
     var cause: SystemError
-    /// The complete lines that reached the file. Unit: bytes.
+    /// The length of the complete lines that were written. Unit: bytes.
     var written = 0
   }
 
@@ -120,13 +128,14 @@ package final class LogWriter {
     try openIfClosed()
     let (count, problem) = FileSystem.write(bytes, to: descriptor)
     guard let problem else {
-      size += count
+      fileSize += count
       return
     }
-    // The next line would continue a partial line.
+    // A partial line is removed, since the next line would continue it.
     let whole = (bytes[..<count].lastIndex(of: 0x0A) ?? -1) + 1
-    ftruncate(descriptor, off_t(size + whole))
-    // The next attempt opens the file again: it may have been removed, or the disk replaced.
+    ftruncate(descriptor, off_t(fileSize + whole))
+    // The next write opens the file again: the file may have been removed, or the disk may have
+    // been replaced.
     close(descriptor)
     (descriptor, identity) = (-1, nil)
     throw WriteError(cause: SystemError("write", on: path, code: problem), written: whole)
@@ -139,7 +148,7 @@ package final class LogWriter {
       throw WriteError(cause: SystemError("open", on: path, code: errno))
     }
     identity = FileIdentity(descriptor: descriptor)
-    size = Self.size(of: descriptor) ?? 0
+    fileSize = Self.size(of: descriptor) ?? 0
   }
 
   private static func size(of descriptor: Int32) -> Int? {
@@ -147,7 +156,7 @@ package final class LogWriter {
     return fstat(descriptor, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// Detects what another program has done to the file since the last line.
+  /// Finds out whether another program has changed the file since the last write.
   private func findInterference() {
     guard descriptor >= 0 else { return }
     if FileIdentity(path) != identity {
@@ -157,13 +166,14 @@ package final class LogWriter {
       close(descriptor)
       (descriptor, identity) = (-1, nil)
       // The whole directory may have been removed.
-      try? FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o700)
-    } else if let size = Self.size(of: descriptor), size != self.size {
-      if size < self.size {
+      try? FileSystem.makeDirectories(FileSystem.parentDirectory(of: path), mode: 0o700)
+    } else if let size = Self.size(of: descriptor), size != self.fileSize {
+      if size < self.fileSize {
         interference = "the log file was truncated by another program; the log continues here"
       }
-      self.size = size
-      // Begins a new file, so that no reader takes a position in the old text for one in the new text.
+      self.fileSize = size
+      // Begins a new file if the truncated file still has text. Otherwise, a reader would use its
+      // position in the old text for the new text.
       guard size == 0 else { return }
       unlink(path)
       close(descriptor)
@@ -173,13 +183,14 @@ package final class LogWriter {
 
   // MARK: Rotation
 
-  /// Rotates the file if it would become too large, and drops files beyond the limit.
+  /// Rotates the file if the first line would make it too large, and removes the oldest files if
+  /// there are too many.
   /// - Parameter lengths: The lengths of the lines. Unit: bytes.
-  /// - Returns: The number of lines that go into the file: at least one.
+  /// - Returns: The number of lines that fit into the file; at least one.
   private func rotateIfNeeded(for lengths: some Collection<Int>) -> Int {
     guard let retention else { return lengths.count }
-    if formerlyDroppedBytes == nil { formerlyDroppedBytes = readFormerlyDroppedBytes() }
-    var size = descriptor >= 0 ? size : Self.size(of: path) ?? 0
+    if formerlyDroppedByteCount == nil { formerlyDroppedByteCount = readFormerlyDroppedBytes() }
+    var size = descriptor >= 0 ? fileSize : Self.size(of: path) ?? 0
     if size > 0, size + (lengths.first ?? 0) > retention.maxSize {
       rotate(retention)
       size = 0
@@ -200,70 +211,71 @@ package final class LogWriter {
     (descriptor, identity) = (-1, nil)
     dropFiles(from: retention.maxFiles - 1)
     for index in stride(from: retention.maxFiles - 2, through: 0, by: -1) {
-      rename(name(of: index), name(of: index + 1))
+      rename(filePath(of: index), filePath(of: index + 1))
     }
   }
 
-  /// Removes the files from this index on. The current file has the index 0.
+  /// Removes the files with the index `first` and all higher indices. The current file has the
+  /// index 0.
   private func dropFiles(from first: Int) {
     var index = first
-    while let size = Self.size(of: name(of: index)), unlink(name(of: index)) == 0 {
-      droppedBytes += size
+    while let size = Self.size(of: filePath(of: index)), unlink(filePath(of: index)) == 0 {
+      droppedByteCount += size
       index += 1
     }
   }
 
-  private func name(of index: Int) -> String { index == 0 ? path : "\(path).\(index)" }
+  private func filePath(of index: Int) -> String { index == 0 ? path : "\(path).\(index)" }
 
   private static func size(of path: String) -> Int? {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : nil
   }
 
-  /// Returns the amount that was dropped before, by the newest file with a note of it. Unit: bytes.
+  /// Returns the amount of log that was removed before, according to the newest file that contains
+  /// a note. Unit: bytes.
   private func readFormerlyDroppedBytes() -> Int {
     for file in LogFile.all(path).reversed() {
-      if let total = LogDropNote.lastTotal(in: file.read(at: 0)) { return total }
+      if let total = LogDropNote.lastTotalByteCount(in: file.read(at: 0)) { return total }
     }
     return 0
   }
 }
 
-/// The log line that says how much of the log was dropped.
+/// A note in a log that says how much of the log rotation has removed.
 private struct LogDropNote: CustomStringConvertible {
-  /// The amount since the last such line. Unit: bytes.
-  let bytes: Int
-  /// The amount since the log began. Unit: bytes.
-  let total: Int
+  /// The amount that was removed since the last note of this kind. Unit: bytes.
+  let byteCount: Int
+  /// The amount that was removed since the log was created. Unit: bytes.
+  let totalByteCount: Int
   let retention: LogRetention
 
-  private static let beginning = "older lines were dropped: "
-
   init(bytes: Int, total: Int, _ retention: LogRetention) {
-    self.bytes = bytes
-    self.total = total
+    self.byteCount = bytes
+    self.totalByteCount = total
     self.retention = retention
   }
 
   var description: String {
-    "\(Self.beginning)\(bytes) bytes here, \(total) in all; the log keeps \(retention.maxFiles) "
+    "\(LogWriter.dropNote)\(byteCount) bytes here, \(totalByteCount) in all; the log keeps \(retention.maxFiles) "
       + "\(retention.maxFiles == 1 ? "file" : "files") of \(ByteSizeText.write(retention.maxSize))"
   }
 
-  /// Returns the total in the last such line of a file; `nil` if there is none.
-  static func lastTotal(in file: [UInt8]) -> Int? {
+  /// Returns the total in the last note of this kind in a file; `nil` if the file contains no such
+  /// note.
+  static func lastTotalByteCount(in file: [UInt8]) -> Int? {
     var rest = file[...]
     while let end = rest.lastIndex(of: 0x0A) {
       let start = rest[..<end].lastIndex(of: 0x0A).map { $0 + 1 } ?? rest.startIndex
-      if let total = total(in: rest[start..<end]) { return total }
+      if let total = totalByteCount(in: rest[start..<end]) { return total }
       rest = rest[..<start]
     }
     return nil
   }
 
   /// Parses `TIME note older lines were dropped: N bytes here, TOTAL in all; …`.
-  private static func total(in line: ArraySlice<UInt8>) -> Int? {
-    let note = " note \(beginning)".utf8
+  private static func totalByteCount(in line: ArraySlice<UInt8>) -> Int? {
+    let note = " note \(LogWriter.dropNote)".utf8
     guard let blank = line.firstIndex(of: UInt8(ascii: " ")), line[blank...].starts(with: note)
     else { return nil }
     let words = line[(blank + note.count)...].split(separator: UInt8(ascii: " "))

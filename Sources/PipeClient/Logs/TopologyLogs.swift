@@ -12,8 +12,9 @@ package struct TopologyLogs: Sendable {
   private var request: LogRequest
 
   /// - Parameters:
-  ///   - directory: The directory of the logs of a topology on this host. It need not exist yet.
-  ///   - nodes: The nodes; `nil` for all.
+  ///   - directory: The directory with the logs of a topology on this host. The directory does not
+  ///     have to exist yet.
+  ///   - nodes: The names of the nodes; `nil` for all nodes.
   package init(directory: String, nodes: [String]? = nil, follows: Bool = false) {
     source = .files(directory: directory)
     request = LogRequest(nodes: nodes, isFollowed: follows)
@@ -21,25 +22,28 @@ package struct TopologyLogs: Sendable {
 
   /// - Parameters:
   ///   - client: A client of a topology on another host.
-  ///   - nodes: The nodes; `nil` for all.
+  ///   - nodes: The names of the nodes; `nil` for all nodes.
   package init(_ client: TopologyClient, nodes: [String]? = nil, follows: Bool = false) {
     source = .orchestrator(client)
     request = LogRequest(nodes: nodes, isFollowed: follows)
     if follows { client.post { $0.control.requestEndReport() } }
   }
 
-  /// Continues from the same position through another client of the topology.
+  /// Returns a reader that continues at the same position, with another client of the topology.
   package func continued(on client: TopologyClient) -> TopologyLogs {
     var logs = TopologyLogs(client)
     logs.request = request
     return logs
   }
 
-  /// Returns entries written since the last call, or some of them, in order of time.
+  /// Returns entries that were written since the last call, in order of time. One call may return
+  /// only some of these entries.
   /// - Parameters:
-  ///   - lines: On the first call, the number of last lines of each node; `nil` for all.
-  ///   - time: On the first call, the time of the oldest entries. Unit: milliseconds since 1970.
-  /// - Returns: The entries, and whether there are more.
+  ///   - lines: For the first call, the maximum number of lines of each node, counted from the end;
+  ///     `nil` for all.
+  ///   - time: For the first call, the earliest time of returned entries. Unit: milliseconds since
+  ///     1970.
+  /// - Returns: The entries, and whether another call would return more entries.
   /// - Throws: ``TopologyClientError``: `failed` if a node has no log.
   package mutating func next(
     lines: Int? = nil, since time: Int64? = nil
@@ -51,7 +55,7 @@ package struct TopologyLogs: Sendable {
       request.take(page.positions)
       return (page.entries, page.hasMore)
     case .orchestrator(let client):
-      let page: LogPage = try await client.command(.logs(request)).take {
+      let page: LogPage = try await client.command(.logs(request)).extract {
         if case .logs(let page) = $0 { page } else { nil }
       }
       request.take(page.positions)
@@ -59,6 +63,7 @@ package struct TopologyLogs: Sendable {
     }
   }
 
-  /// Makes the next call the last one: it does not wait for lines that are still being written.
+  /// Stops following the logs. Afterwards, call ``next(lines:since:)`` until `hasMore` is false.
+  /// These calls also return entries that are written during the call.
   package mutating func end() { request.isFollowed = false }
 }

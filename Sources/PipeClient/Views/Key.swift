@@ -1,5 +1,5 @@
-/// A key that was pressed at a terminal. Shift, Ctrl and Alt are not reported for keys that move
-/// the cursor.
+/// A key that was pressed at a terminal. For keys that move the cursor, the modifiers Shift, Ctrl
+/// and Alt are not reported.
 public enum Key: Hashable, Sendable {
   /// A key that writes a character.
   case character(Character)
@@ -22,44 +22,45 @@ public enum Key: Hashable, Sendable {
   case end
   case pageUp
   case pageDown
-  /// F1 and so on.
+  /// A function key: 1 for F1, and so on.
   case function(Int)
 }
 
-/// Parses the bytes of a terminal, which may come in any pieces, into keys.
+/// Parses the bytes that a terminal sends into keys. The bytes may arrive in pieces of any size.
 package struct KeyParser {
   private enum Mode: Equatable {
     case ground
     /// After ESC: the Escape key, or the beginning of a sequence.
     case escape
-    /// After ESC [ : parameters up to a final byte.
+    /// After ESC [ : parameters, which end with a final byte.
     case sequence([UInt8])
     /// After ESC O.
     case single
     /// After ESC [ [, which the Linux console sends for F1 to F5.
     case console
-    /// In a character of several bytes, with the number of missing bytes.
+    /// In a character of several bytes. The last `missing` bytes have not arrived.
     case character([UInt8], missing: Int, isAlternate: Bool)
   }
 
   private var mode = Mode.ground
-  /// The maximum length of a sequence.
+  /// The maximum number of parameter bytes in a sequence.
   private static let longestSequence = 32
 
   package init() {}
 
-  /// Whether the next bytes decide the meaning of the last ones.
+  /// Whether the last bytes are incomplete, so that their meaning depends on the next bytes.
   package var isWaiting: Bool { mode != .ground }
 
-  /// Parses bytes, and returns the complete keys.
+  /// Parses the next bytes, and returns the keys that are complete.
   package mutating func take(_ bytes: some Sequence<UInt8>) -> [Key] {
     var keys: [Key] = []
     for byte in bytes { take(byte, &keys) }
     return keys
   }
 
-  /// Ends an unfinished input after a pause. A lone ESC is a key, and so is ESC with one character.
-  /// The rest is dropped.
+  /// Ends an incomplete input, because no byte has arrived for a while. A single ESC becomes the
+  /// Escape key, and ESC with one character becomes a key with Alt. Other incomplete input is
+  /// dropped.
   package mutating func handlePause() -> [Key] {
     defer { mode = .ground }
     return switch mode {
@@ -89,7 +90,7 @@ package struct KeyParser {
       if (0x41...0x45).contains(byte) { keys.append(.function(Int(byte) - 0x40)) }
     case .character(let bytes, let missing, let isAlternate):
       guard byte & 0xC0 == 0x80 else {
-        // The character is incomplete.
+        // The character is incomplete, and is dropped.
         mode = .ground
         return take(byte, &keys)
       }
@@ -116,7 +117,7 @@ package struct KeyParser {
       append(Self.key(final: byte, bytes), &keys)
     case 0x20...0x3F: mode = .ground
     default:
-      // The byte belongs to no sequence: this one is incomplete.
+      // The byte cannot be part of a sequence, so the current, incomplete sequence is dropped.
       mode = .ground
       take(byte, &keys)
     }
@@ -145,7 +146,7 @@ package struct KeyParser {
 
   private func append(_ key: Key?, _ keys: inout [Key]) { if let key { keys.append(key) } }
 
-  /// Returns the key of a sequence; `nil` for keys that have no name here.
+  /// Returns the key of a sequence; `nil` if ``Key`` has no case for it.
   private static func key(final: UInt8, _ parameters: [UInt8]) -> Key? {
     switch final {
     case UInt8(ascii: "A"): return .up

@@ -6,9 +6,9 @@
 public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
   CustomStringConvertible
 {
-  /// Text of one style.
+  /// A part of a line, which has the same styles throughout.
   public struct Span: Hashable, Sendable {
-    /// The text; control characters in it are shown as `\u{FFFD}`.
+    /// The text. Control characters in it are replaced by `\u{FFFD}`.
     public var text: String
     /// The styles of the text.
     public var styles: Set<TextStyle>
@@ -17,22 +17,22 @@ public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
   /// The parts, from left to right.
   public private(set) var spans: [Span]
 
-  /// Makes a line of one style.
+  /// Creates a line with the same styles throughout.
   public init(_ text: String, _ styles: TextStyle...) {
     spans = text.isEmpty ? [] : [Span(text: text.printable, styles: Set(styles))]
   }
 
-  /// Makes a plain line.
+  /// Creates a line without styles.
   public init(stringLiteral value: String) { self.init(value) }
 
-  /// Appends one line to another.
+  /// Returns a line that consists of the left line, followed by the right line.
   public static func + (left: StyledLine, right: StyledLine) -> StyledLine {
     var line = left
     line.spans += right.spans
     return line
   }
 
-  /// Returns the line with another style added to all its parts.
+  /// Returns the line with a style added to all its parts.
   public func adding(_ style: TextStyle) -> StyledLine {
     var line = self
     for index in line.spans.indices { line.spans[index].styles.insert(style) }
@@ -42,10 +42,10 @@ public struct StyledLine: Hashable, Sendable, ExpressibleByStringInterpolation,
   /// The text without styles.
   public var description: String { spans.map(\.text).joined() }
 
-  /// The number of columns that the line takes.
+  /// The number of columns that the line occupies.
   public var width: Int { spans.reduce(0) { $0 + $1.text.displayWidth } }
 
-  /// Returns the line cut to a number of columns, with an ellipsis if it was cut.
+  /// Returns the line, cut to a number of columns. If the line was cut, it ends with an ellipsis.
   public func cut(to columns: Int) -> StyledLine {
     guard width > columns else { return self }
     var line = StyledLine("")
@@ -78,7 +78,7 @@ public enum TextStyle: Hashable, Sendable {
   case color(TerminalColor)
 }
 
-/// The colours that every terminal has.
+/// The colours that every terminal with colours has.
 public enum TerminalColor: Int, Hashable, Sendable, CaseIterable {
   case black
   case red
@@ -92,7 +92,7 @@ public enum TerminalColor: Int, Hashable, Sendable, CaseIterable {
 
 extension StyledLine {
   /// Returns the line with the escape sequences of its styles.
-  /// - Parameter isColored: Whether colours are shown; weights always are.
+  /// - Parameter isColored: Whether colours are shown. Other styles are always shown.
   func encoded(isColored: Bool) -> String {
     spans.map { span in
       let codes = span.styles.compactMap { $0.code(isColored: isColored) }.sorted()

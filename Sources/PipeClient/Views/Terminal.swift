@@ -2,60 +2,66 @@ import CProcess
 import Glibc
 import PipeSystem
 
-/// The terminal of this process: its mode, its size and its output.
+/// The terminal of this process: its mode, its size, its input and its output.
 ///
 /// Owned by one thread.
 final class Terminal {
-  /// Whether colours are wanted.
+  /// Whether colours are enabled.
   let isColored: Bool
-  private let input: Int32
-  private let output: Int32
+  private let inputDescriptor: Int32
+  private let outputDescriptor: Int32
   private let ownsOutput: Bool
   private var savedMode = termios()
   private(set) var isEntered = false
-  private var pending: [UInt8] = []
+  private var pendingOutput: [UInt8] = []
 
-  /// Opens the terminal; `nil` if standard input or output is not a terminal with cursor movements.
+  /// Opens the terminal; `nil` if standard input or output is not a terminal, or the terminal
+  /// cannot move the cursor.
   init?(environment: [String: String] = ProcessEnvironment.current) {
     guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1, environment["TERM"] != "dumb"
     else { return nil }
-    input = STDIN_FILENO
+    inputDescriptor = STDIN_FILENO
     isColored = (environment["NO_COLOR"] ?? "").isEmpty
-    // Opens a file description of its own: the shell's must not become non-blocking.
+    // Opens a separate file description, since the shell's file description must not become
+    // non-blocking.
     let own = open("/proc/self/fd/\(STDOUT_FILENO)", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-    output = own >= 0 ? own : STDOUT_FILENO
+    outputDescriptor = own >= 0 ? own : STDOUT_FILENO
     ownsOutput = own >= 0
   }
 
-  deinit { if ownsOutput { close(output) } }
+  deinit { if ownsOutput { close(outputDescriptor) } }
 
-  /// The columns and rows, or 80 × 24 if the terminal does not report them.
+  /// The size of the terminal; 80 × 24 if the terminal does not report its size.
   var size: TerminalSize {
     var size = winsize()
-    guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+    guard ioctl(outputDescriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
+    else {
       return TerminalSize(columns: 80, rows: 24)
     }
     return TerminalSize(columns: Int(size.ws_col), rows: Int(size.ws_row))
   }
 
-  /// Whether this process is in the terminal's foreground, or the terminal is not its controlling terminal.
+  /// Whether this process is in the terminal's foreground. Also true if the terminal is not the
+  /// controlling terminal of this process.
   ///
-  /// A process in the background that changes the terminal's mode, or reads from it, is stopped by the system.
+  /// If a background process reads from its controlling terminal or changes the terminal's mode,
+  /// the system stops the process.
   var isInForeground: Bool {
-    let group = tcgetpgrp(output)
+    let group = tcgetpgrp(outputDescriptor)
     return group < 0 || group == getpgrp()
   }
 
-  /// Switches to a screen of its own, and reads each key at once. Does nothing in the background.
+  /// Switches to the terminal's alternate screen, and to the mode in which each key can be read
+  /// immediately. Does nothing if the process is in the background.
   func enter() throws(SystemError) {
     guard !isEntered, isInForeground else { return }
-    guard tcgetattr(input, &savedMode) == 0 else {
+    guard tcgetattr(inputDescriptor, &savedMode) == 0 else {
       throw SystemError("tcgetattr", on: "standard input", code: errno)
     }
-    pr_guard_terminal(input, &savedMode, output, ScreenPainter.leave)
+    pr_guard_terminal(inputDescriptor, &savedMode, outputDescriptor, ScreenPainter.leave)
     var raw = savedMode
     cfmakeraw(&raw)
-    guard tcsetattr(input, TCSADRAIN, &raw) == 0 else {
+    guard tcsetattr(inputDescriptor, TCSADRAIN, &raw) == 0 else {
       throw SystemError("tcsetattr", on: "standard input", code: errno)
     }
     isEntered = true
@@ -66,37 +72,37 @@ final class Terminal {
   func leave() {
     guard isEntered else { return }
     isEntered = false
-    // The shell has already restored the terminal.
+    // In the background, the shell has already restored the terminal.
     guard isInForeground else {
-      pending = []
-      return pr_guard_terminal(input, &savedMode, output, nil)
+      pendingOutput = []
+      return pr_guard_terminal(inputDescriptor, &savedMode, outputDescriptor, nil)
     }
     write(ScreenPainter.leave)
     let deadline = ContinuousClock.now + .seconds(1)
-    while !pending.isEmpty, ContinuousClock.now < deadline {
-      var item = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
+    while !pendingOutput.isEmpty, ContinuousClock.now < deadline {
+      var item = pollfd(fd: outputDescriptor, events: Int16(POLLOUT), revents: 0)
       if poll(&item, 1, 100) > 0, item.revents & Int16(POLLERR | POLLHUP) != 0 { break }
       flush()
     }
-    pending = []
-    tcsetattr(input, TCSANOW, &savedMode)
-    pr_guard_terminal(input, &savedMode, output, nil)
+    pendingOutput = []
+    tcsetattr(inputDescriptor, TCSANOW, &savedMode)
+    pr_guard_terminal(inputDescriptor, &savedMode, outputDescriptor, nil)
   }
 
-  /// Whether the terminal has accepted all output.
-  var isFlushed: Bool { pending.isEmpty }
+  /// Whether all output was written to the terminal.
+  var isFlushed: Bool { pendingOutput.isEmpty }
 
   /// Writes text. If the terminal does not accept all of it now, ``flush()`` writes the rest.
   func write(_ text: String) {
-    pending += text.utf8
+    pendingOutput += text.utf8
     flush()
   }
 
-  /// Writes as much pending output as the terminal accepts now.
+  /// Writes as much of the pending output as the terminal accepts now.
   func flush() {
-    let (count, problem) = FileSystem.write(pending, to: output)
-    // If the terminal is gone, reading reports that.
-    if problem == EAGAIN { pending.removeFirst(count) } else { pending = [] }
+    let (count, problem) = FileSystem.write(pendingOutput, to: outputDescriptor)
+    // If the terminal was closed, the next read reports this.
+    if problem == EAGAIN { pendingOutput.removeFirst(count) } else { pendingOutput = [] }
   }
 
   enum Input {
@@ -105,10 +111,10 @@ final class Terminal {
     case closed
   }
 
-  /// Reads the typed bytes. Call this when there are any.
+  /// Reads the bytes that the terminal has sent. Call this when input is available.
   func read() -> Input {
     var bytes = [UInt8](repeating: 0, count: 1_024)
-    let count = Glibc.read(input, &bytes, bytes.count)
+    let count = Glibc.read(inputDescriptor, &bytes, bytes.count)
     if count > 0 { return .bytes(Array(bytes[..<count])) }
     return count < 0 && (errno == EINTR || errno == EAGAIN) ? .nothing : .closed
   }

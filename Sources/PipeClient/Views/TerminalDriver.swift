@@ -2,8 +2,8 @@ import Glibc
 import PipeSystem
 import PipeTransport
 
-/// The terminal of this process on a loop. Reports keys, and draws no faster than the terminal
-/// accepts output.
+/// Shows lines on the terminal of this process, and reports pressed keys, as part of a poll loop.
+/// Draws no faster than the terminal accepts output.
 ///
 /// Owned by the loop's thread.
 package final class TerminalDriver {
@@ -12,22 +12,23 @@ package final class TerminalDriver {
   private let pause: Duration
   private var painter: ScreenPainter
   private var parser = KeyParser()
-  private var input: PollLoop.Registration?
+  private var inputRegistration: PollLoop.Registration?
   private var keyTimer: TimerQueue.ID?
   private var drawTimer: TimerQueue.ID?
   private var lastDrawn = ContinuousClock.now - .seconds(1)
   /// Called with the keys that were pressed.
   package var onKeys: ([Key]) -> Void = { _ in }
-  /// Called when the terminal is gone.
+  /// Called when the terminal was closed.
   package var onClosed: () -> Void = {}
-  /// Returns all lines to show.
-  package var content: (TerminalSize) -> [StyledLine] = { _ in [] }
+  /// Returns all lines to show on a terminal of this size.
+  package var screenContent: (TerminalSize) -> [StyledLine] = { _ in [] }
 
-  /// How long ESC waits for the rest of a sequence.
+  /// How long the parser waits after ESC for the rest of a sequence.
   private static let keyPause: Duration = .milliseconds(50)
 
   /// - Parameter pause: The minimum time between two drawings.
-  /// - Returns: `nil` if standard input or output is not a terminal with cursor movements.
+  /// - Returns: `nil` if standard input or output is not a terminal, or the terminal cannot move
+  ///   the cursor.
   package init?(on loop: PollLoop, pause: Duration) {
     guard let terminal = Terminal() else { return nil }
     self.loop = loop
@@ -36,23 +37,24 @@ package final class TerminalDriver {
     painter = ScreenPainter(isColored: terminal.isColored)
   }
 
-  /// The columns and rows.
+  /// The current size of the terminal.
   package var size: TerminalSize { terminal.size }
-  /// Whether the driver shows a screen of its own.
+  /// Whether the driver shows the alternate screen.
   package var isStarted: Bool { terminal.isEntered }
 
-  /// Switches to an empty screen of its own, and begins to report keys. Does nothing in the
-  /// background of a shell: call it again when the process may be in the foreground.
+  /// Switches to the terminal's alternate screen, and begins to report keys. If the process is in
+  /// the background, does nothing; call this again when the process may be in the foreground.
   package func start() throws(SystemError) {
     guard !isStarted else { return }
     try terminal.enter()
     painter.forget()
-    if isStarted, input == nil {
-      input = loop.add(descriptor: STDIN_FILENO, for: self) { $0.read() }
+    if isStarted, inputRegistration == nil {
+      inputRegistration = loop.add(descriptor: STDIN_FILENO, for: self) { $0.read() }
     }
   }
 
-  /// Starts again after the process was continued: the shell may have changed the terminal's mode.
+  /// Starts again after the process was continued, since the shell may have changed the terminal's
+  /// mode.
   package func resume() throws(SystemError) {
     stopListening()
     terminal.leave()
@@ -67,17 +69,17 @@ package final class TerminalDriver {
   }
 
   private func stopListening() {
-    if let input { loop.remove(input) }
-    input = nil
+    if let inputRegistration { loop.remove(inputRegistration) }
+    inputRegistration = nil
   }
 
   /// Restores the terminal.
   package func leave() { terminal.leave() }
 
-  /// Sends bytes that show nothing to the terminal.
+  /// Writes text to the terminal. Precondition: the text does not change the screen's contents.
   package func send(_ text: String) { terminal.write(text) }
 
-  /// Draws now, or as soon as the pause allows.
+  /// Draws now or, if the last drawing was too recent, after a pause.
   package func draw() {
     guard isStarted, drawTimer == nil else { return }
     let wait = pause - (.now - lastDrawn)
@@ -85,7 +87,8 @@ package final class TerminalDriver {
     drawTimer = loop.schedule(after: max(wait, .milliseconds(1)), for: self) { driver in
       driver.drawTimer = nil
       driver.terminal.flush()
-      // A started drawing must be completed first. The next one shows the newest content.
+      // The output of the last drawing must be written completely before the next drawing, which
+      // then shows the newest content.
       if driver.terminal.isFlushed { driver.paint() } else { driver.draw() }
     }
   }
@@ -94,7 +97,7 @@ package final class TerminalDriver {
     guard isStarted else { return }
     lastDrawn = .now
     let size = size
-    terminal.write(painter.paint(content(size), size: size))
+    terminal.write(painter.paint(screenContent(size), size: size))
     if !terminal.isFlushed { draw() }
   }
 
@@ -113,39 +116,41 @@ package final class TerminalDriver {
   }
 }
 
-/// Encodes the difference between a terminal's current and new content: only the lines that differ.
+/// Computes the output that makes a terminal show new content. Only lines that have changed are
+/// written.
 package struct ScreenPainter {
   private let isColored: Bool
-  private var shown: [String] = []
+  private var shownLines: [String] = []
   private var size: TerminalSize?
 
   package init(isColored: Bool) { self.isColored = isColored }
 
-  /// Takes over the terminal: switches to another screen than the shell's, hides the cursor, and
-  /// cuts off long lines.
+  /// Switches to the terminal's alternate screen, hides the cursor, and turns off line wrapping.
   package static let enter = "\u{1B}[?1049h\u{1B}[?7l\u{1B}[?25l"
   /// Restores the terminal.
   package static let leave = "\u{1B}[0m\u{1B}[?25h\u{1B}[?7h\u{1B}[?1049l"
 
-  /// Forgets what the terminal shows.
+  /// Makes the next drawing write all lines, because the terminal may no longer show the last
+  /// drawing.
   package mutating func forget() { size = nil }
 
-  /// Returns the bytes that make the terminal show these lines, from the top; empty if it shows
-  /// them already.
+  /// Returns the bytes that make the terminal show these lines, starting at the top. Returns an
+  /// empty text if the terminal already shows the lines.
   package mutating func paint(_ lines: [StyledLine], size: TerminalSize) -> String {
     var text = ""
     if size != self.size {
       text = "\u{1B}[0m\u{1B}[2J"
-      shown = Array(repeating: "", count: size.rows)
+      shownLines = Array(repeating: "", count: size.rows)
       self.size = size
     }
     for row in 0..<size.rows {
       let line = row < lines.count ? lines[row].cut(to: size.columns) : ""
       let encoded = line.encoded(isColored: isColored)
-      guard encoded != shown[row] else { continue }
-      shown[row] = encoded
+      guard encoded != shownLines[row] else { continue }
+      shownLines[row] = encoded
       text += "\u{1B}[\(row + 1);1H\(encoded)"
-      // In the last column, the cursor would be on the last character and erase it.
+      // After a line that fills all columns, the cursor is still on the last character, and this
+      // sequence would erase that character.
       if line.width < size.columns { text += "\u{1B}[K" }
     }
     return text

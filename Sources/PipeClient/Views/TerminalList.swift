@@ -1,33 +1,36 @@
-/// The selected row and the visible rows of a list: the part of a list that a view keeps.
+/// The selected row and the visible range of a list. A view stores one such value for each list on
+/// its screen.
 ///
-/// The rows themselves belong to the node, and each call passes their number. If there are fewer
-/// rows than before, the last one is selected.
+/// The rows themselves are in the node's state, so the number of rows is passed to each call. If
+/// the selected row no longer exists, the last row is selected.
 public struct TerminalList: Hashable, Sendable {
-  private var row = 0
-  private var first = 0
+  private var selectedRow = 0
+  private var firstVisibleRow = 0
 
-  /// Makes a list whose first row is selected.
+  /// Creates a list whose first row is selected.
   public init() {}
 
   /// Returns the selected row, counted from 0; `nil` if the list is empty.
-  public func selected(of count: Int) -> Int? { count > 0 ? min(row, count - 1) : nil }
+  public func selected(of count: Int) -> Int? { count > 0 ? min(selectedRow, count - 1) : nil }
 
-  /// Returns the visible rows: as before, or moved as little as possible to show the selected row.
-  /// - Parameter height: The number of lines for the rows.
+  /// Returns the range of the visible rows. The list scrolls as little as possible to make the
+  /// selected row visible.
+  /// - Parameter height: The number of lines that are available for rows.
   public func window(of count: Int, height: Int) -> Range<Int> {
     guard let selected = selected(of: count), height > 0 else { return 0..<0 }
-    let start = min(max(min(first, count - height), selected - height + 1, 0), selected)
+    let start = min(max(min(firstVisibleRow, count - height), selected - height + 1, 0), selected)
     return start..<min(count, start + height)
   }
 
-  /// Selects a row, or the nearest existing one.
+  /// Selects a row or, if the list does not have this row, the nearest row.
   public mutating func select(_ row: Int, of count: Int, height: Int) {
-    self.row = max(0, min(row, count - 1))
-    first = window(of: count, height: height).lowerBound
+    self.selectedRow = max(0, min(row, count - 1))
+    firstVisibleRow = window(of: count, height: height).lowerBound
   }
 
   /// Handles a key that moves the selection: up, down, page up, page down, Home and End.
-  /// - Returns: Whether the key is one of these, even if it moves nothing.
+  /// - Returns: Whether the key is one of these keys. Also `true` if the selection stays the same,
+  ///   for example at the end of the list.
   public mutating func press(_ key: Key, of count: Int, height: Int) -> Bool {
     let selected = selected(of: count) ?? 0
     switch key {
@@ -42,8 +45,8 @@ public struct TerminalList: Hashable, Sendable {
     return true
   }
 
-  /// Returns the lines of the visible rows, with the selected one marked.
-  /// - Parameter row: Returns the line of a row, counted from 0. Called for visible rows only.
+  /// Returns the lines of the visible rows. The selected row is marked.
+  /// - Parameter row: Returns the line of a row, counted from 0. Called only for visible rows.
   public func lines(
     of count: Int, height: Int, row: (Int) -> StyledLine
   ) -> [StyledLine] {
@@ -55,16 +58,17 @@ public struct TerminalList: Hashable, Sendable {
   }
 }
 
-/// A selection among a few options, which are shown side by side.
+/// A selection of one option among a few options, which are shown side by side.
 public struct TerminalPicker<Option: CaseIterable & Hashable & Sendable>: Hashable, Sendable {
   /// The selected option.
   public var selected: Option
 
-  /// Makes a picker.
+  /// Creates a picker.
   public init(_ selected: Option) { self.selected = selected }
 
-  /// Handles a key that selects: left, right, Home and End.
-  /// - Returns: Whether the key is one of these, even if the selection stays the same.
+  /// Handles a key that changes the selection: left, right, Home and End.
+  /// - Returns: Whether the key is one of these keys. Also `true` if the selection stays the same,
+  ///   for example at the last option.
   public mutating func press(_ key: Key) -> Bool {
     let options = Array(Option.allCases)
     guard let index = options.firstIndex(of: selected) else { return false }
@@ -78,7 +82,8 @@ public struct TerminalPicker<Option: CaseIterable & Hashable & Sendable>: Hashab
     return true
   }
 
-  /// Returns all options, with the selected one in brackets; only the selected one if they do not all fit.
+  /// Returns all options in one line, with the selected option in brackets. If the options do not
+  /// all fit, returns only the selected option.
   /// - Parameter text: The text of an option. Default: its name.
   public func line(
     columns: Int, isFocused: Bool = true, text: (Option) -> String = { "\($0)" }

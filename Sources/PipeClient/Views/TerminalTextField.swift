@@ -1,75 +1,81 @@
 import PipeSupport
 
-/// An editable line of text with a cursor: the part of a text that a view keeps while a user types.
+/// An editable line of text with a cursor. A view stores this value while the user types.
 ///
-/// If the text comes from the node, set ``text`` in ``TerminalView/update(_:to:size:)``. The typed
-/// text stays until then, so text that is on its way to the node does not revert.
+/// If the node's state contains the text, set ``text`` in ``TerminalView/update(_:to:size:)``. The
+/// field shows typed text immediately, before the node has received the text.
 public struct TerminalTextField: Hashable, Sendable {
   /// The maximum length of the text. Unit: bytes in UTF-8.
   public let byteLimit: Int
-  private var before = ""
-  private var after = ""
+  private var textBeforeCursor = ""
+  private var textAfterCursor = ""
 
-  /// Makes a field.
-  /// - Parameter byteLimit: The maximum length of the text. Text beyond it is dropped. Unit: bytes in UTF-8.
+  /// Creates a field.
+  /// - Parameter byteLimit: The maximum length of the text. The excess is dropped. Unit: bytes in
+  ///   UTF-8.
   public init(_ text: String = "", byteLimit: Int = 1_024) {
     self.byteLimit = byteLimit
     self.text = text
   }
 
-  /// The text. Setting another text drops its control characters, and moves the cursor to its end.
+  /// The text. If you set a different text, its control characters are dropped, and the cursor
+  /// moves to the end of the text.
   public var text: String {
-    get { before + after }
+    get { textBeforeCursor + textAfterCursor }
     set {
       guard newValue != text else { return }
-      (before, after) = ("", "")
+      (textBeforeCursor, textAfterCursor) = ("", "")
       for character in newValue where !insert(character) { break }
     }
   }
 
-  /// The position of the cursor. Unit: characters before it.
-  public var cursor: Int { before.count }
+  /// The position of the cursor: the number of characters before it.
+  public var cursor: Int { textBeforeCursor.count }
 
-  /// Handles a key that writes, moves the cursor or deletes. ^A and ^E are Home and End; ^U and ^K
-  /// delete all text before and after the cursor.
-  /// - Returns: Whether the key is one of these, even if it changes nothing.
+  /// Handles a key that inserts a character, moves the cursor or deletes characters. ^A and ^E are
+  /// Home and End. ^U deletes the text before the cursor, and ^K the text after it.
+  /// - Returns: Whether the field handles this key, even if nothing changes.
   public mutating func press(_ key: Key) -> Bool {
     switch key {
     case .character(let character): _ = insert(character)
-    case .left: if let last = before.popLast() { after = String(last) + after }
-    case .right: if !after.isEmpty { before.append(after.removeFirst()) }
-    case .home, .control("a"): (before, after) = ("", text)
-    case .end, .control("e"): (before, after) = (text, "")
-    case .backspace: _ = before.popLast()
-    case .delete: if !after.isEmpty { after.removeFirst() }
-    case .control("u"): before = ""
-    case .control("k"): after = ""
+    case .left:
+      if let last = textBeforeCursor.popLast() { textAfterCursor = String(last) + textAfterCursor }
+    case .right:
+      if !textAfterCursor.isEmpty { textBeforeCursor.append(textAfterCursor.removeFirst()) }
+    case .home, .control("a"): (textBeforeCursor, textAfterCursor) = ("", text)
+    case .end, .control("e"): (textBeforeCursor, textAfterCursor) = (text, "")
+    case .backspace: _ = textBeforeCursor.popLast()
+    case .delete: if !textAfterCursor.isEmpty { textAfterCursor.removeFirst() }
+    case .control("u"): textBeforeCursor = ""
+    case .control("k"): textAfterCursor = ""
     default: return false
     }
     return true
   }
 
-  /// Inserts a character before the cursor. Ignores a control character.
-  /// - Returns: Whether the character fits.
+  /// Inserts a character before the cursor. Ignores control characters.
+  /// - Returns: Whether the character fits into the byte limit.
   private mutating func insert(_ character: Character) -> Bool {
     let text = String(character)
     guard text == text.printable else { return true }
-    guard before.utf8.count + after.utf8.count + text.utf8.count <= byteLimit else { return false }
-    before += text
+    guard textBeforeCursor.utf8.count + textAfterCursor.utf8.count + text.utf8.count <= byteLimit
+    else { return false }
+    textBeforeCursor += text
     return true
   }
 
-  /// Returns the field in exactly this number of columns: if it is focused, the cursor with the
-  /// text around it, otherwise the beginning of the text.
+  /// Returns the field as a line with exactly this number of columns. With the focus, the line
+  /// shows the cursor and the text around it. Without the focus, the line shows the beginning of
+  /// the text.
   public func line(columns: Int, isFocused: Bool) -> StyledLine {
     guard columns > 0 else { return "" }
     guard isFocused else {
       let shown = StyledLine(text, .underlined).cut(to: columns)
       return shown + Self.blank(columns - shown.width)
     }
-    let under = after.first ?? " "
-    let start = Self.end(of: before, columns: max(0, columns - under.displayWidth))
-    let rest = String(after.dropFirst()).cut(
+    let under = textAfterCursor.first ?? " "
+    let start = Self.end(of: textBeforeCursor, columns: max(0, columns - under.displayWidth))
+    let rest = String(textAfterCursor.dropFirst()).cut(
       to: max(0, columns - start.displayWidth - under.displayWidth))
     let width = start.displayWidth + under.displayWidth + rest.displayWidth
     let whole =
@@ -78,18 +84,19 @@ public struct TerminalTextField: Hashable, Sendable {
     return whole.cut(to: columns)
   }
 
-  /// Returns as much of the text's end as fits, with an ellipsis if text is left out.
+  /// Returns as much of the end of the text as fits. If the beginning is omitted, the result starts
+  /// with an ellipsis.
   private static func end(of text: String, columns: Int) -> String {
-    var kept: [Character] = []
+    var keptCharacters: [Character] = []
     var width = 0
     for character in text.reversed() {
       width += character.displayWidth
       guard width <= columns else {
-        // The ellipsis replaces the first character, and zero-width marks before it.
-        while let first = kept.popLast(), first.displayWidth == 0 {}
-        return columns > 0 ? "…" + String(kept.reversed()) : ""
+        // The ellipsis replaces the first kept character and the zero-width characters before it.
+        while let first = keptCharacters.popLast(), first.displayWidth == 0 {}
+        return columns > 0 ? "…" + String(keptCharacters.reversed()) : ""
       }
-      kept.append(character)
+      keptCharacters.append(character)
     }
     return text
   }
@@ -99,16 +106,17 @@ public struct TerminalTextField: Hashable, Sendable {
   }
 }
 
-/// The field of a view that receives keys.
+/// The field of a view that receives the keys.
 public struct TerminalFocus<Field: CaseIterable & Hashable & Sendable>: Hashable, Sendable {
-  /// The field that receives keys.
+  /// The field that receives the keys.
   public var field: Field
 
-  /// Makes a focus on a field.
+  /// Creates a focus on a field.
   public init(_ field: Field) { self.field = field }
 
-  /// Handles Tab, which moves to the next field, and back tab. After the last field comes the first.
-  /// - Returns: Whether the key is one of these.
+  /// Handles Tab and back tab, which move the focus to the next and the previous field. The first
+  /// field follows the last field.
+  /// - Returns: Whether the key moves the focus.
   public mutating func press(_ key: Key) -> Bool {
     switch key {
     case .tab: move(by: 1)

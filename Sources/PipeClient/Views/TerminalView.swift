@@ -1,7 +1,8 @@
 import PipeMachines
 import PipeSupport
 
-/// A projection of a node's state to a screen on a terminal. Equal screens look equal.
+/// A view that shows a node's state on a terminal. The lines that it shows depend only on its
+/// ``Screen`` and on the size of the terminal.
 ///
 /// ```swift
 /// enum DoorView: TerminalView {
@@ -14,8 +15,8 @@ import PipeSupport
 /// }
 /// ```
 ///
-/// A view with a state of its own, such as the selected row of a list or the text typed into a
-/// field, shows a ``Screen`` of its own. It is made of the node's state and the view's own state:
+/// If a view has a state of its own, such as the selected row of a list or the text in a field,
+/// declare a ``Screen`` that contains both the node's state and the view's state:
 ///
 /// ```swift
 /// enum QuizesView: TerminalView {
@@ -34,69 +35,73 @@ import PipeSupport
 /// }
 /// ```
 ///
-/// A program registers views under ``NodeProgram/views``. `PROGRAM view NAME NODE` attaches a view
-/// to a node of a running topology, in a process of its own. `q` or ^C leaves it.
+/// A program lists its views in ``NodeProgram/views``. `PROGRAM view NAME NODE` attaches a view to
+/// a node of a running topology, in a separate process. The user leaves the view with `q` or ^C.
 public protocol TerminalView: SendableMetatype {
-  /// The content of the screen.
+  /// The content that the view shows.
   associatedtype Screen
-  /// The states of the node, or the states that a composite is projected to. Default: the screens.
+  /// The type of the node's states. For a composite, the type of the states that its projection
+  /// returns. Default: `Screen`.
   associatedtype State: Codable & Sendable = Screen
-  /// The events that keys are turned into; `Never` if the view only shows.
+  /// The type of the events that keys send; `Never` if keys send none.
   associatedtype Event: MachineEvent = Never
 
-  /// The name that the command line uses. Default: the type's own name.
+  /// The name of the view on the command line. Default: the type's own name.
   static var name: String { get }
 
   /// The minimum size for ``body(_:size:)``. Default: 20 columns and 3 rows.
   static var minimumSize: TerminalSize { get }
 
-  /// Returns the first screen when the view opens. Default: the state.
+  /// Returns the screen when the view opens. Default: the node's state.
   static func screen(of state: State) -> Screen
 
-  /// Updates the screen to another state of the node, and keeps the view's own state. Default:
-  /// keeps nothing.
+  /// Updates the screen when the node's state changes. An implementation must keep the view's own
+  /// state. The default creates a new screen from the node's state.
   static func update(_ screen: inout Screen, to state: State, size: TerminalSize)
 
   /// Returns the lines that show a screen. Content beyond the size is cut off.
   /// - Parameter size: The available size, at least ``minimumSize``.
   static func body(_ screen: Screen, size: TerminalSize) -> [StyledLine]
 
-  /// Returns the event that a key sends to the node; `nil` if the key sends none. Default: no key
-  /// sends one.
+  /// Returns the event that a key sends to the node; `nil` if the key sends none. By default, no
+  /// key sends an event.
   ///
-  /// `q`, ^C and ^Z are not passed to this function.
+  /// This function does not receive `q`, ^C and ^Z.
   static func event(for key: Key, in screen: Screen) -> Event?
 
-  /// Handles a key like ``event(for:in:)``, for a view whose keys change its screen, too. Default:
-  /// they do not.
+  /// Handles a key like ``event(for:in:)``, and can also change the screen. By default, keys do not
+  /// change the screen.
   static func press(_ key: Key, in screen: inout Screen, size: TerminalSize) -> Event?
 
-  /// Returns whether keys write into a text. If so, `q` is such a key, and only ^C ends the view.
-  /// Default: they do not.
+  /// Returns whether the user is typing text now. If so, `q` is entered as text, and only ^C ends
+  /// the view. Default: `false`.
   static func takesText(_ screen: Screen) -> Bool
 
-  /// Returns the event to send when the view opens, and again when the node was restarted. Default: none.
+  /// Returns the event to send when the view opens, and again after the node was restarted.
+  /// Default: none.
   ///
-  /// This event and the next two are not sent to a constant node, or without a terminal.
+  /// Two kinds of views do not send the events of this function, ``onDisappear(_:)`` and
+  /// ``onShow(_:size:)``: views of a constant node, and views that are printed because there is no
+  /// terminal.
   static func onAppear(_ screen: Screen) -> Event?
 
-  /// Returns the event to send when the view is left: by a key, by a signal, or because its
-  /// terminal was closed. Default: none. The view waits at most a second for the answer.
+  /// Returns the event to send when the view ends: by a key, by a signal, or because its terminal
+  /// was closed. Default: none. The view waits for the answer for at most a second.
   static func onDisappear(_ screen: Screen) -> Event?
 
-  /// Returns the event for items that have become visible, such as the last row of a list that can
-  /// grow. Default: none.
+  /// Returns the event to send when items become visible. For example, a list requests more rows
+  /// when its last row becomes visible. Default: none.
   ///
-  /// The function is called after each change of the screen or of its size. The event is not sent
-  /// twice in one state of the node.
+  /// The function is called after each change of the screen or of its size. The same event is not
+  /// sent again while the node's state stays the same.
   static func onShow(_ screen: Screen, size: TerminalSize) -> Event?
 }
 
 extension TerminalView {
   /// The type's own name, without its module.
-  public static var name: String { TypeName.own(Self.self) }
+  public static var name: String { TypeName.unqualified(Self.self) }
 
-  /// 20 columns and 3 rows.
+  /// The default minimum size: 20 columns and 3 rows.
   public static var minimumSize: TerminalSize { TerminalSize(columns: 20, rows: 3) }
 
   /// Replaces the screen with the first screen of the state.
@@ -104,7 +109,7 @@ extension TerminalView {
     screen = self.screen(of: state)
   }
 
-  /// No event.
+  /// By default, keys send no event.
   public static func event(for key: Key, in screen: Screen) -> Event? { nil }
 
   /// Leaves the screen unchanged, and returns the key's event.
@@ -112,54 +117,56 @@ extension TerminalView {
     event(for: key, in: screen)
   }
 
-  /// Keys do not write into a text.
+  /// By default, keys do not enter text.
   public static func takesText(_ screen: Screen) -> Bool { false }
 
-  /// No event.
+  /// By default, no event is sent when the view opens.
   public static func onAppear(_ screen: Screen) -> Event? { nil }
 
-  /// No event.
+  /// By default, no event is sent when the view ends.
   public static func onDisappear(_ screen: Screen) -> Event? { nil }
 
-  /// No event.
+  /// By default, no event is sent when items become visible.
   public static func onShow(_ screen: Screen, size: TerminalSize) -> Event? { nil }
 }
 
 extension TerminalView where Screen == State {
-  /// The state.
+  /// Returns the node's state, which is the screen.
   public static func screen(of state: State) -> Screen { state }
 }
 
-/// A size on a terminal.
+/// The size of a terminal, or of an area on a terminal.
 public struct TerminalSize: Hashable, Sendable, CustomStringConvertible {
   /// The number of characters in a line. Wide characters count twice.
   public var columns: Int
   /// The number of lines.
   public var rows: Int
 
-  /// Makes a size.
+  /// Creates a size.
   public init(columns: Int, rows: Int) {
     self.columns = columns
     self.rows = rows
   }
 
-  /// `80×24`
+  /// The size as text, such as `80×24`.
   public var description: String { "\(columns)×\(rows)" }
 }
 
-/// The content that a view shows of a node, whatever its types.
+/// The content that a view shows for a node. The protocol hides the view's types, so that
+/// ``ViewSession`` can show every view.
 package protocol ViewContent {
-  /// Shows another state of the node.
+  /// Shows the node's new state.
   mutating func show(_ state: JSONValue, size: TerminalSize) throws
-  /// Handles a key. Returns its event, as JSON.
+  /// Handles a key. Returns the event that the key sends, as JSON; `nil` if the key sends none.
   mutating func press(_ key: Key, size: TerminalSize) throws -> JSONValue?
   func body(size: TerminalSize) -> [StyledLine]
   var takesText: Bool { get }
-  /// Returns the event for a moment of the view.
+  /// Returns the event that the view sends at a moment of its lifetime, as JSON; `nil` if it sends
+  /// none.
   func event(at moment: ViewMoment, size: TerminalSize) throws -> JSONValue?
 }
 
-/// A moment of a view, other than a key.
+/// A moment at which a view may send an event although no key was pressed.
 package enum ViewMoment {
   case appearing
   case disappearing
@@ -167,7 +174,7 @@ package enum ViewMoment {
   case showing
 }
 
-/// Opens a view on the first state that is received of a node.
+/// Creates the content of a view from the first state that the node has reported.
 package protocol ViewReader {
   func read(_ state: JSONValue) throws -> any ViewContent
 }

@@ -2,10 +2,11 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The content of a view, and its reactions to keys. Pure; ``ViewShell`` performs its actions.
+/// The content of a view, and its reactions to keys and to changes of the node. The functions have
+/// no side effects: they return actions, which ``ViewShell`` performs.
 ///
-/// Keys are handled one after the other, in the state that is shown. While an event is in flight,
-/// later keys wait. The answer to an event has the resulting state.
+/// Keys are handled one by one, each in the state that the view shows at that time. While an event
+/// is in flight, later keys wait. The answer to an event contains the resulting state.
 package struct ViewSession {
   package enum Action: Equatable {
     /// Draw the content, which has changed.
@@ -14,7 +15,7 @@ package struct ViewSession {
     case send(JSONValue)
     /// Call ``stopLeaving()`` after some time.
     case waitToLeave
-    /// Restore the terminal, and stop until continued.
+    /// Restore the terminal, and suspend the process until it is continued.
     case suspend
     case end(ViewEnding)
   }
@@ -22,7 +23,7 @@ package struct ViewSession {
   /// The outcome of an event.
   package enum EventOutcome: Equatable, Sendable {
     case accepted(version: UInt64, state: JSONValue)
-    /// The event was taken by several nodes together, or by one node of a composite.
+    /// A composite, or one of its components, accepted the event.
     case committed
     case refused(String)
     case failed(String)
@@ -36,7 +37,7 @@ package struct ViewSession {
 
   private enum Phase {
     case open
-    /// The node is notified that the view disappears. Then the view ends.
+    /// The node must still be notified that the view disappears. Then the view ends.
     case leaving(ViewEnding)
     case ended
   }
@@ -44,11 +45,11 @@ package struct ViewSession {
   private enum Exchange {
     case idle
     case sending(JSONValue)
-    /// The event of the disappearing view is in flight. The view sends no more events.
+    /// The event of `onDisappear` is in flight. The view sends no more events.
     case sendingLast
   }
 
-  /// An event for visible items, and the state in which they became visible.
+  /// An event for items that have become visible, and the state in which this happened.
   private struct VisibleItemsEvent: Equatable {
     var event: JSONValue
     var incarnation: UInt64
@@ -57,65 +58,68 @@ package struct ViewSession {
 
   private let view: String
   private let node: String
-  private let minimum: TerminalSize
+  private let minimumSize: TerminalSize
   private let reader: any ViewReader
   private var size: TerminalSize
   private var phase = Phase.open
   private var exchange = Exchange.idle
-  private var shown: ShownState?
+  private var shownState: ShownState?
   /// The message in the status line about the last event.
   private var notice: String?
-  /// The phase of the node in the status line, if the node does not run.
+  /// The phase of the node, which the status line shows; `nil` if the node is running.
   private var nodePhase: String?
-  private var keys = Queue<Key>()
-  /// Whether the node is notified when the view appears, disappears, and shows more.
+  private var pendingKeys = Queue<Key>()
+  /// Whether the view sends the events of `onAppear`, `onDisappear` and `onShow`.
   private var notifiesNode: Bool
-  /// The incarnation of the node that was notified of the view.
+  /// The incarnation of the node when the view last sent the event for its appearance.
   private var notifiedIncarnation: UInt64?
   private var lastVisibleItems: VisibleItemsEvent?
 
-  /// The maximum number of waiting keys. Further keys are dropped, and the status line says so.
-  private static let keyLimit = 64
+  /// The maximum number of keys that wait while an event is in flight. Further keys are dropped,
+  /// and the status line says so.
+  private static let maximumPendingKeyCount = 64
 
-  /// - Parameter isPrinted: Whether the view is printed, and not shown on a terminal.
+  /// - Parameter isPrinted: Whether the view is printed as text, and not shown on a terminal.
   package init(
     view: any TerminalView.Type, node: String, size: TerminalSize, isPrinted: Bool = false
   ) {
     self.view = view.name
     self.node = node
     self.size = size
-    minimum = view.minimumSize
+    minimumSize = view.minimumSize
     reader = view.reader()
     notifiesNode = !isPrinted
   }
 
   // MARK: Inputs
 
-  /// Shows another state of the node.
+  /// Shows the node's new state.
   package mutating func show(_ change: StateChange) -> [Action] {
     if case .ended = phase { return [] }
-    // An answer may have brought a newer state. A view shows no information beside the state.
-    if let shown, change.incarnation == shown.incarnation,
-      change.version < shown.version || change.isRepeated
+    // The answer to an event may already have brought a newer state. A repeated state differs from
+    // the earlier state only in the transactions in doubt, which a view does not show.
+    if let shownState, change.incarnation == shownState.incarnation,
+      change.version < shownState.version || change.isRepeated
     {
       return []
     }
     return show(change.state, change.incarnation, change.version) ?? [.draw] + sendNextEvent()
   }
 
-  /// - Returns: The actions that end the view if the state does not have the view's type; otherwise `nil`.
+  /// - Returns: If the state does not have the view's type, the actions that end the view;
+  ///   otherwise `nil`.
   private mutating func show(
     _ state: JSONValue, _ incarnation: UInt64, _ version: UInt64
   ) -> [Action]? {
     let contentSize = contentSize
     do {
-      if shown == nil {
-        shown = ShownState(
+      if shownState == nil {
+        shownState = ShownState(
           content: try reader.read(state), incarnation: incarnation, version: version)
       } else {
-        try shown?.content.show(state, size: contentSize)
-        shown?.incarnation = incarnation
-        shown?.version = version
+        try shownState?.content.show(state, size: contentSize)
+        shownState?.incarnation = incarnation
+        shownState?.version = version
       }
       return nil
     } catch {
@@ -134,8 +138,10 @@ package struct ViewSession {
     case .control("l"): return [.draw]
     default: break
     }
-    guard keys.count < Self.keyLimit else { return showNotice("too many keys: the node is slow") }
-    keys.append(key)
+    guard pendingKeys.count < Self.maximumPendingKeyCount else {
+      return showNotice("too many keys: the node is slow")
+    }
+    pendingKeys.append(key)
     guard case .idle = exchange else { return [] }
     notice = nil
     return [.draw] + sendNextEvent()
@@ -151,9 +157,9 @@ package struct ViewSession {
     case .committed: notice = nil
     case .accepted(let version, let state):
       notice = nil
-      // Shows the state at once, without waiting for the node's feed.
-      if let shown, shown.version < version,
-        let end = show(state, shown.incarnation, version)
+      // Shows the state at once, instead of waiting for it in the node's feed.
+      if let shownState, shownState.version < version,
+        let end = show(state, shownState.incarnation, version)
       {
         return end
       }
@@ -169,7 +175,8 @@ package struct ViewSession {
     return [.draw] + sendNextEvent()
   }
 
-  /// Processes the orchestrator's report about the node: whether it runs, is being started, or has ended.
+  /// Processes a directory from the orchestrator, which shows whether the node is running, is being
+  /// started, or has ended.
   package mutating func look(at directory: TopologyDirectory) -> [Action] {
     if case .ended = phase { return [] }
     guard let node = directory[node: node] else {
@@ -188,15 +195,16 @@ package struct ViewSession {
     return [.draw]
   }
 
-  /// Leaves the view after the node is notified. A second request ends the view at once.
+  /// Notifies the node that the view disappears, and then ends the view. A second call ends the
+  /// view immediately.
   package mutating func leave(_ ending: ViewEnding) -> [Action] {
     switch phase {
     case .ended: return []
     case .leaving: return ending == .terminalClosed ? [] : end(ending)
     case .open:
-      guard notifiesNode, shown != nil else { return end(ending) }
+      guard notifiesNode, shownState != nil else { return end(ending) }
       phase = .leaving(ending)
-      keys = Queue()
+      pendingKeys = Queue()
       let actions = sendNextEvent()
       if case .ended = phase { return actions }
       return [.waitToLeave] + actions
@@ -236,33 +244,36 @@ package struct ViewSession {
 
   private mutating func nextEvent() throws -> JSONValue? {
     let contentSize = contentSize
-    guard let start = shown?.incarnation else { return nil }
+    guard let start = shownState?.incarnation else { return nil }
     if case .leaving = phase {
-      return try shown?.content.event(at: .disappearing, size: contentSize)
+      return try shownState?.content.event(at: .disappearing, size: contentSize)
     }
     if notifiesNode, notifiedIncarnation != start {
       notifiedIncarnation = start
-      if let event = try shown?.content.event(at: .appearing, size: contentSize) { return event }
+      if let event = try shownState?.content.event(at: .appearing, size: contentSize) {
+        return event
+      }
     }
-    while let key = keys.popFirst() {
-      if let event = try shown?.content.press(key, size: contentSize) { return event }
+    while let key = pendingKeys.popFirst() {
+      if let event = try shownState?.content.press(key, size: contentSize) { return event }
     }
     return notifiesNode ? try visibleItemsEvent() : nil
   }
 
-  /// Returns the event for visible items, unless the node was notified of them in this state.
+  /// Returns the event for visible items, unless the view has already sent it in this state.
   private mutating func visibleItemsEvent() throws -> JSONValue? {
-    guard let shown, let event = try shown.content.event(at: .showing, size: contentSize) else {
+    guard let shownState, let event = try shownState.content.event(at: .showing, size: contentSize)
+    else {
       return nil
     }
     let visibleItems = VisibleItemsEvent(
-      event: event, incarnation: shown.incarnation, version: shown.version)
+      event: event, incarnation: shownState.incarnation, version: shownState.version)
     guard visibleItems != lastVisibleItems else { return nil }
     lastVisibleItems = visibleItems
     return event
   }
 
-  private var takesText: Bool { shown?.content.takesText ?? false }
+  private var takesText: Bool { shownState?.content.takesText ?? false }
 
   private mutating func showNotice(_ text: String) -> [Action] {
     notice = text
@@ -273,7 +284,7 @@ package struct ViewSession {
 
   /// All lines of the terminal: the view's lines, and the status line at the bottom.
   package var lines: [StyledLine] {
-    let requiredSize = TerminalSize(columns: minimum.columns, rows: minimum.rows + 1)
+    let requiredSize = TerminalSize(columns: minimumSize.columns, rows: minimumSize.rows + 1)
     guard size.columns >= requiredSize.columns, size.rows >= requiredSize.rows else {
       return Self.wrapped(
         "the terminal is too small: the view needs \(requiredSize), the terminal has \(size)", size)
@@ -281,22 +292,22 @@ package struct ViewSession {
     let contentSize = contentSize
     var lines = body(size: contentSize)
     lines += Array(repeating: "", count: max(0, contentSize.rows - lines.count))
-    return lines.prefix(contentSize.rows) + [status]
+    return lines.prefix(contentSize.rows) + [statusLine]
   }
 
   /// The size of the terminal without its status line.
   private var contentSize: TerminalSize {
     TerminalSize(
-      columns: max(size.columns, minimum.columns), rows: max(size.rows - 1, minimum.rows))
+      columns: max(size.columns, minimumSize.columns), rows: max(size.rows - 1, minimumSize.rows))
   }
 
-  /// Returns the lines that the view shows for the state.
+  /// Returns the lines that the view shows for the current state.
   package func body(size: TerminalSize) -> [StyledLine] {
-    guard let shown else { return [StyledLine("waiting for '\(node)'", .dim)] }
-    return shown.content.body(size: size)
+    guard let shownState else { return [StyledLine("waiting for '\(node)'", .dim)] }
+    return shownState.content.body(size: size)
   }
 
-  private var status: StyledLine {
+  private var statusLine: StyledLine {
     let hint = takesText ? "^C quits" : "q quits"
     var line = StyledLine(node, .bold)
     if let nodePhase { line = line + " " + StyledLine(nodePhase, .color(.yellow)) }
@@ -306,7 +317,7 @@ package struct ViewSession {
     return line + StyledLine(gap) + StyledLine(hint, .dim)
   }
 
-  /// Wraps a text at words, to the width of the size.
+  /// Wraps a text between words, so that its lines fit the width.
   private static func wrapped(_ text: String, _ size: TerminalSize) -> [StyledLine] {
     var lines: [String] = []
     for word in text.split(separator: " ") {
@@ -320,9 +331,10 @@ package struct ViewSession {
   }
 }
 
-/// The way in which a view ended.
+/// The reason why a view ended.
 package enum ViewEnding: Hashable, Sendable {
-  /// A key, SIGINT, SIGTERM or `-n` ended the view, or the reader of its output is gone.
+  /// A key, SIGINT, SIGTERM or the limit `-n` ended the view, or the program that reads the view's
+  /// output has ended.
   case quit
   /// The terminal was closed.
   case terminalClosed
@@ -330,7 +342,7 @@ package enum ViewEnding: Hashable, Sendable {
   case nodeDown(node: String, reason: String)
   /// The topology or its orchestrator ended.
   case topologyDown(String)
-  /// The node's states are not of the type that the view shows.
+  /// The node's states do not have the type that the view shows.
   case stateTypeMismatch(node: String, view: String, problem: String)
   /// The view could not start or continue.
   case failed(String, code: Int32)

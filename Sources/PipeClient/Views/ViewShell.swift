@@ -4,20 +4,20 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Shows a view on the terminal of this process, or prints it if there is no terminal.
+/// Shows a view on the terminal of this process. If there is no terminal, prints the view.
 ///
-/// Everything except ``ViewFeed`` runs on the thread that calls ``run()``.
+/// Everything runs on the thread that calls ``run()``, except ``ViewFeed``.
 package final class ViewShell {
   private let loop = PollLoop()
   private let signals: SignalDescriptor
   private let feed: ViewFeed
   private let terminal: TerminalDriver?
-  private let plain: PlainOutput
+  private let plainOutput: PlainOutput
   private var session: ViewSession
   private var ending: ViewEnding?
   private var task: Task<Void, Never>?
 
-  /// The maximum time for the notification of the node that the view disappears.
+  /// How long a view that is about to end waits for the answer to the event of `onDisappear`.
   private static let leavingTime: Duration = .seconds(1)
   /// The minimum time between two drawings.
   private static let drawPause: Duration = .milliseconds(16)
@@ -28,7 +28,7 @@ package final class ViewShell {
     self.feed = feed
     self.signals = signals
     terminal = TerminalDriver(on: loop, pause: Self.drawPause)
-    plain = PlainOutput(limit: limit)
+    plainOutput = PlainOutput(limit: limit)
     session = ViewSession(
       view: view, node: feed.node, size: terminal?.size ?? PlainOutput.size,
       isPrinted: terminal == nil)
@@ -38,12 +38,12 @@ package final class ViewShell {
   package func run() -> ViewEnding {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     if let terminal {
-      terminal.content = { [unowned self] _ in session.lines }
+      terminal.screenContent = { [unowned self] _ in session.lines }
       terminal.onKeys = { [unowned self] keys in
         for key in keys { perform(session.press(key)) }
       }
       terminal.onClosed = { [unowned self] in perform(session.leave(.terminalClosed)) }
-    } else if plain.isPipe {
+    } else if plainOutput.isPipe {
       loop.add(descriptor: STDOUT_FILENO, for: self) { $0.perform($0.session.leave(.quit)) }
     }
     let owner = LoopOwned(self)
@@ -53,7 +53,7 @@ package final class ViewShell {
       await feed.follow { update in
         await withCheckedContinuation { continuation in
           handle.post {
-            owner.value.take(update)
+            owner.value.handle(update)
             continuation.resume()
           }
         }
@@ -69,7 +69,7 @@ package final class ViewShell {
 
   // MARK: Inputs
 
-  private func take(_ update: ViewFeed.Update) {
+  private func handle(_ update: ViewFeed.Update) {
     guard ending == nil else { return }
     switch update {
     case .found(let directory):
@@ -138,8 +138,8 @@ package final class ViewShell {
   private func printPlain() {
     guard ending == nil else { return }
     do throws(PlainOutput.PrintError) {
-      try plain.print(session.body(size: PlainOutput.size))
-      if plain.isDone { perform(session.end(.quit)) }
+      try plainOutput.print(session.body(size: PlainOutput.size))
+      if plainOutput.isDone { perform(session.end(.quit)) }
     } catch {
       switch error {
       case .readerGone: perform(session.end(.quit))
@@ -149,32 +149,33 @@ package final class ViewShell {
   }
 }
 
-/// Standard output that is not a terminal: each screen is printed as lines of plain text.
+/// Prints each screen as lines of plain text, for a standard output that is not a terminal.
 package final class PlainOutput {
   enum PrintError: Error { case readerGone, failed(SystemError) }
 
-  /// The size that screens are made for.
+  /// The size for which screens are computed.
   package static let size = TerminalSize(columns: 80, rows: 24)
 
-  private let limit: Int
-  private var count = 0
+  private let maximumScreenCount: Int
+  private var printedCount = 0
 
-  /// - Parameter limit: The number of screens after which printing ends.
-  init(limit: Int?) { self.limit = limit ?? .max }
+  /// - Parameter limit: The maximum number of printed screens.
+  init(limit: Int?) { self.maximumScreenCount = limit ?? .max }
 
-  var isDone: Bool { count >= limit }
+  var isDone: Bool { printedCount >= maximumScreenCount }
 
-  /// Whether standard output is a pipe, whose reader can go away before the next write.
+  /// Whether standard output is a pipe. The reader of a pipe may close the pipe before the next
+  /// write.
   var isPipe: Bool {
     var status = stat()
     return fstat(STDOUT_FILENO, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
   }
 
-  /// Prints a screen, with an empty line before all but the first.
+  /// Prints a screen. An empty line separates the screen from the one before.
   func print(_ lines: [StyledLine]) throws(PrintError) {
     let text = lines.map { "\($0)\n" }.joined()
-    var rest = Array(((count > 0 ? "\n" : "") + text).utf8)[...]
-    count += 1
+    var rest = Array(((printedCount > 0 ? "\n" : "") + text).utf8)[...]
+    printedCount += 1
     while true {
       let (written, problem) = FileSystem.write(Array(rest), to: STDOUT_FILENO)
       rest = rest.dropFirst(written)
@@ -190,7 +191,7 @@ package final class PlainOutput {
   }
 }
 
-/// Follows one node of a running topology for a view, and sends it events, in tasks of its own.
+/// Follows one node of a running topology for a view, and sends events to the node.
 package struct ViewFeed: Sendable {
   enum Update: Sendable {
     case found(TopologyDirectory)
@@ -202,8 +203,8 @@ package struct ViewFeed: Sendable {
   let client: TopologyClient
   let node: String
   private let states: WatchedStates
-  /// The interval of requests to the orchestrator whether the node runs.
-  private static let pause: Duration = .milliseconds(250)
+  /// The interval at which the view asks the orchestrator whether the node is running.
+  private static let pollInterval: Duration = .milliseconds(250)
 
   package init(client: TopologyClient, node: String, _ states: WatchedStates) {
     self.client = client
@@ -211,8 +212,9 @@ package struct ViewFeed: Sendable {
     self.states = states
   }
 
-  /// Reports updates until the topology goes down, or the task is cancelled. Each call must return
-  /// before the next is made, so that changes that come too fast are counted, not queued.
+  /// Reports updates until the topology ends, or the task is cancelled. Waits for each call of
+  /// `report` to return before the next call. So changes that arrive too fast are counted, and not
+  /// queued.
   func follow(_ report: @escaping @Sendable (Update) async -> Void) async {
     do {
       let directory = try await client.directory(fresh: false)
@@ -222,8 +224,8 @@ package struct ViewFeed: Sendable {
           .failed(message: "node '\(node)' is a monitor and has no states", code: 2))
       }
       await report(.found(directory))
-      // A composite's answer has no state. The next key refers to the reported state, which must
-      // come at once.
+      // A composite's answer contains no state. The next key must be handled in the state after the
+      // event, so the composite's states must arrive without delay.
       let states = try await client.states(
         of: [node], information.kind == .composite ? .every : self.states)
       await withTaskGroup { group in
@@ -231,7 +233,7 @@ package struct ViewFeed: Sendable {
           for await change in states { await report(.change(change)) }
           await report(.ended)
         }
-        group.addTask { await look(report) }
+        group.addTask { await poll(report) }
         await group.next()
         group.cancelAll()
       }
@@ -241,15 +243,16 @@ package struct ViewFeed: Sendable {
     }
   }
 
-  private func look(_ report: @Sendable (Update) async -> Void) async {
+  private func poll(_ report: @Sendable (Update) async -> Void) async {
     while !Task.isCancelled {
       do {
-        try await Task.sleep(for: Self.pause)
+        try await Task.sleep(for: Self.pollInterval)
         await report(.found(try await client.directory(fresh: false)))
       } catch is CancellationError {
         return
       } catch {
-        // If the orchestrator is gone, the states end, too. This line handles an orchestrator that hangs.
+        // If the orchestrator has ended, the stream of states ends as well. This report is for an
+        // orchestrator that hangs.
         return await report(.ended)
       }
     }
@@ -258,7 +261,8 @@ package struct ViewFeed: Sendable {
   func send(_ event: JSONValue) async -> ViewSession.EventOutcome {
     do {
       let delivery = try await client.deliver(event, to: node)
-      // If a node of a composite takes the event on its own, the answer has the state of that node.
+      // If a component of a composite accepts the event on its own, the answer contains the state
+      // of that component.
       if delivery.recipient == node,
         case .node(.accepted(let version, let state)) = delivery.outcome
       {
@@ -271,7 +275,7 @@ package struct ViewFeed: Sendable {
     }
   }
 
-  /// Why the states have ended, with what to do about it.
+  /// The reason why the states have ended, with what to do next.
   var endReason: String {
     client.orchestratorLossError?.description ?? "topology '\(client.topology)' has gone down"
   }

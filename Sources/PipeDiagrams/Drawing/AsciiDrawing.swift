@@ -4,11 +4,12 @@ import PipeSupport
 package struct AsciiDrawing {
   private let layout: Layout
 
-  /// The number of nodes above which a graph is laid out only once.
+  /// The maximum number of nodes of a graph for which several layouts are tried, to find one that
+  /// fits the width.
   private static let smallCount = 60
 
-  /// - Parameter columns: The width of the terminal, which a small graph fits if possible; `nil` if
-  ///   there is none.
+  /// - Parameter columns: The width of the terminal; `nil` for no limit. A small graph is laid out
+  ///   so that it fits this width, if possible.
   package init(_ graph: Graph, columns: Int? = nil) {
     let first = Layout(graph)
     guard let columns, first.width > columns, graph.nodes.count <= Self.smallCount else {
@@ -16,7 +17,7 @@ package struct AsciiDrawing {
       return
     }
     layout =
-      [columns, columns * 2 / 3, columns / 3].map { Layout(graph, rowWidth: $0) }
+      [columns, columns * 2 / 3, columns / 3].map { Layout(graph, rowLength: $0) }
       .first { $0.width <= columns } ?? first
   }
 
@@ -24,16 +25,18 @@ package struct AsciiDrawing {
     var canvas = Canvas(width: layout.width, height: layout.height)
     let graph = layout.graph
     for (frame, cluster) in zip(layout.frames, graph.clusters) {
-      let edge: Character = cluster.marks.contains(.down) ? "." : "-"
-      canvas.draw(frame, horizontal: edge, vertical: edge == "." ? ":" : "|", corner: ".")
+      let edgeCharacter: Character = cluster.marks.contains(.down) ? "." : "-"
+      canvas.draw(
+        frame, horizontal: edgeCharacter, vertical: edgeCharacter == "." ? ":" : "|", corner: ".")
       canvas.write(Graph.texts(cluster.lines, cluster.marks), frame.x + 2, frame.y + 1)
     }
     for index in graph.edges.indices { draw(index, on: &canvas) }
     for (box, node) in zip(layout.boxes, graph.nodes) { draw(node, box, on: &canvas) }
     for label in layout.labels.compactMap(\.self) {
-      canvas.write(label.lines, label.place.x, label.place.y)
+      canvas.write(label.lines, label.position.x, label.position.y)
     }
-    let lines = [graph.title] + canvas.lines + list + graph.notes.flatMap { ["", "note: \($0)"] }
+    let lines =
+      [graph.title] + canvas.lines + connectionLines + graph.notes.flatMap { ["", "note: \($0)"] }
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -74,11 +77,11 @@ package struct AsciiDrawing {
     for corner in route.dropFirst().dropLast() { canvas.set(corner.x, corner.y, "+") }
     if route.count == 1 { canvas.set(first.x, first.y, isDotted ? ":" : "|") }
     guard edge.kind != .part else { return }
-    canvas.set(last.x, last.y, head(at: last, of: edge))
+    canvas.set(last.x, last.y, arrowhead(at: last, of: edge))
   }
 
-  /// Returns an arrowhead that points at the target box.
-  private func head(at end: Layout.Point, of edge: Graph.Edge) -> Character {
+  /// Returns the arrowhead at the end of a line, pointing at the target box.
+  private func arrowhead(at end: Layout.Point, of edge: Graph.Edge) -> Character {
     guard let target = layout.graph.nodes.firstIndex(where: { $0.id == edge.target }) else {
       return "*"
     }
@@ -88,8 +91,8 @@ package struct AsciiDrawing {
     return end.x < box.x ? ">" : "<"
   }
 
-  /// The lines that the drawing does not show in full, as a list.
-  private var list: [String] {
+  /// A list of the connections that the drawing does not show in full, as lines of text.
+  private var connectionLines: [String] {
     let lines = layout.incompleteEdges.map { index in
       let edge = layout.graph.edges[index]
       let arrow = edge.kind == .part ? ".." : edge.isCertain && edge.kind != .watch ? "->" : "..>"
@@ -100,7 +103,7 @@ package struct AsciiDrawing {
   }
 }
 
-/// Characters in rows and columns.
+/// A grid of characters.
 private struct Canvas {
   private var cells: [[Character?]]
 
@@ -113,7 +116,7 @@ private struct Canvas {
     cells[y][x] = letter
   }
 
-  /// Draws a part of a line, as a crossing if another line is already there.
+  /// Draws one cell of a line. If another line is already in the cell, draws a crossing.
   mutating func cross(_ x: Int, _ y: Int, _ letter: Character) {
     guard cells.indices.contains(y), cells[y].indices.contains(x) else { return }
     let existing = cells[y][x]
@@ -137,7 +140,7 @@ private struct Canvas {
     }
   }
 
-  /// Writes lines of text; a wide character takes two columns.
+  /// Writes lines of text, starting at a position. A wide character fills two columns.
   mutating func write(_ lines: [String], _ x: Int, _ y: Int) {
     for (row, line) in lines.enumerated() {
       var column = x
@@ -151,7 +154,7 @@ private struct Canvas {
     }
   }
 
-  /// The rows without trailing spaces, and without empty rows at the end.
+  /// The rows of the grid, without spaces at their ends, and without empty rows at the bottom.
   var lines: [String] {
     var lines = cells.map { row in
       var line = String(row.compactMap(\.self))

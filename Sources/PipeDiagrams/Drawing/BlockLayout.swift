@@ -1,19 +1,32 @@
 import PipeSupport
 
-/// Places boxes and frames. The contents of a frame are placed first; then the frame is placed like
-/// a box.
+/// Computes the positions of boxes and frames. The contents of a frame are laid out first. Then the
+/// whole frame is placed like a box.
 struct BlockLayout {
   private let graph: Graph
-  /// The frame of each box and of each frame, by number. A cycle of nested frames is cut.
+  /// For each box, the index of the innermost frame around the box; `nil` if there is none.
+  ///
+  /// `frameOfCluster` has the same for each frame. If frames contain each other in a cycle, the
+  /// cycle is cut.
   private let frameOfNode: [Int?]
   private let frameOfCluster: [Int?]
 
-  /// The maximum width of a row; further boxes go to another row. Unit: cells.
-  private let widthLimit: Int
-  private static let columnGap = 8
+  private let direction: Layout.Direction
+  /// The number of lines that end at each box, by its identifier.
+  private let lineCounts: [String: Int]
+  /// The maximum length of a row of boxes: a width if lines lead down, a height if lines lead
+  /// right.
+  ///
+  /// Boxes that do not fit go to another row. Unit: cells.
+  private let lengthLimit: Int
+  /// The space to add between boxes, for their lines. Unit: cells.
+  private let extraSpace: Int
+  /// The space between two boxes beside each other (`columnGap`), and above each other (`rowGap`).
+  private static let (columnGap, rowGap) = (8, 2)
   private static let margin = 2
-  /// Space at the sides for the texts of lines; unused space is removed later.
-  private static let sideMargin = LineRouter.textLimit + 4
+  /// The space at the left and the right that is reserved for the labels of lines. Space that is
+  /// not used is removed afterwards.
+  private static let sideMargin = LineRouter.maximumTextWidth + 4
 
   /// An item to place: a box, or a frame with its contents.
   private enum LayoutItem {
@@ -21,7 +34,7 @@ struct BlockLayout {
     case cluster(Int, Block)
   }
 
-  /// A line between items, with the number of its texts.
+  /// A line between two items, with the number of its labels.
   private typealias Line = (source: Int, target: Int, texts: Int)
 
   /// Items with their positions.
@@ -32,17 +45,25 @@ struct BlockLayout {
     var height = 0
   }
 
-  init(_ graph: Graph, width: Int) {
+  init(_ graph: Graph, _ direction: Layout.Direction, length: Int, extraSpace: Int) {
     self.graph = graph
-    widthLimit = width
+    self.extraSpace = extraSpace
+    self.direction = direction
+    lengthLimit = length
+    var lineCounts: [String: Int] = [:]
+    for edge in graph.edges {
+      lineCounts[edge.source, default: 0] += 1
+      lineCounts[edge.target, default: 0] += 1
+    }
+    self.lineCounts = lineCounts
     let numbers = Dictionary(
       graph.clusters.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
     var parents = graph.clusters.map { $0.parent.flatMap { numbers[$0] } }
     for start in parents.indices {
-      var seen: Set<Int> = [start]
+      var seenNodes: Set<Int> = [start]
       var place = start
       while let parent = parents[place] {
-        if !seen.insert(parent).inserted {
+        if !seenNodes.insert(parent).inserted {
           parents[place] = nil
           break
         }
@@ -66,9 +87,16 @@ struct BlockLayout {
     layout.height = block.height + 2 * Self.margin
   }
 
-  /// Returns the size of a box with the given text.
-  private static func size(_ texts: [String]) -> (width: Int, height: Int) {
-    ((texts.map(\.displayWidth).max() ?? 0) + 4, texts.count + 2)
+  /// Returns the size of a box.
+  /// - Parameters:
+  ///   - texts: The lines of text in the box.
+  ///   - lineCount: The number of connecting lines that end at the box.
+  private static func boxSize(_ texts: [String], lineCount: Int = 0) -> (width: Int, height: Int) {
+    let height = texts.count + 2
+    // Each connecting line needs a cell at a side of the box. A few more cells give the router a
+    // choice.
+    let lineWidth = min(Graph.maximumTextWidth, (lineCount + 4) / 2 + 4 - height)
+    return (max((texts.map(\.displayWidth).max() ?? 0) + 4, lineWidth), height)
   }
 
   private func block(_ frame: Int?) -> Block {
@@ -105,24 +133,27 @@ struct BlockLayout {
 
   private func framed(_ block: Block, _ cluster: Int) -> Block {
     let texts = Graph.texts(graph.clusters[cluster].lines, graph.clusters[cluster].marks)
-    let title = Self.size(texts)
+    let title = Self.boxSize(texts)
     var framed = Block()
-    framed.width = max(block.width + 6 + lineTextWidth(in: cluster), title.width)
-    framed.height = block.height + texts.count + 5
-    framed.boxes = block.boxes.map { ($0.node, moved($0.at, 3, texts.count + 3)) }
-    framed.frames = block.frames.map { ($0.cluster, moved($0.at, 3, texts.count + 3)) }
+    let margin = 3 + extraSpace / 2
+    let top = texts.count + margin
+    framed.width = max(block.width + 2 * margin + lineTextWidth(in: cluster), title.width)
+    framed.height = block.height + top + margin - 1
+    framed.boxes = block.boxes.map { ($0.node, moved($0.at, margin, top)) }
+    framed.frames = block.frames.map { ($0.cluster, moved($0.at, margin, top)) }
     framed.frames.append(
       (cluster, .init(x: 0, y: 0, width: framed.width, height: framed.height)))
     return framed
   }
 
-  /// Returns the width of the space beside the contents of a frame, for the texts of lines there.
+  /// Returns the width to reserve beside the contents of a frame, for the labels of the lines
+  /// between its boxes.
   private func lineTextWidth(in cluster: Int) -> Int {
     let nodes = Set(
       graph.nodes.indices.filter { frameOfNode[$0] == cluster }.map { graph.nodes[$0].id })
     let texts = graph.edges.filter { nodes.contains($0.source) && nodes.contains($0.target) }
       .flatMap(\.labels)
-    return min(LineRouter.textLimit, (texts.map(\.displayWidth).max() ?? -1) + 1)
+    return min(LineRouter.maximumTextWidth, (texts.map(\.displayWidth).max() ?? -1) + 1)
   }
 
   private func arrange(
@@ -131,12 +162,15 @@ struct BlockLayout {
     let sizes = layoutItems.map { layoutItem -> (width: Int, height: Int) in
       switch layoutItem {
       case .node(let node):
-        Self.size(Graph.texts(graph.nodes[node].lines, graph.nodes[node].marks))
+        Self.boxSize(
+          Graph.texts(graph.nodes[node].lines, graph.nodes[node].marks),
+          lineCount: lineCounts[graph.nodes[node].id] ?? 0)
       case .cluster(_, let block): (block.width, block.height)
       }
     }
-    let rows = rows.flatMap { split($0, sizes.map(\.width)) }
-    let width = rows.map { Self.width(of: $0, sizes.map(\.width)) }.max() ?? 0
+    let lengths = sizes.map { direction == .down ? $0.width : $0.height }
+    let rows = rows.flatMap { split($0, lengths) }
+    let length = rows.map { self.length(of: $0, lengths) }.max() ?? 0
     var degree = Array(repeating: 0, count: layoutItems.count)
     var texts = degree
     for line in lines {
@@ -146,32 +180,44 @@ struct BlockLayout {
       texts[line.target] = max(texts[line.target], line.texts)
     }
     var result = Block()
-    result.width = width
-    var y = 0
+    // `along` is the position along a row, and `across` is the position across the rows.
+    var across = 0
     for row in rows {
-      var x = (width - Self.width(of: row, sizes.map(\.width))) / 2
-      let height = row.map { sizes[$0].height }.max() ?? 0
+      var along = (length - self.length(of: row, lengths)) / 2
+      let depth = row.map { direction == .down ? sizes[$0].height : sizes[$0].width }.max() ?? 0
       for layoutItem in row {
+        let (x, y) = direction == .down ? (along, across) : (across, along)
+        let (width, height) = sizes[layoutItem]
         switch layoutItems[layoutItem] {
         case .node(let node):
-          result.boxes.append(
-            (
-              node,
-              .init(x: x, y: y, width: sizes[layoutItem].width, height: sizes[layoutItem].height)
-            ))
+          result.boxes.append((node, .init(x: x, y: y, width: width, height: height)))
         case .cluster(_, let block):
           result.boxes += block.boxes.map { ($0.node, moved($0.at, x, y)) }
           result.frames += block.frames.map { ($0.cluster, moved($0.at, x, y)) }
         }
-        x += sizes[layoutItem].width + Self.columnGap
+        along += lengths[layoutItem] + gap
       }
-      result.height = y + height
-      // Space for the lines between the rows.
-      y +=
-        height + 3 + min(8, row.reduce(0) { $0 + degree[$1] } / 2)
-        + min(4, row.map { texts[$0] }.max() ?? 0)
+      (result.width, result.height) =
+        direction == .down ? (length, across + depth) : (across + depth, length)
+      // Leaves space for the lines between this row and the next row.
+      let lineCount = row.reduce(0) { $0 + degree[$1] } / 2
+      across += depth + extraSpace
+      switch direction {
+      case .down: across += 3 + min(8, lineCount) + min(4, row.map { texts[$0] }.max() ?? 0)
+      case .right: across += 6 + 2 * min(8, lineCount) + (labelWidth > 0 ? labelWidth + 2 : 0)
+      }
     }
     return result
+  }
+
+  /// The space between two items of a row.
+  private var gap: Int {
+    (direction == .down ? Self.columnGap : Self.rowGap + 1) + extraSpace
+  }
+
+  /// The width of the longest label, as the router cuts it.
+  private var labelWidth: Int {
+    min(LineRouter.maximumTextWidth, graph.edges.flatMap(\.labels).map(\.displayWidth).max() ?? 0)
   }
 
   private func moved(_ rectangle: Layout.Rectangle, _ dx: Int, _ dy: Int) -> Layout.Rectangle {
@@ -180,78 +226,82 @@ struct BlockLayout {
     return rectangle
   }
 
-  private static func width(of row: [Int], _ widths: [Int]) -> Int {
-    row.reduce(0) { $0 + widths[$1] } + columnGap * max(0, row.count - 1)
+  private func length(of row: [Int], _ lengths: [Int]) -> Int {
+    row.reduce(0) { $0 + lengths[$1] } + gap * max(0, row.count - 1)
   }
 
-  /// Splits a row into parts that fit into the width limit, as far as possible.
-  private func split(_ row: [Int], _ widths: [Int]) -> [[Int]] {
-    var parts: [[Int]] = []
-    var part: [Int] = []
-    var width = 0
+  /// Splits a row into parts that fit into the limit. An item that is longer than the limit is a
+  /// part by itself.
+  private func split(_ row: [Int], _ lengths: [Int]) -> [[Int]] {
+    var rowParts: [[Int]] = []
+    var currentPart: [Int] = []
+    var length = 0
     for layoutItem in row {
-      if !part.isEmpty, width + widths[layoutItem] > widthLimit {
-        parts.append(part)
-        part = []
-        width = 0
+      if !currentPart.isEmpty, length + lengths[layoutItem] > lengthLimit {
+        rowParts.append(currentPart)
+        currentPart = []
+        length = 0
       }
-      part.append(layoutItem)
-      width += widths[layoutItem] + Self.columnGap
+      currentPart.append(layoutItem)
+      length += lengths[layoutItem] + gap
     }
-    return part.isEmpty ? parts : parts + [part]
+    return currentPart.isEmpty ? rowParts : rowParts + [currentPart]
   }
 }
 
-/// Arranges items in rows, so that most lines between them go down, and few lines cross.
+/// Arranges items in rows, so that most lines lead from a row to a later row, and few lines cross.
 struct Rows {
-  /// The items of each row, by number.
+  /// For each row, the numbers of its items.
   private(set) var rows: [[Int]] = []
-  private let count: Int
-  private let lines: [(source: Int, target: Int)]
-  private var targets: [[Int]]
-  private var sources: [[Int]]
+  private let itemCount: Int
+  private let connections: [(source: Int, target: Int)]
+  private var targetsByItem: [[Int]]
+  private var sourcesByItem: [[Int]]
 
-  /// The number of passes that order the rows. More passes improve little.
-  private static let sweeps = 4
+  /// The number of passes that order the items within rows. Further passes would change little.
+  private static let sweepCount = 4
 
   /// - Parameters:
   ///   - count: The number of items.
   ///   - lines: The lines between items; no line connects an item to itself.
   ///   - first: The items to place at the top.
   init(_ count: Int, lines: [(source: Int, target: Int)], first: [Int]) {
-    self.count = count
-    self.lines = lines
-    targets = Array(repeating: [], count: count)
-    sources = targets
+    self.itemCount = count
+    self.connections = lines
+    targetsByItem = Array(repeating: [], count: count)
+    sourcesByItem = targetsByItem
     for line in lines {
-      targets[line.source].append(line.target)
-      sources[line.target].append(line.source)
+      targetsByItem[line.source].append(line.target)
+      sourcesByItem[line.target].append(line.source)
     }
     rank(first)
-    for sweep in 0..<Self.sweeps { order(down: sweep % 2 == 0) }
+    for sweep in 0..<Self.sweepCount { order(down: sweep % 2 == 0) }
   }
 
-  /// Assigns each item to a row after the sources of its lines, ignoring lines that close a cycle.
+  /// Assigns rows to items: an item is in a row below the sources of its lines. Lines that close a
+  /// cycle are ignored.
   private mutating func rank(_ first: [Int]) {
-    let unconnected = (0..<count).filter { targets[$0].isEmpty && sources[$0].isEmpty }
-    let startOrder = first + (0..<count).filter { sources[$0].isEmpty } + (0..<count)
-    var isOpen = Array(repeating: false, count: count)
+    let unconnected = (0..<itemCount).filter {
+      targetsByItem[$0].isEmpty && sourcesByItem[$0].isEmpty
+    }
+    let startOrder = first + (0..<itemCount).filter { sourcesByItem[$0].isEmpty } + (0..<itemCount)
+    var isOpen = Array(repeating: false, count: itemCount)
     var isDone = isOpen
-    var next = Array(repeating: 0, count: count)
-    var finished: [Int] = []
+    var next = Array(repeating: 0, count: itemCount)
+    var finishedItems: [Int] = []
     var backEdges: Set<[Int]> = []
     for root in startOrder where !isDone[root] {
       var path = [root]
       isOpen[root] = true
       while let layoutItem = path.last {
-        guard next[layoutItem] < targets[layoutItem].count else {
+        guard next[layoutItem] < targetsByItem[layoutItem].count else {
           isOpen[layoutItem] = false
           isDone[layoutItem] = true
-          finished.append(layoutItem)
+          finishedItems.append(layoutItem)
           path.removeLast()
           continue
         }
-        let target = targets[layoutItem][next[layoutItem]]
+        let target = targetsByItem[layoutItem][next[layoutItem]]
         next[layoutItem] += 1
         if isOpen[target] {
           backEdges.insert([layoutItem, target])
@@ -261,25 +311,25 @@ struct Rows {
         }
       }
     }
-    var ranks = Array(repeating: 0, count: count)
-    for layoutItem in finished.reversed() {
-      for target in targets[layoutItem] where !backEdges.contains([layoutItem, target]) {
+    var ranks = Array(repeating: 0, count: itemCount)
+    for layoutItem in finishedItems.reversed() {
+      for target in targetsByItem[layoutItem] where !backEdges.contains([layoutItem, target]) {
         ranks[target] = max(ranks[target], ranks[layoutItem] + 1)
       }
     }
     let unconnectedItems = Set(unconnected)
     rows = Array(repeating: [], count: (ranks.max() ?? -1) + 1)
-    for layoutItem in finished.reversed() where !unconnectedItems.contains(layoutItem) {
+    for layoutItem in finishedItems.reversed() where !unconnectedItems.contains(layoutItem) {
       rows[ranks[layoutItem]].append(layoutItem)
     }
     rows = rows.filter { !$0.isEmpty }
-    // Items without lines come last.
+    // The items without lines form the last row.
     if !unconnected.isEmpty { rows.append(unconnected) }
   }
 
-  /// Orders the items of each row by the average position of their neighbors in other rows.
+  /// Orders the items of each row by the average position of the items to which they are connected.
   private mutating func order(down: Bool) {
-    var places = Array(repeating: 0.0, count: count)
+    var places = Array(repeating: 0.0, count: itemCount)
     func recordPositions(_ row: [Int]) {
       for (place, layoutItem) in row.enumerated() {
         places[layoutItem] = (Double(place) + 0.5) / Double(row.count)
@@ -288,7 +338,7 @@ struct Rows {
     rows.forEach(recordPositions)
     for index in down ? Array(rows.indices) : rows.indices.reversed() {
       let ranked = rows[index].enumerated().map { place, layoutItem -> (Double, Int, Int) in
-        let adjacentItems = (down ? sources : targets)[layoutItem]
+        let adjacentItems = (down ? sourcesByItem : targetsByItem)[layoutItem]
         guard !adjacentItems.isEmpty else { return (places[layoutItem], place, layoutItem) }
         return (
           adjacentItems.reduce(0) { $0 + places[$1] } / Double(adjacentItems.count), place,

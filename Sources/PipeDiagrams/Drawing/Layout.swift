@@ -1,10 +1,11 @@
 import PipeSupport
 
-/// The positions of a graph's boxes, frames and lines. Unit: cells, each with space for one
+/// The positions of a graph's boxes, frames and lines. Unit: cells; a cell is as large as one
 /// character.
 ///
 /// Boxes are arranged in rows that follow the direction of the lines. Boxes do not overlap each
-/// other. A frame overlaps only the frames and boxes that it contains, or that contain it.
+/// other. A frame overlaps only the boxes and frames that it contains, and the frames that contain
+/// it.
 package struct Layout: Hashable, Sendable {
   package struct Point: Hashable, Sendable {
     package var x: Int
@@ -29,9 +30,9 @@ package struct Layout: Hashable, Sendable {
       self.height = height
     }
 
-    /// The column after the rectangle.
+    /// The first column to the right of the rectangle.
     package var endX: Int { x + width }
-    /// The row below the rectangle.
+    /// The first row below the rectangle.
     package var endY: Int { y + height }
 
     package func overlaps(_ other: Rectangle) -> Bool {
@@ -51,37 +52,58 @@ package struct Layout: Hashable, Sendable {
   /// The text of a line between boxes.
   package struct Label: Hashable, Sendable {
     /// The position of the first character.
-    package var place: Point
+    package var position: Point
     package var lines: [String]
   }
 
-  /// The graph; its parts have the same order in the following arrays.
-  package let graph: Graph
+  /// The graph. The arrays below have the same order as the graph's nodes, clusters and edges.
+  package private(set) var graph: Graph
   package internal(set) var boxes: [Rectangle] = []
   package internal(set) var frames: [Rectangle] = []
-  /// For each line, the cells in which it begins, turns and ends, next to the boxes; empty if it
-  /// has no route.
+  /// For each line, the cells in which the line begins, turns and ends. The first and the last cell
+  /// are next to the boxes. Empty if no route was found for the line.
   package internal(set) var routes: [[Point]] = []
-  /// For each line, its text, if there is space for it.
+  /// For each line, its text and the position of the text; `nil` if the line has no text, or there
+  /// is no space for the text.
   package internal(set) var labels: [Label?] = []
   package internal(set) var width = 0
   package internal(set) var height = 0
 
+  /// The spaces to add between boxes. They are tried one after the other, until all lines have a
+  /// route.
+  private static let extraSpaces = [0, 4, 12]
+  /// The maximum number of lines for which more than one of ``extraSpaces`` is tried.
+  private static let retriedCount = 150
+
+  /// The direction of most lines.
+  package enum Direction: String, Hashable, Sendable, CaseIterable { case down, right }
+
   /// - Parameters:
-  ///   - graph: Any graph; it is made drawable first.
-  ///   - rowWidth: The maximum width of a row; further boxes go to another row. Unit: cells.
-  package init(_ graph: Graph, rowWidth: Int = 110) {
-    self.graph = graph.drawable
-    BlockLayout(self.graph, width: rowWidth).place(in: &self)
-    LineRouter.route(&self)
+  ///   - graph: Any graph. The layout uses ``Graph/drawableGraph``.
+  ///   - direction: The direction of most lines.
+  ///   - rowLength: The maximum length of a row of boxes, across the direction of the lines. Boxes
+  ///     that do not fit go to another row. Unit: cells.
+  package init(_ graph: Graph, _ direction: Direction = .down, rowLength: Int = 110) {
+    self.graph = graph.drawableGraph
+    var best = self
+    var fewest = Int.max
+    for extraSpace in Self.extraSpaces {
+      BlockLayout(self.graph, direction, length: rowLength, extraSpace: extraSpace)
+        .place(in: &self)
+      LineRouter.route(&self, direction)
+      let missing = routes.count { $0.isEmpty }
+      if missing < fewest { (best, fewest) = (self, missing) }
+      if missing == 0 || self.graph.edges.count > Self.retriedCount { break }
+    }
+    self = best
     crop()
   }
 
-  /// Removes the empty space at the sides.
+  /// Removes empty space at the left and right.
   private mutating func crop() {
     let texts = labels.compactMap(\.self).map { label in
       Rectangle(
-        x: label.place.x, y: label.place.y, width: label.lines.map(\.displayWidth).max() ?? 0,
+        x: label.position.x, y: label.position.y, width: label.lines.map(\.displayWidth).max() ?? 0,
         height: label.lines.count)
     }
     let points = routes.joined().map { Rectangle(x: $0.x, y: $0.y, width: 1, height: 1) }
@@ -95,13 +117,43 @@ package struct Layout: Hashable, Sendable {
       routes[index] = routes[index].map { Point($0.x + dx, $0.y + dy) }
     }
     for index in labels.indices {
-      labels[index]?.place.x += dx
-      labels[index]?.place.y += dy
+      labels[index]?.position.x += dx
+      labels[index]?.position.y += dy
     }
   }
 
-  /// The lines that the drawing does not show in full: lines without a route, and lines whose text
-  /// is missing or cut.
+  /// Returns the corners of a line, which begins and ends at the borders of its boxes. A line without
+  /// a route is straight. Unit: half cells.
+  package func line(_ index: Int) -> [Point] {
+    let edge = graph.edges[index]
+    guard let source = graph.nodes.firstIndex(where: { $0.id == edge.source }),
+      let target = graph.nodes.firstIndex(where: { $0.id == edge.target })
+    else { return [] }
+    let (from, to) = (boxes[source], boxes[target])
+    if let first = routes[index].first, let last = routes[index].last {
+      return [Self.border(of: from, at: first)] + routes[index].map(Self.center)
+        + [Self.border(of: to, at: last)]
+    }
+    guard source != target else { return [] }
+    let end = Point(to.x + to.width / 2, from.y < to.y ? to.y - 1 : to.endY)
+    return [
+      Self.center(.init(from.x + from.width / 2, from.y + from.height / 2)), Self.center(end),
+      Self.border(of: to, at: end),
+    ]
+  }
+
+  private static func center(_ cell: Point) -> Point { Point(2 * cell.x + 1, 2 * cell.y + 1) }
+
+  /// Returns the point on the border of a box that is nearest to a cell beside the box.
+  private static func border(of box: Rectangle, at cell: Point) -> Point {
+    let center = center(cell)
+    if cell.y < box.y { return Point(center.x, 2 * box.y) }
+    if cell.y >= box.endY { return Point(center.x, 2 * box.endY) }
+    return Point(2 * (cell.x < box.x ? box.x : box.endX), center.y)
+  }
+
+  /// The indices of the lines that the drawing does not show in full: the line has no route, or its
+  /// text is missing or cut.
   package var incompleteEdges: [Int] {
     graph.edges.indices.filter {
       routes[$0].isEmpty
@@ -115,7 +167,7 @@ package struct Layout: Hashable, Sendable {
 }
 
 extension Graph {
-  /// Returns the text of a box: its lines, and its marks in words.
+  /// Returns the lines of text in a box, with its marks as words.
   static func texts(_ lines: [String], _ marks: Set<Mark>) -> [String] {
     lines + (text(of: marks).map { ["(\($0))"] } ?? [])
   }

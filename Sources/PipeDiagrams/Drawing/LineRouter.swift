@@ -1,9 +1,10 @@
 import PipeSupport
 
-/// Finds routes for lines between boxes, cell by cell: around boxes, and across other lines only at
-/// right angles.
+/// Finds routes for lines between boxes, cell by cell. A route goes around boxes, and crosses other
+/// lines only at right angles.
 ///
-/// The total effort is limited. Lines beyond the limit have no route.
+/// The total number of visited cells is limited. When the limit is reached, the remaining lines get
+/// no route.
 struct LineRouter {
   /// The contents of a cell.
   private struct Cell: OptionSet {
@@ -12,37 +13,40 @@ struct LineRouter {
     static let blocked = Cell(rawValue: 1)
     static let horizontal = Cell(rawValue: 2)
     static let vertical = Cell(rawValue: 4)
-    /// Next to a box, where only lines that end there should be.
+    /// A cell next to a box. Only lines that end at the box should use this cell.
     static let border = Cell(rawValue: 8)
   }
 
-  /// The directions of a line, as steps in columns and rows.
-  private static let steps = [(1, 0), (0, 1), (-1, 0), (0, -1)]
-  /// The maximum number of cells that are visited in total. Unit: cells and directions.
-  private static let limit = 6_000_000
-  /// The maximum number of cells of a drawing in which routes are searched.
-  private static let sizeLimit = 4_000_000
+  /// The four directions of a line, as steps in columns and rows.
+  private static let directions = [(1, 0), (0, 1), (-1, 0), (0, -1)]
+  /// The maximum number of visits in all searches. A search can visit a cell once for each
+  /// direction.
+  private static let maximumVisitCount = 6_000_000
+  /// The maximum size of a drawing for which routes are searched. Unit: cells.
+  private static let maximumCellCount = 4_000_000
   private static let turnCost = 5
   private static let crossingCost = 4
   private static let borderCost = 3
-  /// The number of columns to which a text is cut at a line with too little space.
-  static let textLimit = 28
+  /// The width to which a text is cut if there is too little space along the line. Unit: columns.
+  static let maximumTextWidth = 28
 
   private let width: Int
   private let height: Int
   private var cells: [Cell]
   private var costs: [Int32]
   private var origins: [Int32]
-  /// The search in which the cost of each place was found.
-  private var rounds: [Int32]
-  private var round: Int32 = 0
+  /// For each place, the number of the search that last set the cost of the place.
+  ///
+  /// A place is a cell together with a direction; its index is `4 * cell + direction`.
+  private var visitRounds: [Int32]
+  private var currentRound: Int32 = 0
   private var visitedCount = 0
 
-  static func route(_ layout: inout Layout) {
+  static func route(_ layout: inout Layout, _ direction: Layout.Direction) {
     let graph = layout.graph
     layout.routes = Array(repeating: [], count: graph.edges.count)
     layout.labels = Array(repeating: nil, count: graph.edges.count)
-    guard layout.width * layout.height <= sizeLimit, !graph.edges.isEmpty else { return }
+    guard layout.width * layout.height <= maximumCellCount, !graph.edges.isEmpty else { return }
     var router = LineRouter(layout)
     let places = Dictionary(
       graph.nodes.enumerated().map { ($1.id, $0) }, uniquingKeysWith: { first, _ in first })
@@ -53,11 +57,11 @@ struct LineRouter {
     func length(_ edge: Graph.Edge) -> Int {
       boxes(edge).map { abs($0.x - $1.x) + abs($0.y - $1.y) } ?? 0
     }
-    // Short lines come first, because they have the fewest possible routes.
+    // Short lines are routed first, because they have the fewest possible routes.
     let order = graph.edges.indices.map { (length(graph.edges[$0]), $0) }.sorted { $0 < $1 }
     for (_, edge) in order {
       guard let (source, target) = boxes(graph.edges[edge]) else { continue }
-      layout.routes[edge] = router.findRoute(from: source, to: target)
+      layout.routes[edge] = router.findRoute(from: source, to: target, direction)
       layout.labels[edge] = router.placeText(graph.edges[edge].labels, layout.routes[edge])
     }
   }
@@ -68,7 +72,7 @@ struct LineRouter {
     cells = Array(repeating: [], count: width * height)
     costs = Array(repeating: 0, count: 4 * width * height)
     origins = costs
-    rounds = costs
+    visitRounds = costs
     for box in layout.boxes {
       fill(.init(x: box.x - 1, y: box.y - 1, width: box.width + 2, height: box.height + 2), .border)
     }
@@ -78,7 +82,7 @@ struct LineRouter {
       let columns = (texts.map(\.displayWidth).max() ?? 0) + 2
       fill(
         .init(x: frame.x + 1, y: frame.y + 1, width: columns, height: texts.count), .blocked)
-      // Lines may cross a frame, but not follow it.
+      // A line may cross the border of a frame, but must not run along the border.
       for y in [frame.y, frame.endY - 1] {
         fill(.init(x: frame.x, y: y, width: frame.width, height: 1), .horizontal)
       }
@@ -96,34 +100,37 @@ struct LineRouter {
     }
   }
 
-  // MARK: Ways
+  // MARK: Routes
 
-  /// Returns the cells at the sides of a box, without its corners, each with the direction away
-  /// from the box.
+  /// Returns the cells beside a box, without the cells at its corners. Each cell has the direction
+  /// that leads away from the box.
   private static func sides(
-    _ box: Layout.Rectangle
+    _ box: Layout.Rectangle, _ direction: Layout.Direction
   ) -> [(point: Layout.Point, direction: Int, cost: Int)] {
     var sides: [(Layout.Point, Int, Int)] = []
+    // Lines begin and end at the sides that face the other rows.
+    let (acrossCost, alongCost) = direction == .down ? (2, 0) : (0, 4)
     for x in (box.x + 1)..<max(box.x + 1, box.endX - 1) {
       let offCenterCost = abs(2 * x + 1 - box.x - box.endX) / 4
-      sides.append((.init(x, box.endY), 1, offCenterCost))
-      sides.append((.init(x, box.y - 1), 3, offCenterCost))
+      sides.append((.init(x, box.endY), 1, offCenterCost + alongCost))
+      sides.append((.init(x, box.y - 1), 3, offCenterCost + alongCost))
     }
     for y in (box.y + 1)..<max(box.y + 1, box.endY - 1) {
-      sides.append((.init(box.endX, y), 0, 2))
-      sides.append((.init(box.x - 1, y), 2, 2))
+      let offCenterCost = direction == .down ? 0 : abs(2 * y + 1 - box.y - box.endY)
+      sides.append((.init(box.endX, y), 0, offCenterCost + acrossCost))
+      sides.append((.init(box.x - 1, y), 2, offCenterCost + acrossCost))
     }
     return sides
   }
 
   /// Finds the cheapest route by an A* search.
   private mutating func findRoute(
-    from source: Layout.Rectangle, to target: Layout.Rectangle
+    from source: Layout.Rectangle, to target: Layout.Rectangle, _ direction: Layout.Direction
   ) -> [Layout.Point] {
-    round += 1
+    currentRound += 1
     var ends: [Int: Int] = [:]
-    for side in Self.sides(target) where isInside(side.point.x, side.point.y) {
-      // A line enters the box in the opposite direction.
+    for side in Self.sides(target, direction) where isInside(side.point.x, side.point.y) {
+      // At its end, the line moves towards the box, so the direction is reversed.
       ends[(side.point.y * width + side.point.x) * 4 + (side.direction + 2) % 4] = side.cost
     }
     var queue = CostQueue()
@@ -131,11 +138,12 @@ struct LineRouter {
       max(0, max(target.x - 1 - x, x - target.endX))
         + max(0, max(target.y - 1 - y, y - target.endY))
     }
-    for side in Self.sides(source) {
+    for side in Self.sides(source, direction) {
       let (x, y) = (side.point.x, side.point.y)
       guard isInside(x, y), cells[y * width + x].subtracting(.border).isEmpty else { continue }
-      // Most lines go down.
-      let cost = side.cost + (side.direction == 1 ? 0 : 4)
+      // A line that leaves its box in the direction of the rows is cheaper, because most targets are
+      // in later rows.
+      let cost = side.cost + (side.direction == (direction == .down ? 1 : 0) ? 0 : 4)
       let place = (y * width + x) * 4 + side.direction
       recordCost(place, cost, -1)
       queue.insert(place, cost + remainingDistance(x, y))
@@ -143,18 +151,19 @@ struct LineRouter {
     while let (place, _) = queue.popFirst() {
       if costs[place] < 0 { continue }
       visitedCount += 1
-      guard visitedCount < Self.limit else { return [] }
+      guard visitedCount < Self.maximumVisitCount else { return [] }
       if ends[place] != nil { return markRoute(place) }
       let cost = Int(costs[place])
-      // Done: later entries for this place are outdated.
+      // A negative cost marks this cell and direction as done. The queue may contain older entries
+      // for them, which are now outdated.
       costs[place] = -1 - costs[place]
       let (cell, direction) = (place / 4, place % 4)
       let (x, y) = (cell % width, cell / width)
       let isCrossing = !cells[cell].isDisjoint(with: [.horizontal, .vertical])
       for turn in 0..<4 where turn != (direction + 2) % 4 {
-        // A line that crosses another line goes straight on.
+        // A line must not turn in a cell in which it crosses another line.
         if isCrossing, turn != direction { continue }
-        let (dx, dy) = Self.steps[turn]
+        let (dx, dy) = Self.directions[turn]
         guard isInside(x + dx, y + dy) else { continue }
         let next = (y + dy) * width + x + dx
         let found = cells[next]
@@ -165,9 +174,9 @@ struct LineRouter {
           cost + 1 + (turn == direction ? 0 : Self.turnCost)
           + (found.isDisjoint(with: [.horizontal, .vertical]) ? 0 : Self.crossingCost)
           + (found.contains(.border) ? Self.borderCost : 0)
-        // A line must not end in a cell of another line.
+        // A line must not end in a cell that another line uses.
         if ends[nextPlace] != nil, !found.subtracting(.border).isEmpty { continue }
-        if rounds[nextPlace] == round {
+        if visitRounds[nextPlace] == currentRound {
           let knownCost = Int(costs[nextPlace])
           if knownCost < 0 || knownCost <= nextCost { continue }
         }
@@ -183,12 +192,14 @@ struct LineRouter {
   }
 
   private mutating func recordCost(_ place: Int, _ cost: Int, _ origin: Int) {
-    rounds[place] = round
+    visitRounds[place] = currentRound
     costs[place] = Int32(cost)
     origins[place] = Int32(origin)
   }
 
-  /// Marks the cells of a route, so that other lines can only cross it at right angles.
+  /// Marks the cells of a route, which other lines can then cross only at right angles, and returns
+  /// the corners.
+  /// - Parameter end: The last place of the route.
   private mutating func markRoute(_ end: Int) -> [Layout.Point] {
     var places = [end]
     while let last = places.last, origins[last] >= 0 { places.append(Int(origins[last])) }
@@ -210,7 +221,8 @@ struct LineRouter {
 
   // MARK: Texts
 
-  /// Finds space for the texts of a line: on its longest horizontal part, or beside a vertical part.
+  /// Finds space for the text of a line: on a horizontal part of the line, or beside a vertical
+  /// part.
   private mutating func placeText(
     _ labels: [String], _ route: [Layout.Point]
   ) -> Layout.Label? {
@@ -218,17 +230,20 @@ struct LineRouter {
     let text = labels.joined(separator: ", ")
     var forms = [[text]]
     if labels.count > 1 { forms.append(labels) }
-    if text.displayWidth > Self.textLimit { forms.append([text.cut(to: Self.textLimit)]) }
+    if text.displayWidth > Self.maximumTextWidth {
+      forms.append([text.cut(to: Self.maximumTextWidth)])
+    }
     for lines in forms {
       let columns = lines.map(\.displayWidth).max() ?? 0
       guard let place = findSpace(columns, lines.count, route) else { continue }
-      // No other line may come between or close by, or the text would seem to belong to it.
+      // Blocks the cells between the text and its line. Another line through these cells would seem
+      // to belong to the text.
       let isOnLine = cells[place.y * width + place.x].contains(.horizontal)
       let gap = isOnLine ? 0 : 1
       fill(
         .init(x: place.x - gap, y: place.y, width: columns + 2 * gap, height: lines.count),
         .blocked)
-      return Layout.Label(place: place, lines: lines)
+      return Layout.Label(position: place, lines: lines)
     }
     return nil
   }
@@ -249,7 +264,7 @@ struct LineRouter {
       let first = min(from.y, to.y)
       let last = max(from.y, to.y) - rows + 1
       guard last >= first else { continue }
-      // Prefer places away from boxes.
+      // Prefers positions that are not next to boxes.
       for y in Array((first + 1)..<max(first + 1, last)) + [last, first] {
         for x in [from.x + 2, from.x - 1 - columns] where isFree(x, y, columns, rows, of: from.x) {
           return .init(x, y)
@@ -259,7 +274,7 @@ struct LineRouter {
     return nil
   }
 
-  /// Returns whether an area is free, and only the line itself is next to it.
+  /// Returns whether an area is free, and no other line than the text's own line is next to it.
   private func isFree(_ x: Int, _ y: Int, _ columns: Int, _ rows: Int, of line: Int) -> Bool {
     (y..<(y + rows)).allSatisfy { y in
       (x - 1..<(x + columns + 1)).allSatisfy {
@@ -269,21 +284,21 @@ struct LineRouter {
   }
 }
 
-/// A priority queue of places, the cheapest first.
+/// A priority queue of places, ordered by cost.
 private struct CostQueue {
   private var buckets: [[Int]] = []
-  private var first = 0
+  private var firstBucket = 0
 
   mutating func insert(_ place: Int, _ cost: Int) {
     while buckets.count <= cost { buckets.append([]) }
     buckets[cost].append(place)
-    first = min(first, cost)
+    firstBucket = min(firstBucket, cost)
   }
 
   mutating func popFirst() -> (place: Int, cost: Int)? {
-    while first < buckets.count {
-      if let place = buckets[first].popLast() { return (place, first) }
-      first += 1
+    while firstBucket < buckets.count {
+      if let place = buckets[firstBucket].popLast() { return (place, firstBucket) }
+      firstBucket += 1
     }
     return nil
   }

@@ -2,9 +2,9 @@ import PipeSupport
 
 /// A graph as an SVG drawing, with the layout of this module. Source: https://www.w3.org/TR/SVG2.
 ///
-/// The drawing has no external references. The colors of each shape are attributes, which every
-/// renderer reads. Where the renderer supports style sheets with media queries, the drawing follows
-/// the reader's choice of dark or light mode.
+/// The drawing has no external references. Colors are attributes of the shapes, because every
+/// renderer supports attributes. In renderers that support media queries, the drawing follows the
+/// reader's choice of dark or light mode.
 package struct SVGDrawing {
   private let layout: Layout
 
@@ -32,16 +32,16 @@ package struct SVGDrawing {
       [Self.box(frame, "frame", cluster.marks)]
         + Self.texts(Graph.texts(cluster.lines, cluster.marks), frame.x + 2, frame.y + 1)
     }
-    lines += graph.edges.indices.flatMap(line)
+    lines += graph.edges.indices.flatMap(lineElements)
     lines += zip(layout.boxes, graph.nodes).flatMap { box, node in draw(node, box) }
     lines += layout.labels.compactMap(\.self).flatMap {
-      Self.texts($0.lines, $0.place.x, $0.place.y, hides: true)
+      Self.texts($0.lines, $0.position.x, $0.position.y, hides: true)
     }
     lines += Self.texts(texts, 2, layout.height)
     return (lines + ["</svg>"]).joined(separator: "\n") + "\n"
   }
 
-  /// A style sheet for dark mode; its rules take precedence over attributes.
+  /// A style sheet for dark mode. Its rules override the attributes of the shapes.
   private static let style = """
     <style>
     svg { color-scheme: light dark }
@@ -60,54 +60,22 @@ package struct SVGDrawing {
     return lines + Self.texts(Graph.texts(node.lines, node.marks), box.x + 2, box.y + 1)
   }
 
-  /// Returns a line up to the borders of its boxes. A line without a route is straight, and behind
-  /// the others.
-  private func line(_ index: Int) -> [String] {
+  /// Returns the SVG elements of a line. A line without a route is behind the other lines.
+  private func lineElements(_ index: Int) -> [String] {
     let edge = layout.graph.edges[index]
-    let nodes = layout.graph.nodes
-    guard let source = nodes.firstIndex(where: { $0.id == edge.source }),
-      let target = nodes.firstIndex(where: { $0.id == edge.target })
-    else { return [] }
-    let (from, to) = (layout.boxes[source], layout.boxes[target])
-    var points = layout.routes[index].map(Self.center)
-    if let first = layout.routes[index].first, let last = layout.routes[index].last {
-      points.insert(Self.border(of: from, at: first), at: 0)
-      points.append(Self.border(of: to, at: last))
-    } else if source == target {
-      return []
-    } else {
-      let end =
-        Self.isAbove(from, to)
-        ? Layout.Point(to.x + to.width / 2, to.y - 1)
-        : Layout.Point(to.x + to.width / 2, to.endY)
-      points = [Self.center(.init(from.x + from.width / 2, from.y + from.height / 2))]
-      points += [Self.center(end), Self.border(of: to, at: end)]
+    let points = layout.line(index).map {
+      Layout.Point($0.x * Self.column / 2, $0.y * Self.row / 2)
     }
+    guard !points.isEmpty else { return [] }
     let list = points.map { "\($0.x),\($0.y)" }.joined(separator: " ")
     let line =
       "<polyline class=\"line\" fill=\"none\" \(Self.stroke(1.5, dashes: Self.dashes(of: edge))) "
       + "points=\"\(list)\"/>"
     guard edge.kind != .part, points.count > 1 else { return [line] }
-    return [line, Self.head(points[points.count - 2], points[points.count - 1])]
+    return [line, Self.arrowhead(points[points.count - 2], points[points.count - 1])]
   }
 
-  private static func isAbove(_ from: Layout.Rectangle, _ to: Layout.Rectangle) -> Bool {
-    from.y < to.y
-  }
-
-  private static func center(_ cell: Layout.Point) -> Layout.Point {
-    Layout.Point(cell.x * column + column / 2, cell.y * row + row / 2)
-  }
-
-  /// Returns the point on the border of a box next to a cell at its side.
-  private static func border(of box: Layout.Rectangle, at cell: Layout.Point) -> Layout.Point {
-    let center = center(cell)
-    if cell.y < box.y { return .init(center.x, box.y * row) }
-    if cell.y >= box.endY { return .init(center.x, box.endY * row) }
-    return .init((cell.x < box.x ? box.x : box.endX) * column, center.y)
-  }
-
-  private static func head(_ from: Layout.Point, _ tip: Layout.Point) -> String {
+  private static func arrowhead(_ from: Layout.Point, _ tip: Layout.Point) -> String {
     let (dx, dy) = ((tip.x - from.x).signum(), (tip.y - from.y).signum())
     let (x, y) = (tip.x - 9 * dx, tip.y - 9 * dy)
     return
@@ -121,7 +89,8 @@ package struct SVGDrawing {
     inset: Int = 0
   ) -> String {
     let round = kind == .state || kind == .product ? 10 : kind == .composite ? 24 : 2
-    // Frames have no kind. Neither a frame nor a second border hides the shapes behind it.
+    // Frames have no kind. Neither a frame nor the second border of a box may hide the shapes
+    // behind it.
     let fill = kind == nil || inset > 0 ? "none" : paper
     let stroke =
       kind == .unknown
@@ -153,7 +122,7 @@ package struct SVGDrawing {
     }
   }
 
-  /// - Parameter hides: Whether the text hides the shapes behind it.
+  /// - Parameter hides: Whether the background of the text hides the shapes behind it.
   private static func texts(_ lines: [String], _ x: Int, _ y: Int, hides: Bool = false) -> [String]
   {
     lines.enumerated().flatMap { place, line in

@@ -5,10 +5,10 @@ package struct DotText {
   private let graph: Graph
   private let isPlain: Bool
 
-  /// - Parameter isPlain: Whether to leave out frames and curved lines, which slow down Graphviz in
+  /// - Parameter isPlain: Whether to omit frames and curved lines. With them, Graphviz is slow for
   ///   large graphs.
   package init(_ graph: Graph, isPlain: Bool = false) {
-    self.graph = graph.drawable
+    self.graph = graph.drawableGraph
     self.isPlain = isPlain
   }
 
@@ -26,19 +26,19 @@ package struct DotText {
     return (lines + ["}"]).joined(separator: "\n") + "\n"
   }
 
-  /// Returns the lines for the boxes and frames in a frame.
+  /// Returns the DOT lines for the boxes and frames within a frame.
   private func contents(of cluster: String?, _ indent: String) -> [String] {
     graph.nodes.filter { $0.cluster == cluster }.map { line(of: $0, indent) }
       + graph.clusters.filter { $0.parent == cluster }.flatMap { inner in
         [
           "\(indent)subgraph \(Self.quoted(["cluster_" + inner.id])) {",
-          "\(indent)  label=\(Self.quoted(Self.lines(inner.lines, inner.marks)))",
+          "\(indent)  label=\(Self.quoted(Self.labelLines(inner.lines, inner.marks)))",
         ] + contents(of: inner.id, indent + "  ") + ["\(indent)}"]
       }
   }
 
   private func line(of node: Graph.Node, _ indent: String) -> String {
-    var attributes = ["label=\(Self.quoted(Self.lines(node.lines, node.marks)))"]
+    var attributes = ["label=\(Self.quoted(Self.labelLines(node.lines, node.marks)))"]
     var styles: [String] = []
     if node.kind == .state || node.kind == .product { styles.append("rounded") }
     switch node.kind {
@@ -68,15 +68,16 @@ package struct DotText {
     return "  \(Self.quoted([edge.source])) -> \(Self.quoted([edge.target]))\(list)"
   }
 
-  private static func lines(_ lines: [String], _ marks: Set<Graph.Mark>) -> [String] {
+  private static func labelLines(_ lines: [String], _ marks: Set<Graph.Mark>) -> [String] {
     lines + (Graph.text(of: marks).map { ["(\($0))"] } ?? [])
   }
 
-  /// Returns lines of text as a quoted string.
-  /// - Parameter end: The end of each line: `\n` centers the line, `\l` aligns it to the left.
+  /// Returns lines of text as a quoted DOT string.
+  /// - Parameter end: The escape sequence at the end of each line: `\n` for centered lines, `\l`
+  ///   for lines that are aligned to the left.
   static func quoted(_ lines: [String], end: String = "\\n") -> String {
     let escaped = lines.map {
-      // Graphviz decodes entities in labels, too.
+      // Graphviz also decodes HTML entities in labels.
       $0.printable.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
         .replacing("&", with: "&amp;")
     }

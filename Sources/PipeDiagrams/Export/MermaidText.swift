@@ -2,15 +2,15 @@ import PipeSupport
 
 /// A graph as a Mermaid flowchart. Source: https://mermaid.js.org/syntax/flowchart.html.
 ///
-/// It is not a state diagram, because Mermaid's state diagrams have no dotted lines.
+/// The export is a flowchart, because Mermaid's state diagrams have no dotted lines.
 package struct MermaidText {
   private let graph: Graph
-  /// Names that cannot be confused with Mermaid's keywords.
-  private let names: [String: String]
+  /// A short name for each box and frame. Mermaid cannot mistake a short name for a keyword.
+  private let namesByID: [String: String]
 
   package init(_ graph: Graph) {
-    self.graph = graph.drawable
-    names = self.graph.shortNames
+    self.graph = graph.drawableGraph
+    namesByID = self.graph.shortNames
   }
 
   package var text: String {
@@ -18,7 +18,7 @@ package struct MermaidText {
     lines += graph.notes.map { "  %% \($0)" }
     lines += contents(of: nil, "  ") + graph.edges.map(line)
     for mark in Graph.Mark.allCases {
-      let marked = graph.nodes.filter { $0.marks.contains(mark) }.compactMap { names[$0.id] }
+      let marked = graph.nodes.filter { $0.marks.contains(mark) }.compactMap { namesByID[$0.id] }
       guard !marked.isEmpty, let style = Self.style(of: mark) else { continue }
       lines.append("  classDef \(mark)Mark \(style)")
       lines.append("  class \(marked.joined(separator: ",")) \(mark)Mark")
@@ -29,7 +29,7 @@ package struct MermaidText {
   private func contents(of cluster: String?, _ indent: String) -> [String] {
     graph.nodes.filter { $0.cluster == cluster }.map { indent + box(of: $0) }
       + graph.clusters.filter { $0.parent == cluster }.flatMap { inner in
-        ["\(indent)subgraph \(names[inner.id] ?? "")[\(Self.quoted(inner.lines))]"]
+        ["\(indent)subgraph \(namesByID[inner.id] ?? "")[\(Self.quoted(inner.lines))]"]
           + contents(of: inner.id, indent + "  ") + ["\(indent)end"]
       }
   }
@@ -44,7 +44,7 @@ package struct MermaidText {
       case .constant: ("[[", "]]")
       case .machine, .unknown: ("[", "]")
       }
-    return (names[node.id] ?? "") + open + text + close
+    return (namesByID[node.id] ?? "") + open + text + close
   }
 
   private func line(of edge: Graph.Edge) -> String {
@@ -55,7 +55,7 @@ package struct MermaidText {
       case .transition, .pipe: edge.isCertain ? "-->" : "-.->"
       }
     let label = edge.labels.isEmpty ? "" : "|\(Self.quoted(edge.labels))|"
-    return "  \(names[edge.source] ?? "") \(arrow)\(label) \(names[edge.target] ?? "")"
+    return "  \(namesByID[edge.source] ?? "") \(arrow)\(label) \(namesByID[edge.target] ?? "")"
   }
 
   private static func style(of mark: Graph.Mark) -> String? {
@@ -67,7 +67,7 @@ package struct MermaidText {
     }
   }
 
-  /// Returns lines of text in quotes, with Mermaid's markup characters as entities.
+  /// Returns lines of text in quotes. Mermaid's markup characters are replaced by entities.
   static func quoted(_ lines: [String]) -> String {
     let escaped = lines.map { line in
       line.printable.replacing("#", with: "#35;").replacing("\"", with: "#quot;")

@@ -4,11 +4,11 @@ import PipeSupport
 /// https://plantuml.com/state-diagram.
 package struct PlantUMLText {
   private let graph: Graph
-  private let names: [String: String]
+  private let namesByID: [String: String]
 
   package init(_ graph: Graph) {
-    self.graph = graph.drawable
-    names = self.graph.shortNames
+    self.graph = graph.drawableGraph
+    namesByID = self.graph.shortNames
   }
 
   package var text: String {
@@ -20,21 +20,21 @@ package struct PlantUMLText {
     return (lines + ["@enduml"]).joined(separator: "\n") + "\n"
   }
 
-  /// Whether the graph shows states, which PlantUML draws as another kind of diagram.
+  /// Whether the graph shows states. PlantUML has a separate kind of diagram for states.
   private var isChart: Bool {
     graph.nodes.allSatisfy { [.state, .unknown, .product].contains($0.kind) }
   }
 
   private var chartEnds: [String] {
-    graph.nodes.filter { $0.marks.contains(.initial) }.map { "[*] --> \(names[$0.id] ?? "")" }
-      + graph.nodes.filter { $0.marks.contains(.final) }.map { "\(names[$0.id] ?? "") --> [*]" }
+    graph.nodes.filter { $0.marks.contains(.initial) }.map { "[*] --> \(namesByID[$0.id] ?? "")" }
+      + graph.nodes.filter { $0.marks.contains(.final) }.map { "\(namesByID[$0.id] ?? "") --> [*]" }
   }
 
   private func contents(of cluster: String?, _ indent: String) -> [String] {
     graph.nodes.filter { $0.cluster == cluster }.map { indent + box(of: $0) }
       + graph.clusters.filter { $0.parent == cluster }.flatMap { inner in
         [
-          "\(indent)rectangle \"\(Self.escaped(inner.lines))\" as \(names[inner.id] ?? "") {"
+          "\(indent)rectangle \"\(Self.escaped(inner.lines))\" as \(namesByID[inner.id] ?? "") {"
         ] + contents(of: inner.id, indent + "  ") + ["\(indent)}"]
       }
   }
@@ -55,7 +55,7 @@ package struct PlantUMLText {
     } else if node.marks.contains(.unreached) || node.marks.contains(.down) {
       style = " #line.dotted"
     }
-    return "\(word) \"\(text)\" as \(names[node.id] ?? "")\(style)"
+    return "\(word) \"\(text)\" as \(namesByID[node.id] ?? "")\(style)"
   }
 
   private func line(of edge: Graph.Edge) -> String {
@@ -66,17 +66,18 @@ package struct PlantUMLText {
       case .transition, .pipe: edge.isCertain ? "-->" : "-[dotted]->"
       }
     let label = edge.labels.isEmpty ? "" : " : " + Self.escaped(edge.labels)
-    return "\(names[edge.source] ?? "") \(arrow) \(names[edge.target] ?? "")\(label)"
+    return "\(namesByID[edge.source] ?? "") \(arrow) \(namesByID[edge.target] ?? "")\(label)"
   }
 
-  /// Returns lines of text, with PlantUML's markup characters, quotes and line breaks as character
-  /// numbers.
+  /// Returns lines of text in which markup characters, quotes and line breaks are written as
+  /// character numbers.
   static func escaped(_ lines: [String]) -> String {
     lines.map { line in
       var text = ""
       for scalar in line.printable.unicodeScalars {
         if "'\"\\<>~*/_-[]{}&%$!@|#".unicodeScalars.contains(scalar) {
-          // PlantUML 1.2020 of Debian does not handle the numbers of these two.
+          // PlantUML 1.2020, which Debian installs, does not decode the numbers of these two
+          // characters.
           text += scalar == "\\" ? "<U+005C>" : scalar == "$" ? "<U+0024>" : "&#\(scalar.value);"
         } else {
           text.unicodeScalars.append(scalar)

@@ -1,36 +1,36 @@
 import PipeMachines
 import PipeSupport
 
-/// A diagram before it is drawn: boxes, lines between them, and frames around boxes.
+/// A diagram before it is drawn: boxes, lines between boxes, and frames around boxes.
 ///
-/// It is the only input of the exports to other tools and of the drawings.
+/// All drawings, and all exports to other tools, are created from this type.
 package struct Graph: Hashable, Sendable {
   /// The meaning of a box.
   package enum NodeKind: String, Hashable, Sendable, CaseIterable {
     /// A state of a machine.
     case state
-    /// The unknown target of a transition.
+    /// The unknown target of transitions.
     case unknown
     /// A node with a machine.
     case machine
     /// A node whose state never changes.
     case constant
-    /// A composite that shares nodes with other composites, and so cannot be a frame.
+    /// A composite that cannot be drawn as a frame, because it shares nodes with other composites.
     case composite
     case monitor
-    /// A state of a whole topology.
+    /// A combined state of all nodes of a topology.
     case product
   }
 
-  /// A mark that a box shows in addition to its text. No mark is shown by color alone.
+  /// A mark that a box shows in addition to its text. Colour is never the only sign of a mark.
   package enum Mark: String, Hashable, Sendable, CaseIterable {
     case initial
     /// No line leaves the box.
     case final
     case current
-    /// The search did not reach the state with the values that it tried.
+    /// The search did not reach the state with the tried values.
     case unreached
-    /// The process of the node does not run.
+    /// The node's process is not running.
     case down
   }
 
@@ -42,7 +42,7 @@ package struct Graph: Hashable, Sendable {
     /// The text of the box, starting with the name.
     package var lines: [String]
     package var marks: Set<Mark>
-    /// The enclosing frame.
+    /// The identifier of the frame that contains the box; `nil` if no frame contains it.
     package var cluster: String?
 
     package init(
@@ -60,13 +60,14 @@ package struct Graph: Hashable, Sendable {
   /// The meaning of a line.
   package enum EdgeKind: String, Hashable, Sendable, CaseIterable {
     case transition, pipe
-    /// From a composite to a node that takes part in its synchronized events.
+    /// The line leads from a composite to a node that participates in the composite's synchronized
+    /// events.
     case part
-    /// From a node to a monitor that watches it.
+    /// The line leads from a node to a monitor that receives the node's states.
     case watch
   }
 
-  /// A line from a box to a box.
+  /// A line between two boxes.
   package struct Edge: Hashable, Sendable {
     package var source: String
     package var target: String
@@ -94,7 +95,7 @@ package struct Graph: Hashable, Sendable {
     /// The text at the top of the frame, starting with the name.
     package var lines: [String]
     package var marks: Set<Mark>
-    /// The enclosing frame.
+    /// The identifier of the frame that contains this frame; `nil` if no frame contains it.
     package var parent: String?
 
     package init(
@@ -111,7 +112,7 @@ package struct Graph: Hashable, Sendable {
   package var nodes: [Node]
   package var edges: [Edge]
   package var clusters: [Cluster]
-  /// Notes for the reader of the diagram, in sentences.
+  /// Notes for the diagram's reader, as sentences.
   package var notes: [String]
 
   package init(
@@ -125,61 +126,68 @@ package struct Graph: Hashable, Sendable {
     self.notes = notes
   }
 
-  /// The number of columns at which a line of text is cut. A state may have a size of 1 MiB.
-  package static let textLimit = 60
-  /// The maximum number of text lines in a box, or at a line between boxes.
-  package static let lineLimit = 12
+  /// The maximum width of a line of text. Longer lines are cut, since the text of a state may have
+  /// 1 MiB. Unit: columns.
+  package static let maximumTextWidth = 60
+  /// The maximum number of lines of text in a box, or in the label of a line.
+  package static let maximumLineCount = 12
 }
 
 extension Graph {
-  /// The graph, ready to be drawn.
+  /// The graph, prepared for drawing.
   ///
-  /// Lines of the same kind between the same boxes are merged, with all their labels. Texts are cut
-  /// and have no control characters. Lines without a known source or target are left out.
-  package var drawable: Graph {
+  /// Lines of the same kind between the same boxes are merged into one line with all their labels.
+  /// Lines without a known source or target are omitted. Texts are cut, and contain no control
+  /// characters.
+  package var drawableGraph: Graph {
     var graph = self
-    for index in graph.nodes.indices { graph.nodes[index].lines = Self.cut(nodes[index].lines) }
+    for index in graph.nodes.indices {
+      graph.nodes[index].lines = Self.truncatedLines(nodes[index].lines)
+    }
     for index in graph.clusters.indices {
-      graph.clusters[index].lines = Self.cut(clusters[index].lines)
+      graph.clusters[index].lines = Self.truncatedLines(clusters[index].lines)
     }
     graph.title = title.printable
     graph.notes = notes.map(\.printable)
-    var places: [Edge: Int] = [:]
-    var merged: [Edge] = []
+    var edgeIndices: [Edge: Int] = [:]
+    var mergedEdges: [Edge] = []
     let known = Set(nodes.map(\.id))
     for edge in edges where known.contains(edge.source) && known.contains(edge.target) {
       var key = edge
       key.labels = []
-      if let place = places[key] {
-        merged[place].labels += edge.labels.filter { !merged[place].labels.contains($0) }
+      if let place = edgeIndices[key] {
+        mergedEdges[place].labels += edge.labels.filter { !mergedEdges[place].labels.contains($0) }
       } else {
-        places[key] = merged.count
-        merged.append(edge)
+        edgeIndices[key] = mergedEdges.count
+        mergedEdges.append(edge)
       }
     }
-    for index in merged.indices { merged[index].labels = Self.cut(merged[index].labels) }
-    graph.edges = merged
+    for index in mergedEdges.indices {
+      mergedEdges[index].labels = Self.truncatedLines(mergedEdges[index].labels)
+    }
+    graph.edges = mergedEdges
     return graph
   }
 
-  private static func cut(_ lines: [String]) -> [String] {
-    let shown = lines.prefix(lines.count > lineLimit ? lineLimit - 1 : lineLimit)
-    // Cut first: measuring 1 MiB of text character by character would take long.
+  private static func truncatedLines(_ lines: [String]) -> [String] {
+    let shown = lines.prefix(
+      lines.count > maximumLineCount ? maximumLineCount - 1 : maximumLineCount)
+    // Cuts the text roughly before it is measured, because measuring 1 MiB of text is slow.
     let cut = shown.map { line in
-      let start = String(line.unicodeScalars.prefix(4 * textLimit))
-      return start.printable.cut(to: textLimit)
+      let start = String(line.unicodeScalars.prefix(4 * maximumTextWidth))
+      return start.printable.cut(to: maximumTextWidth)
     }
-    return lines.count > lineLimit ? cut + ["… \(lines.count - shown.count) more"] : cut
+    return lines.count > maximumLineCount ? cut + ["… \(lines.count - shown.count) more"] : cut
   }
 }
 
 extension Graph.Node {
-  /// The marks in words, for formats that cannot show them as borders.
+  /// The box's marks as words, for formats that cannot draw marks as borders.
   package var markText: String? { Graph.text(of: marks) }
 }
 
 extension Graph {
-  /// Returns the marks in words: `start, now`; `nil` if there are none.
+  /// Returns marks as words, such as `start, now`; `nil` if there are no marks.
   static func text(of marks: Set<Mark>) -> String? {
     let words = Mark.allCases.filter(marks.contains).map(\.word)
     return words.isEmpty ? nil : words.joined(separator: ", ")
@@ -187,7 +195,7 @@ extension Graph {
 }
 
 extension Graph.Mark {
-  /// The mark as shown to people.
+  /// The word that diagrams show for the mark.
   package var word: String {
     switch self {
     case .initial: "start"
@@ -200,7 +208,7 @@ extension Graph.Mark {
 }
 
 extension Graph {
-  /// The graph as JSON, with full texts.
+  /// The graph as JSON. Texts are not cut.
   package var json: JSONValue {
     [
       "title": .string(title),
@@ -240,7 +248,7 @@ extension Graph {
 package enum GraphFormat: String, Hashable, Sendable, CaseIterable {
   case ascii, dot, mermaid, plantuml, svg, json
 
-  /// Returns the graph in this format, with a line break at its end.
+  /// Returns a graph in this format, with a line break at the end.
   ///
   /// - Note: `svg` uses the layout of this module; use ``DotText`` for the layout of Graphviz.
   package func text(_ graph: Graph) -> String {

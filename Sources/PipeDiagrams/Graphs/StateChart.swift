@@ -1,14 +1,15 @@
 import PipeMachines
 
-/// The state chart of a machine: its known transitions in each state.
+/// The state chart of a machine: its states, and the known transitions between them.
 package struct StateChart: Hashable, Sendable {
-  /// The states with the same name, whatever their values are.
+  /// A state of the chart. It stands for all states of the machine with this name, whatever their
+  /// values are.
   package struct State: Hashable, Sendable {
     /// The name, unique among the states.
     package var name: String
-    /// The values of the state, by name and type: `persons: Int`.
+    /// The name and type of each value: `persons: Int`.
     package var fields: [String]
-    /// Whether the search reached the state.
+    /// Whether the search has reached the state from the initial state.
     package var isReached: Bool
 
     package init(_ name: String, fields: [String] = [], isReached: Bool = true) {
@@ -20,15 +21,17 @@ package struct StateChart: Hashable, Sendable {
 
   /// The reason why a transition is uncertain.
   package enum UncertaintyReason: String, Hashable, Sendable, CaseIterable {
-    /// A guard or a function decides: with other values, there is no transition, or another target.
+    /// A guard or a function decides about the transition. With other values, the event may be
+    /// refused, or lead to another state.
     case dependsOnValues
-    /// The transition was seen once, but there are more values to try.
+    /// Only one of the values that were tried caused the transition, and there are values that were
+    /// not tried.
     case seenOnce
-    /// No value is known to try the event with.
+    /// The event was not tried, because a field has no sample value.
     case noSample
-    /// The transition is asynchronous, so only a run can show its target.
+    /// The transition is asynchronous, so the target is known only when the transition runs.
     case asynchronous
-    /// The program ended, or did not answer.
+    /// The program ended, or did not answer in time, when the event was tried.
     case noAnswer
   }
 
@@ -37,18 +40,21 @@ package struct StateChart: Hashable, Sendable {
     package var event: String
     /// The target; `nil` if it is unknown.
     package var target: String?
-    package var doubt: UncertaintyReason?
-    /// Whether a guard refuses the event with some of the tried values.
+    /// The kind. An internal transition and an ignored event have their source as the target.
+    package var kind: TransitionKind
+    package var uncertaintyReason: UncertaintyReason?
+    /// Whether a guard refuses the event for some of the values that were tried.
     package var isGuarded: Bool
 
     package init(
-      _ source: String, _ event: String, _ target: String?, doubt: UncertaintyReason? = nil,
-      isGuarded: Bool = false
+      _ source: String, _ event: String, _ target: String?, _ kind: TransitionKind = .external,
+      doubt: UncertaintyReason? = nil, isGuarded: Bool = false
     ) {
       self.source = source
       self.event = event
       self.target = target
-      self.doubt = doubt
+      self.kind = kind
+      self.uncertaintyReason = doubt
       self.isGuarded = isGuarded
     }
   }
@@ -56,7 +62,7 @@ package struct StateChart: Hashable, Sendable {
   /// The name of the node.
   package var name: String
   package var machine: String?
-  package var initial: String?
+  package var initialState: String?
   package var states: [State]
   package var transitions: [Transition]
   /// Notes for the reader, in sentences.
@@ -68,23 +74,24 @@ package struct StateChart: Hashable, Sendable {
   ) {
     self.name = name
     self.machine = machine
-    self.initial = initial
+    self.initialState = initial
     self.states = states
     self.transitions = transitions
     self.notes = notes
   }
 
-  /// The reached states without a known transition out of them.
+  /// The names of reached states from which no known transition leads to another state.
   package var finalStates: Set<String> {
-    Set(states.filter(\.isReached).map(\.name)).subtracting(transitions.map(\.source))
+    Set(states.filter(\.isReached).map(\.name))
+      .subtracting(transitions.lazy.filter { $0.kind == .external }.map(\.source))
   }
 }
 
 extension StateChart {
-  /// Returns the chart as a graph.
+  /// Returns the state chart as a graph.
   /// - Parameters:
-  ///   - current: The current state of the node.
-  ///   - text: A readable form of that state, with its values.
+  ///   - current: The name of the node's current state.
+  ///   - text: A readable form of the current state, with its values.
   package func graph(current: String? = nil, text: String? = nil) -> Graph {
     var states = states
     if let current, !states.contains(where: { $0.name == current }) {
@@ -94,7 +101,7 @@ extension StateChart {
     let finalStates = finalStates
     graph.nodes = states.map { state in
       var marks: Set<Graph.Mark> = []
-      if state.name == initial { marks.insert(.initial) }
+      if state.name == initialState { marks.insert(.initial) }
       if finalStates.contains(state.name) { marks.insert(.final) }
       if !state.isReached { marks.insert(.unreached) }
       var lines = [state.name] + state.fields
@@ -102,10 +109,12 @@ extension StateChart {
         marks.insert(.current)
         if let text, text != state.name { lines = [state.name, text] }
       }
+      lines += internalLines(of: state.name)
       return Graph.Node(state.name, .state, lines: lines, marks: marks)
     }
-    for transition in transitions {
-      // Each state has its own box for unknown targets; otherwise all lines would end at one box.
+    for transition in transitions where transition.kind == .external {
+      // Each state gets its own box for unknown targets. With a single box, all lines to unknown
+      // targets would end at that box.
       let unknown = "\(transition.source) ?"
       if transition.target == nil, !graph.nodes.contains(where: { $0.id == unknown }) {
         graph.nodes.append(Graph.Node(unknown, .unknown, lines: ["?"]))
@@ -113,41 +122,58 @@ extension StateChart {
       graph.edges.append(
         Graph.Edge(
           transition.source, transition.target ?? unknown, .transition, labels: [transition.label],
-          isCertain: transition.doubt == nil))
+          isCertain: transition.uncertaintyReason == nil))
     }
     return graph
+  }
+
+  /// The events that a state accepts without being left, as UML writes them inside the box of the
+  /// state: a line for each internal transition, and a line with the ignored events.
+  private func internalLines(of state: String) -> [String] {
+    let own = transitions.filter { $0.source == state }
+    let ignored = own.filter { $0.kind == .ignored }.map(\.label)
+    return own.filter { $0.kind == .internal }.map { "\($0.label) / stay" }
+      + (ignored.isEmpty ? [] : ["ignore: \(ignored.joined(separator: ", "))"])
   }
 }
 
 extension StateChart.Transition {
-  /// The event with the reason for a doubt: `go [guard]`, `load [asynchronous]`.
+  /// The event, and the reason why the transition is uncertain, such as `go [guard]` or `load
+  /// [asynchronous]`.
   var label: String {
-    let why: String? =
-      switch doubt {
+    let uncertaintyText: String? =
+      switch uncertaintyReason {
       case .dependsOnValues: isGuarded ? "guard" : "by values"
       case .asynchronous: "asynchronous"
       case .noSample: "no value to try"
       case .noAnswer: "no answer"
       case .seenOnce, nil: nil
       }
-    return why.map { "\(event) [\($0)]" } ?? event
+    return uncertaintyText.map { "\(event) [\($0)]" } ?? event
   }
 }
 
 extension StateChart {
-  /// One line for each transition: `open --close [guard]--> closed`, with dots if it is uncertain.
+  /// A line of text for each transition, such as `open --close [guard]--> closed`. The arrow of an
+  /// uncertain transition is dotted. An internal transition ends at `stay`, and an ignored event at
+  /// `ignore`.
   package var lines: [String] {
     transitions.map { transition in
-      let lineStyle = transition.doubt == nil ? "--" : ".."
-      return
-        "\(transition.source) \(lineStyle)\(transition.label)\(lineStyle)> \(transition.target ?? "?")"
+      let lineStyle = transition.uncertaintyReason == nil ? "--" : ".."
+      let target =
+        switch transition.kind {
+        case .external: transition.target ?? "?"
+        case .internal: "stay"
+        case .ignored: "ignore"
+        }
+      return "\(transition.source) \(lineStyle)\(transition.label)\(lineStyle)> \(target)"
     }
   }
 
-  /// The chart as JSON.
+  /// The state chart as JSON.
   package var json: JSONValue {
     [
-      "node": .string(name), "machine": .optional(machine), "initial": .optional(initial),
+      "node": .string(name), "machine": .optional(machine), "initial": .optional(initialState),
       "states": .array(
         states.map {
           [
@@ -159,7 +185,8 @@ extension StateChart {
         transitions.map {
           [
             "from": .string($0.source), "event": .string($0.event), "to": .optional($0.target),
-            "isGuarded": .bool($0.isGuarded), "doubt": .optional($0.doubt?.rawValue),
+            "kind": .string($0.kind.rawValue),
+            "isGuarded": .bool($0.isGuarded), "doubt": .optional($0.uncertaintyReason?.rawValue),
           ]
         }),
       "notes": .texts(notes),

@@ -1,10 +1,11 @@
 import PipeSupport
 
-/// The wiring of a topology's nodes and, if the topology runs, their current conditions.
+/// The nodes, pipes, composites and monitors of a topology. If the topology is running, also their
+/// current conditions.
 package struct Wiring: Hashable, Sendable {
   /// The current condition of a node or a composite.
   package struct Condition: Hashable, Sendable {
-    /// A readable form of the state, or the reason why there is none.
+    /// A readable form of the state, or the reason why the state is unknown.
     package var text: String
     package var isRunning: Bool
 
@@ -16,9 +17,9 @@ package struct Wiring: Hashable, Sendable {
 
   package struct Node: Hashable, Sendable {
     package var name: String
-    /// The machine, by its registered name.
+    /// The registered name of the node's machine; `nil` for a constant.
     package var machine: String?
-    /// A readable form of a constant's state.
+    /// A readable form of the state, if the node is a constant.
     package var constant: String?
     package var currentCondition: Condition?
 
@@ -36,10 +37,13 @@ package struct Wiring: Hashable, Sendable {
     package var name: String
     package var from: String
     package var to: String
-    /// The cause of the events and what they become: `arrivals → updates`, `closed → start`.
+    /// The text for the pipe's two ends.
+    ///
+    /// The text contains an out-port and an in-port, such as `arrivals → updates`, or the state and
+    /// the event of a rule, such as `closed → start`.
     package var label: String
     /// The fill level of the pipe: the number of events in flight, and the capacity.
-    package var fill: FillLevel?
+    package var fillLevel: FillLevel?
 
     package init(
       name: String, from: String, to: String, label: String, fill: FillLevel? = nil
@@ -48,23 +52,23 @@ package struct Wiring: Hashable, Sendable {
       self.from = from
       self.to = to
       self.label = label
-      self.fill = fill
+      self.fillLevel = fill
     }
   }
 
   package struct FillLevel: Hashable, Sendable {
-    package var waiting: Int
+    package var waitingCount: Int
     package var capacity: Int
 
     package init(waiting: Int, capacity: Int) {
-      self.waiting = waiting
+      self.waitingCount = waiting
       self.capacity = capacity
     }
   }
 
   package struct Composite: Hashable, Sendable {
     package var name: String
-    /// The nodes, including the nodes of nested composites.
+    /// The nodes of the composite, including the nodes of composites in it.
     package var nodes: [String]
     /// The synchronized events, each with its participants.
     package var events: [(name: String, participants: [String])]
@@ -83,13 +87,13 @@ package struct Wiring: Hashable, Sendable {
 
   package struct Monitor: Hashable, Sendable {
     package var name: String
-    /// The nodes to watch; `nil` watches all.
-    package var watched: [String]?
+    /// The nodes whose states the monitor receives; `nil` for all nodes.
+    package var watchedNodes: [String]?
     package var currentCondition: Condition?
 
     package init(name: String, watched: [String]?, currentCondition: Condition? = nil) {
       self.name = name
-      self.watched = watched
+      self.watchedNodes = watched
       self.currentCondition = currentCondition
     }
   }
@@ -146,15 +150,15 @@ extension Wiring {
       graph.nodes.append(
         Graph.Node(
           monitor.name, .monitor,
-          lines: [monitor.name, monitor.watched == nil ? "watches all" : "watches"],
+          lines: [monitor.name, monitor.watchedNodes == nil ? "watches all" : "watches"],
           marks: Self.marks(of: monitor.currentCondition)))
-      graph.edges += (monitor.watched ?? []).map { Graph.Edge($0, monitor.name, .watch) }
+      graph.edges += (monitor.watchedNodes ?? []).map { Graph.Edge($0, monitor.name, .watch) }
     }
     graph.edges += pipes.map { Graph.Edge($0.from, $0.to, .pipe, labels: [$0.text]) }
     return graph
   }
 
-  /// Adds a box for a composite that is not a frame, or that has pipes.
+  /// Adds a box for a composite, if the composite is not drawn as a frame, or has pipes.
   private func addBox(of composite: Composite, _ isFramed: Bool, to graph: inout Graph) {
     let hasPipes = pipes.contains { $0.from == composite.name || $0.to == composite.name }
     guard !isFramed || hasPipes else { return }
@@ -174,9 +178,10 @@ extension Wiring {
     }
   }
 
-  /// Returns whether a composite can be a frame.
+  /// Returns whether a composite can be drawn as a frame.
   ///
-  /// Every other composite must share no node with it, contain all its nodes, or be contained in it.
+  /// This requires that each other composite contains all nodes of this composite, or is contained
+  /// in this composite, or has no node in common with it.
   private func isFrame(_ composite: Composite) -> Bool {
     let own = Set(composite.nodes)
     guard !own.isEmpty else { return false }
@@ -188,7 +193,9 @@ extension Wiring {
     }
   }
 
-  /// Returns the smallest frame around the given nodes.
+  /// Returns the identifier of the smallest frame that contains the given nodes; `nil` if there is
+  /// none.
+  /// - Parameter name: A composite whose frame is ignored; `nil` for none.
   private func frame(
     around nodes: Set<String>, of name: String?, _ frameComposites: [Composite]
   ) -> String? {
@@ -196,7 +203,8 @@ extension Wiring {
       .min { ($0.nodes.count, $0.name) < ($1.nodes.count, $1.name) }.map { Self.clusterID($0.name) }
   }
 
-  /// Returns the identifier of a composite's frame, which differs from the identifier of its box.
+  /// Returns the identifier of a composite's frame, which differs from the identifier of the
+  /// composite's box.
   package static func clusterID(_ composite: String) -> String { "composite:\(composite)" }
 
   private static func lines(of node: Node) -> [String] {
@@ -210,8 +218,8 @@ extension Wiring {
     return lines
   }
 
-  /// Returns the text of a composite: events of all nodes in one line, and each other event with
-  /// its participants.
+  /// Returns the lines of text for a composite. Events in which all nodes participate share one
+  /// line. Each other event has its own line, with its participants.
   private static func lines(of composite: Composite) -> [String] {
     let all = Set(composite.nodes)
     let events = composite.events.sorted { $0.name < $1.name }
@@ -233,6 +241,8 @@ extension Wiring {
 }
 
 extension Wiring.Pipe {
-  /// The label with the fill level: `closed → start  3/1024`.
-  fileprivate var text: String { fill.map { "\(label)  \($0.waiting)/\($0.capacity)" } ?? label }
+  /// The label, followed by the fill level, such as `closed → start  3/1024`.
+  fileprivate var text: String {
+    fillLevel.map { "\(label)  \($0.waitingCount)/\($0.capacity)" } ?? label
+  }
 }

@@ -4,31 +4,33 @@ import PipeWire
 
 /// A trace in Chromium's trace event format.
 ///
-/// It has a track for each node with a slice for each state, arrows for the events of pipes, and a
-/// track for the synchronized events of each composite.
+/// Each node has a track, with a slice for each state. Each composite has a track, with a slice for
+/// each synchronized event. Arrows show the events in pipes.
 struct ChromeTrace {
   private let trace: Trace
-  private let start: Int64
-  private let end: Int64
-  private let tracks: [String: Int]
+  private let startTime: Int64
+  private let endTime: Int64
+  private let trackNumbers: [String: Int]
 
-  /// The process that all tracks belong to; the format requires one.
-  private static let process: JSONValue = 1
-  /// The minimum length of the last state of the trace, so that it is visible. Unit: nanoseconds.
+  /// The process identifier of all tracks; the format requires one.
+  private static let processID: JSONValue = 1
+  /// The minimum duration of a slice. Without it, some slices would be invisible, such as the last
+  /// state of the trace. Unit: nanoseconds.
   private static let minimumLength: Int64 = 1_000
-  /// The number of columns at which a slice's name is cut.
+  /// The maximum width of a slice's name; longer names are cut. Unit: columns.
   private static let nameLimit = 80
 
   init(_ trace: Trace) {
     self.trace = trace
-    start = trace.steps.first?.time ?? 0
-    end = (trace.steps.last?.time ?? 0) + Self.minimumLength
-    var tracks: [String: Int] = [:]
-    for (position, node) in trace.nodes.enumerated() { tracks[node] = position + 1 }
-    for name in trace.synchronizedEvents.map(\.name) where tracks[Self.track(of: name)] == nil {
-      tracks[Self.track(of: name)] = tracks.count + 1
+    startTime = trace.steps.first?.time ?? 0
+    endTime = (trace.steps.last?.time ?? 0) + Self.minimumLength
+    var trackNumbers: [String: Int] = [:]
+    for (position, node) in trace.nodes.enumerated() { trackNumbers[node] = position + 1 }
+    for name in trace.synchronizedEvents.map(\.name) where trackNumbers[Self.track(of: name)] == nil
+    {
+      trackNumbers[Self.track(of: name)] = trackNumbers.count + 1
     }
-    self.tracks = tracks
+    self.trackNumbers = trackNumbers
   }
 
   func write(to write: (String) throws -> Void) throws {
@@ -39,7 +41,7 @@ struct ChromeTrace {
       isFirst = false
     }
     try add(metadataEvent("process_name", on: nil, ["name": .string(trace.topology)]))
-    for (name, track) in tracks.sorted(by: { $0.value < $1.value }) {
+    for (name, track) in trackNumbers.sorted(by: { $0.value < $1.value }) {
       try add(metadataEvent("thread_name", on: track, ["name": .string(name)]))
       try add(metadataEvent("thread_sort_index", on: track, ["sort_index": .integer(Int64(track))]))
     }
@@ -47,11 +49,12 @@ struct ChromeTrace {
     for (synchronizedEvent, length) in zip(trace.synchronizedEvents, synchronizedEventLengths) {
       try add(slice(of: synchronizedEvent, length))
     }
-    // The slices of an arrow come before it: at the same time, the order of the file counts.
-    var number: Int64 = 0
+    // Slices are written before arrows: at equal times, the order in the file decides, and an arrow
+    // must follow its slice.
+    var arrowNumber: Int64 = 0
     for arrow in arrows {
-      number += 1
-      for end in arrow.ends(number) { try add(end) }
+      arrowNumber += 1
+      for end in arrow.endEvents(arrowNumber) { try add(end) }
     }
     try write("\n]}\n")
   }
@@ -59,8 +62,8 @@ struct ChromeTrace {
   private var metadata: JSONValue {
     [
       "topology": .string(trace.topology),
-      "start": .string(Timestamp(nanoseconds: start).description),
-      "untold": .object(trace.untold.mapValues { .count($0) }),
+      "start": .string(Timestamp(nanoseconds: startTime).description),
+      "untold": .object(trace.missingStepCounts.mapValues { .count($0) }),
     ]
   }
 
@@ -68,57 +71,63 @@ struct ChromeTrace {
 
   private func metadataEvent(_ name: String, on track: Int?, _ arguments: JSONValue) -> JSONValue {
     var event: [String: JSONValue] = [
-      "ph": "M", "pid": Self.process, "name": .string(name), "args": arguments,
+      "ph": "M", "pid": Self.processID, "name": .string(name), "args": arguments,
     ]
     if let track { event["tid"] = .integer(Int64(track)) }
     return .object(event)
   }
 
   private func slice(of step: Trace.Step, _ length: Int64) -> JSONValue {
-    [
-      "ph": "X", "pid": Self.process, "tid": track(step), "ts": time(step.time),
+    var arguments: [String: JSONValue] = [
+      "event": step.nodeStep.event ?? .null, "state": step.nodeStep.state ?? .null,
+      "version": .count(step.nodeStep.version), "by": .string(step.origin),
+    ]
+    if let instance = step.nodeStep.instance { arguments["instance"] = .string(instance) }
+    return [
+      "ph": "X", "pid": Self.processID, "tid": track(step), "ts": time(step.time),
       "dur": .number(Double(length) / 1_000), "cat": "state",
       "name": .string(step.stateText.printable.cut(to: Self.nameLimit)),
-      "args": [
-        "event": step.step.event ?? .null, "state": step.step.state ?? .null,
-        "version": .count(step.step.version), "by": .string(step.origin),
-      ],
+      "args": .object(arguments),
     ]
   }
 
   private func slice(of synchronizedEvent: Trace.SynchronizedEvent, _ length: Int64) -> JSONValue {
     [
-      "ph": "X", "pid": Self.process, "tid": track(synchronizedEvent),
-      "ts": time(synchronizedEvent.start),
+      "ph": "X", "pid": Self.processID, "tid": track(synchronizedEvent),
+      "ts": time(synchronizedEvent.startTime),
       "dur": .number(Double(length) / 1_000), "cat": "synchronized",
       "name": .string(synchronizedEvent.event.printable.cut(to: Self.nameLimit)),
       "args": [
         "transaction": .string("\(synchronizedEvent.transaction)"),
-        "nodes": .array(synchronizedEvent.steps.map { .string(trace.steps[$0].node) }),
+        "nodes": .array(synchronizedEvent.stepIndices.map { .string(trace.steps[$0].name) }),
       ],
     ]
   }
 
-  /// The duration of each step's state. Slices of a track must not overlap. Unit: nanoseconds.
+  /// For each step, the duration of the state that the step enters. The slices of a track must not
+  /// overlap. Unit: nanoseconds.
   private var lengths: [Int64] {
-    var next: [String: Int64] = [:]
+    var nextStartTimes: [String: Int64] = [:]
     var lengths: [Int64] = []
     for step in trace.steps.reversed() {
-      lengths.append((next[step.node] ?? end) - step.time)
-      next[step.node] = step.time
+      lengths.append((nextStartTimes[step.node] ?? endTime) - step.time)
+      nextStartTimes[step.node] = step.time
     }
     return lengths.reversed()
   }
 
-  /// The duration of each synchronized event, limited by the next one on its track. Unit: nanoseconds.
+  /// The durations of the synchronized events. Unit: nanoseconds.
+  ///
+  /// Each event ends, at the latest, when the next event on the same track begins.
   private var synchronizedEventLengths: [Int64] {
-    var next: [String: Int64] = [:]
+    var nextStartTimes: [String: Int64] = [:]
     var lengths: [Int64] = []
     for synchronizedEvent in trace.synchronizedEvents.reversed() {
-      let length = max(synchronizedEvent.end - synchronizedEvent.start, Self.minimumLength)
+      let length = max(synchronizedEvent.endTime - synchronizedEvent.startTime, Self.minimumLength)
       lengths.append(
-        next[synchronizedEvent.name].map { min(length, $0 - synchronizedEvent.start) } ?? length)
-      next[synchronizedEvent.name] = synchronizedEvent.start
+        nextStartTimes[synchronizedEvent.name].map { min(length, $0 - synchronizedEvent.startTime) }
+          ?? length)
+      nextStartTimes[synchronizedEvent.name] = synchronizedEvent.startTime
     }
     return lengths.reversed()
   }
@@ -127,32 +136,33 @@ struct ChromeTrace {
 
   private struct Arrow {
     var name: String
-    /// The track and time of the arrow's start and of its end.
+    /// The track and time at which the arrow starts (`source`) and ends (`target`).
     var source: (track: JSONValue, time: JSONValue)
     var target: (track: JSONValue, time: JSONValue)
 
-    /// - Parameter number: The identifier that connects the two ends; Perfetto reads only numbers.
-    func ends(_ number: Int64) -> [JSONValue] {
-      func end(_ phase: JSONValue, _ position: (track: JSONValue, time: JSONValue)) -> [String:
+    /// Returns two records: for the start and for the end of the arrow.
+    /// - Parameter number: The identifier that both records share. Perfetto requires a number.
+    func endEvents(_ number: Int64) -> [JSONValue] {
+      func endEvent(_ phase: JSONValue, _ position: (track: JSONValue, time: JSONValue)) -> [String:
         JSONValue]
       {
         [
           "ph": phase, "id": .integer(number), "cat": "event", "name": .string(name),
-          "pid": ChromeTrace.process, "tid": position.track, "ts": position.time,
+          "pid": ChromeTrace.processID, "tid": position.track, "ts": position.time,
         ]
       }
-      var last = end("f", target)
-      // The arrow ends at the enclosing slice, not at the next slice.
+      var last = endEvent("f", target)
+      // Attaches the arrow's end to the slice at this time. By default, it would be attached to the
+      // next slice.
       last["bp"] = "e"
-      return [.object(end("s", source)), .object(last)]
+      return [.object(endEvent("s", source)), .object(last)]
     }
   }
 
-  /// Arrows from the sender of an event to its receiver, and from a synchronized event to its
-  /// participants.
+  /// The arrows from senders of events to receivers, and from synchronized events to participants.
   private var arrows: [Arrow] {
     let sent = trace.steps.compactMap { step in
-      step.cause.map { cause in
+      step.causeIndex.map { cause in
         let sender = trace.steps[cause]
         return arrow(
           step.eventName, from: (track(sender), sender.time), to: (track(step), step.time))
@@ -160,9 +170,9 @@ struct ChromeTrace {
     }
     return sent
       + trace.synchronizedEvents.flatMap { synchronizedEvent in
-        synchronizedEvent.steps.map { position in
+        synchronizedEvent.stepIndices.map { position in
           arrow(
-            synchronizedEvent.event, from: (track(synchronizedEvent), synchronizedEvent.start),
+            synchronizedEvent.event, from: (track(synchronizedEvent), synchronizedEvent.startTime),
             to: (track(trace.steps[position]), trace.steps[position].time))
         }
       }
@@ -172,20 +182,23 @@ struct ChromeTrace {
     _ name: String, from source: (track: JSONValue, time: Int64),
     to target: (track: JSONValue, time: Int64)
   ) -> Arrow {
-    // The clocks of two hosts may differ slightly, but an arrow must not go back in time.
+    // The clocks of two hosts may differ slightly. The arrow's end is adjusted, so that it is not
+    // before the start.
     Arrow(
       name: name.printable.cut(to: Self.nameLimit), source: (source.track, time(source.time)),
       target: (target.track, time(max(source.time, target.time))))
   }
 
   private func track(_ synchronizedEvent: Trace.SynchronizedEvent) -> JSONValue {
-    .integer(Int64(tracks[Self.track(of: synchronizedEvent.name)] ?? 0))
+    .integer(Int64(trackNumbers[Self.track(of: synchronizedEvent.name)] ?? 0))
   }
 
-  private func track(_ step: Trace.Step) -> JSONValue { .integer(Int64(tracks[step.node] ?? 0)) }
+  private func track(_ step: Trace.Step) -> JSONValue {
+    .integer(Int64(trackNumbers[step.node] ?? 0))
+  }
 
   /// Returns a time relative to the first step. Unit: microseconds.
   private func time(_ nanoseconds: Int64) -> JSONValue {
-    .number(Double(nanoseconds - start) / 1_000)
+    .number(Double(nanoseconds - startTime) / 1_000)
   }
 }

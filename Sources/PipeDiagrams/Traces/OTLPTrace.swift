@@ -3,20 +3,20 @@ import PipeWire
 
 /// A trace in OpenTelemetry's OTLP JSON format.
 ///
-/// It has a span for each step, from the sending of its event to the step, below the span of the
-/// step that sent the event. It has a span for each synchronized event, above the spans of its
-/// participants.
+/// Each step has a span, which begins when the step's event is sent. The span's parent is the span
+/// of the step that sent the event. Each synchronized event has a span as well. It is the parent of
+/// the participants' spans.
 struct OTLPTrace {
   private let trace: Trace
 
-  /// The kind of a span, by its number in OTLP.
+  /// The kind of a span, with its number in OTLP.
   private enum Kind: Int64 { case `internal` = 1, server = 2, consumer = 5 }
 
   init(_ trace: Trace) { self.trace = trace }
 
   func write(to write: (String) throws -> Void) throws {
     try write("{\"resourceSpans\":[")
-    let roots = self.roots
+    let roots = self.rootSpanIDs
     var byNode: [String: [Int]] = [:]
     for (place, step) in trace.steps.enumerated() { byNode[step.node, default: []].append(place) }
     var isFirst = true
@@ -38,30 +38,33 @@ struct OTLPTrace {
     try write("\n]}\n")
   }
 
-  /// The trace identifier of each step, which comes from its first cause.
-  private var roots: [SpanID] {
-    var roots: [SpanID?] = Array(repeating: nil, count: trace.steps.count)
-    for place in trace.steps.indices where roots[place] == nil {
-      // If clocks differ slightly, a cause may come after its effect.
-      var path: [Int] = []
-      var next: Int? = place
-      while let step = next, roots[step] == nil, path.count < trace.steps.count {
-        path.append(step)
-        next = trace.steps[step].synchronizedEvent == nil ? trace.steps[step].cause : nil
+  /// For each step, the identifier of its trace. All steps in a chain of causes have the trace
+  /// identifier of the chain's first step.
+  private var rootSpanIDs: [SpanID] {
+    var rootSpanIDs: [SpanID?] = Array(repeating: nil, count: trace.steps.count)
+    for place in trace.steps.indices where rootSpanIDs[place] == nil {
+      // If clocks differ slightly, a cause may appear to be later than its effect, so the causes
+      // may form a cycle. The number of iterations is therefore limited.
+      var causePath: [Int] = []
+      var nextIndex: Int? = place
+      while let step = nextIndex, rootSpanIDs[step] == nil, causePath.count < trace.steps.count {
+        causePath.append(step)
+        nextIndex =
+          trace.steps[step].synchronizedEventIndex == nil ? trace.steps[step].causeIndex : nil
       }
-      let rootID = next.flatMap { roots[$0] } ?? rootOfStep(of: path.last ?? place)
-      for step in path { roots[step] = rootID }
+      let rootID = nextIndex.flatMap { rootSpanIDs[$0] } ?? rootOfStep(of: causePath.last ?? place)
+      for step in causePath { rootSpanIDs[step] = rootID }
     }
-    return roots.enumerated().map { $1 ?? rootOfStep(of: $0) }
+    return rootSpanIDs.enumerated().map { $1 ?? rootOfStep(of: $0) }
   }
 
   private func rootOfStep(of place: Int) -> SpanID {
-    trace.steps[place].synchronizedEvent.map { id(of: trace.synchronizedEvents[$0]) }
+    trace.steps[place].synchronizedEventIndex.map { id(of: trace.synchronizedEvents[$0]) }
       ?? id(of: trace.steps[place])
   }
 
   private func id(of step: Trace.Step) -> SpanID {
-    SpanID("\(trace.topology) \(step.node) \(step.step.incarnation) \(step.step.index)")
+    SpanID("\(trace.topology) \(step.node) \(step.nodeStep.incarnation) \(step.nodeStep.index)")
   }
 
   private func id(of synchronizedEvent: Trace.SynchronizedEvent) -> SpanID {
@@ -87,15 +90,15 @@ struct OTLPTrace {
       "name": .string(step.eventName), "endTimeUnixNano": .string(String(step.time)),
     ]
     var kind = Kind.internal
-    if let synchronizedEvent = step.synchronizedEvent {
+    if let synchronizedEvent = step.synchronizedEventIndex {
       span["parentSpanId"] = .string(id(of: trace.synchronizedEvents[synchronizedEvent]).span)
-    } else if let cause = step.cause {
+    } else if let cause = step.causeIndex {
       span["parentSpanId"] = .string(id(of: trace.steps[cause]).span)
       start = min(start, trace.steps[cause].time)
     }
-    if step.step.source != nil {
+    if step.nodeStep.source != nil {
       kind = .consumer
-    } else if step.step.request != nil {
+    } else if step.nodeStep.request != nil {
       kind = .server
     }
     span["kind"] = .integer(kind.rawValue)
@@ -109,11 +112,14 @@ struct OTLPTrace {
       attribute("piperuntime.state", step.stateText),
       attribute("piperuntime.event", step.eventText),
       attribute("piperuntime.origin", step.origin),
-      attribute("piperuntime.version", String(step.step.version)),
-      attribute("piperuntime.incarnation", String(step.step.incarnation)),
+      attribute("piperuntime.version", String(step.nodeStep.version)),
+      attribute("piperuntime.incarnation", String(step.nodeStep.incarnation)),
     ]
-    if let from = step.step.from { all.append(attribute("piperuntime.from", from.caseText)) }
-    if let source = step.step.source {
+    if let instance = step.nodeStep.instance {
+      all.append(attribute("piperuntime.instance", instance))
+    }
+    if let from = step.nodeStep.from { all.append(attribute("piperuntime.from", from.caseText)) }
+    if let source = step.nodeStep.source {
       all += [
         attribute("messaging.system", "piperuntime"),
         attribute("messaging.destination.name", source.pipe),
@@ -129,13 +135,13 @@ struct OTLPTrace {
       "traceId": .string(id.trace), "spanId": .string(id.span),
       "name": .string(synchronizedEvent.event),
       "kind": .integer(Kind.internal.rawValue),
-      "startTimeUnixNano": .string(String(synchronizedEvent.start)),
-      "endTimeUnixNano": .string(String(synchronizedEvent.end)),
+      "startTimeUnixNano": .string(String(synchronizedEvent.startTime)),
+      "endTimeUnixNano": .string(String(synchronizedEvent.endTime)),
       "attributes": [
         attribute("piperuntime.transaction", "\(synchronizedEvent.transaction)"),
         attribute(
           "piperuntime.nodes",
-          synchronizedEvent.steps.map { trace.steps[$0].node }.joined(separator: ", ")),
+          synchronizedEvent.stepIndices.map { trace.steps[$0].name }.joined(separator: ", ")),
       ],
     ]
   }
@@ -145,7 +151,8 @@ struct OTLPTrace {
   }
 }
 
-/// The identifiers of a span and a trace, derived from a text: the same text gives the same identifiers.
+/// The identifiers of a span and of its trace, derived from a text. Equal texts have equal
+/// identifiers.
 private struct SpanID {
   private let low: UInt64
   private let high: UInt64
@@ -158,7 +165,8 @@ private struct SpanID {
   var span: String { Self.hexadecimal(low) }
   var trace: String { Self.hexadecimal(high) + Self.hexadecimal(low) }
 
-  /// Returns the FNV-1a hash with a final mix; never 0, which means no identifier.
+  /// Returns the FNV-1a hash of a text, with a final mix. The result is never 0, since 0 means "no
+  /// identifier" in OTLP.
   private static func hash(_ text: String, from start: UInt64) -> UInt64 {
     var hash = start
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

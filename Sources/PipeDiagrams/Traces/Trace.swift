@@ -1,69 +1,78 @@
 import PipeMachines
 import PipeWire
 
-/// The steps of several nodes during a run, with the relations between them.
+/// The recorded steps of several nodes, with the cause of each step.
 package struct Trace: Sendable {
-  /// A step with its relations to other steps.
+  /// A step, with its relations to other steps.
   package struct Step: Sendable {
-    package var step: NodeStep
+    package var nodeStep: NodeStep
     /// The time of the step. Unit: nanoseconds since 1970.
     package var time: Int64
-    /// The index, in ``Trace/steps``, of the step that sent the event of this step.
-    package var cause: Int?
-    /// The index, in ``Trace/meetings``, of the synchronized event that this step is part of.
-    package var synchronizedEvent: Int?
+    /// The index of the step that sent this step's event, in ``Trace/steps``; `nil` if that step is
+    /// unknown.
+    package var causeIndex: Int?
+    /// The index of the synchronized event to which this step belongs, in
+    /// ``Trace/synchronizedEvents``; `nil` for other steps.
+    package var synchronizedEventIndex: Int?
   }
 
   /// A synchronized event with the steps of its participants.
   package struct SynchronizedEvent: Sendable {
     package var transaction: TransactionID
-    /// The composite that committed the event, or the participants if the composite is unknown.
+    /// The name of the composite that committed the event. If the composite is unknown, the names
+    /// of the participants.
     package var name: String
     package var event: String
     /// The indices of the steps in ``Trace/steps``.
-    package var steps: [Int]
-    /// The first and the last time of the steps. Unit: nanoseconds since 1970.
-    package var start: Int64
-    package var end: Int64
+    package var stepIndices: [Int]
+    /// The times of the event's first and last step (`startTime` and `endTime`). Unit: nanoseconds since
+    /// 1970.
+    package var startTime: Int64
+    package var endTime: Int64
   }
 
   package var topology: String
-  /// The nodes whose steps were followed, in the order of the file.
+  /// The nodes whose steps were recorded, in the order of the topology file.
   package var nodes: [String]
-  /// The names in ``nodes`` that are composites.
+  /// The members of ``nodes`` that are composites.
   package var composites: Set<String>
   /// The steps, in the order of their times.
   package var steps: [Step]
   package var synchronizedEvents: [SynchronizedEvent]
-  /// The number of unreported steps, by node.
-  package var untold: [String: UInt64]
+  /// For each node, the number of steps that are missing in the trace.
+  package var missingStepCounts: [String: UInt64]
 }
 
 extension Trace.Step {
-  package var node: String { step.node }
+  package var node: String { nodeStep.node }
 
-  /// A readable form of the event, or the cause of a step without an event.
-  package var eventText: String { step.event?.caseText ?? step.cause ?? "?" }
+  /// The name of the instance or, if the node has no `key`, of the node.
+  package var name: String { nodeStep.name }
 
-  /// The name of the event, without its values.
-  package var eventName: String { step.event?.caseName ?? step.cause ?? "?" }
+  /// A readable form of the event. If the step has no event, the step's cause.
+  package var eventText: String { nodeStep.event?.caseText ?? nodeStep.cause ?? "?" }
 
-  /// A readable form of the state that the step entered.
-  package var stateText: String { step.state?.caseText ?? "?" }
+  /// The name of the event, without values. If the step has no event, the step's cause.
+  package var eventName: String { nodeStep.event?.caseName ?? nodeStep.cause ?? "?" }
+
+  /// A readable form of the state after the step.
+  package var stateText: String { nodeStep.state?.caseText ?? "?" }
 
   /// The origin of the step's event: a pipe and a number, a client's request, or an effect.
   package var origin: String {
-    if let source = step.source { return "\(source.pipe) \(source.number)" }
-    if let request = step.request { return "request \(request.number) of client \(request.client)" }
-    if let transaction = step.transaction { return "transaction \(transaction)" }
-    if let effect = step.effect { return "effect of version \(effect)" }
-    return step.cause ?? "?"
+    if let source = nodeStep.source { return "\(source.pipe) \(source.number)" }
+    if let request = nodeStep.request {
+      return "request \(request.number) of client \(request.client)"
+    }
+    if let transaction = nodeStep.transaction { return "transaction \(transaction)" }
+    if let effect = nodeStep.effect { return "effect of version \(effect)" }
+    return nodeStep.cause ?? "?"
   }
 }
 
 /// The output formats of a trace.
 package enum TraceFormat: String, Hashable, Sendable, CaseIterable {
-  /// Text for people: each step below its cause.
+  /// Text for people. Each step is below its cause.
   case text
   /// Chromium's trace event format, which Perfetto and `chrome://tracing` read.
   case chrome
@@ -72,7 +81,7 @@ package enum TraceFormat: String, Hashable, Sendable, CaseIterable {
   /// A Mermaid sequence diagram.
   case mermaid
 
-  /// Writes the trace in this format, in several parts.
+  /// Writes a trace in this format, part by part.
   package func write(_ trace: Trace, to write: (String) throws -> Void) throws {
     switch self {
     case .text: try TextTrace(trace).write(to: write)
@@ -83,68 +92,69 @@ package enum TraceFormat: String, Hashable, Sendable, CaseIterable {
   }
 }
 
-/// Collects reported steps, and finds the relations between them.
+/// Collects the steps that nodes report, and finds out which step has caused which.
 package struct TraceRecorder: Sendable {
-  /// The coordinator of each node and composite, by index: each coordinator numbers its own transactions.
-  private let coordinator: [String: Int]
+  /// For each node and composite, the index of its coordinator. Transaction numbers are unique only
+  /// among the transactions of one coordinator.
+  private let coordinatorNumbers: [String: Int]
   private let topology: String
   private let nodes: [String]
   private let composites: Set<String>
-  /// The events that can be requested from each composite.
-  private let synchronizable: [String: Set<String>]
+  /// For each composite, the events that can be requested from it.
+  private let synchronizableEvents: [String: Set<String>]
   private var steps: [NodeStep] = []
-  private var untold: [String: UInt64] = [:]
+  private var missingStepCounts: [String: UInt64] = [:]
 
-  /// The maximum number of recorded steps; later steps are only counted.
-  package static let limit = 200_000
+  /// The maximum number of steps to record. Later steps are only counted.
+  package static let maximumStepCount = 200_000
 
   /// - Parameters:
-  ///   - nodes: The nodes that report steps, in the order of the file.
-  ///   - classes: The conflict classes of composites, each with one coordinator, and with their
-  ///     nodes.
+  ///   - nodes: The nodes that report steps, in the order of the topology file.
+  ///   - classes: The conflict classes of composites. Each class has one coordinator.
   package init(topology: String, nodes: [String], classes: [ConflictClassPlan] = []) {
     self.topology = topology
     self.nodes = nodes
-    var coordinator: [String: Int] = [:]
-    var synchronizable: [String: Set<String>] = [:]
+    var coordinatorNumbers: [String: Int] = [:]
+    var synchronizableEvents: [String: Set<String>] = [:]
     for (position, plan) in classes.enumerated() {
       for composite in plan.composites {
-        synchronizable[composite.name] = Set(composite.vectors.map(\.event))
-        coordinator[composite.name] = position
-        for node in composite.nodes { coordinator[node] = position }
+        synchronizableEvents[composite.name] = Set(composite.vectors.map(\.event))
+        coordinatorNumbers[composite.name] = position
+        for node in composite.nodes { coordinatorNumbers[node] = position }
       }
     }
-    self.coordinator = coordinator
-    self.synchronizable = synchronizable
-    composites = Set(synchronizable.keys).intersection(nodes)
+    self.coordinatorNumbers = coordinatorNumbers
+    self.synchronizableEvents = synchronizableEvents
+    composites = Set(synchronizableEvents.keys).intersection(nodes)
   }
 
-  package var count: Int { steps.count }
+  package var stepCount: Int { steps.count }
 
-  /// Records a reported step, or the number of unreported steps.
-  /// - Parameter lost: The number of steps that were reported before this step but did not arrive.
+  /// Records a step, or a report that a node has skipped a number of steps.
+  /// - Parameter lost: The number of steps of the same node that were reported before this step,
+  ///   but did not arrive.
   package mutating func take(_ step: NodeStep, lost: UInt64 = 0) {
     let missing = lost + (step.skipped ?? 0)
-    if missing > 0 { untold[step.node, default: 0] += missing }
+    if missing > 0 { missingStepCounts[step.node, default: 0] += missing }
     guard step.skipped == nil else { return }
-    guard steps.count < Self.limit else {
-      untold[step.node, default: 0] += 1
+    guard steps.count < Self.maximumStepCount else {
+      missingStepCounts[step.node, default: 0] += 1
       return
     }
     steps.append(step)
   }
 
-  /// The recorded steps as a trace.
+  /// The trace of all recorded steps.
   package var trace: Trace {
     var order = Array(steps.indices)
     order.sort { (steps[$0].time ?? 0, $0) < (steps[$1].time ?? 0, $1) }
-    var found = order.map { Trace.Step(step: steps[$0], time: steps[$0].time ?? 0) }
-    link(&found)
+    var found = order.map { Trace.Step(nodeStep: steps[$0], time: steps[$0].time ?? 0) }
+    linkCauses(&found)
     let synchronizedEvents = synchronizedEvents(among: &found)
     return Trace(
       topology: topology, nodes: nodes, composites: composites, steps: found,
       synchronizedEvents: synchronizedEvents,
-      untold: untold)
+      missingStepCounts: missingStepCounts)
   }
 
   /// The identity of an event in a pipe.
@@ -158,42 +168,45 @@ package struct TraceRecorder: Sendable {
     }
   }
 
-  /// The identity of a step. An effect refers to the step that started it, even if a later process
-  /// ends the effect.
+  /// The identity of a step: its node, and the node's version after the step.
+  ///
+  /// An effect refers to the version of the step that started the effect, but not to the process:
+  /// the effect may end in a later process of the node.
   private struct StepKey: Hashable {
-    var node: String
+    /// The name of the node or the instance.
+    var name: String
     var version: UInt64
   }
 
-  private func link(_ steps: inout [Trace.Step]) {
+  private func linkCauses(_ steps: inout [Trace.Step]) {
     var senders: [EventKey: Int] = [:]
     for (position, step) in steps.enumerated() {
-      for event in step.step.sent ?? [] { senders[EventKey(event)] = position }
+      for event in step.nodeStep.sent ?? [] { senders[EventKey(event)] = position }
     }
-    // A volatile node starts counting again in each process, so the last step of a version is the
-    // right one.
+    // A node without a journal counts versions from 0 in each process. So several steps can have
+    // the same version, and the last of them is used.
     var starters: [StepKey: Int] = [:]
     for position in steps.indices {
-      let step = steps[position].step
+      let step = steps[position].nodeStep
       if let source = step.source {
-        steps[position].cause = senders[EventKey(source)]
+        steps[position].causeIndex = senders[EventKey(source)]
       } else if let effect = step.effect {
-        steps[position].cause = starters[StepKey(node: step.node, version: effect)]
+        steps[position].causeIndex = starters[StepKey(name: step.name, version: effect)]
       }
-      starters[StepKey(node: step.node, version: step.version)] = position
+      starters[StepKey(name: step.name, version: step.version)] = position
     }
   }
 
   /// Returns the name of the composite that committed a synchronized event.
   ///
-  /// Other composites may observe the same nodes. Participants name the committing composite as the
-  /// cause of their steps. The step of a composite itself names the event.
+  /// Several composites may contain the same nodes. The participants report the composite as the
+  /// cause of their steps. The composite reports the event as the cause of its own step.
   private func name(of steps: [NodeStep]) -> String {
-    let causes = steps.filter { synchronizable[$0.node] == nil }.compactMap(\.cause)
-    if let cause = causes.first(where: { synchronizable[$0] != nil }) { return cause }
-    let own = steps.filter { synchronizable[$0.node] != nil }
+    let causes = steps.filter { synchronizableEvents[$0.node] == nil }.compactMap(\.cause)
+    if let cause = causes.first(where: { synchronizableEvents[$0] != nil }) { return cause }
+    let own = steps.filter { synchronizableEvents[$0.node] != nil }
     let qualified = own.filter { step in
-      synchronizable[step.node]?.contains(step.cause ?? "") == true
+      synchronizableEvents[step.node]?.contains(step.cause ?? "") == true
     }
     return (own.isEmpty ? steps : qualified.isEmpty ? own : qualified).map(\.node).joined(
       separator: ", ")
@@ -209,33 +222,35 @@ package struct TraceRecorder: Sendable {
     var positions: [SynchronizedEventKey: Int] = [:]
     for position in steps.indices {
       let step = steps[position]
-      guard let transaction = step.step.transaction else { continue }
+      guard let transaction = step.nodeStep.transaction else { continue }
       let key = SynchronizedEventKey(
-        coordinator: coordinator[step.node] ?? -1, transaction: transaction)
+        coordinator: coordinatorNumbers[step.node] ?? -1, transaction: transaction)
       let synchronizedEvent = positions[key] ?? synchronizedEvents.count
       if synchronizedEvent == synchronizedEvents.count {
         positions[key] = synchronizedEvent
         synchronizedEvents.append(
           Trace.SynchronizedEvent(
-            transaction: transaction, name: "", event: "", steps: [], start: step.time,
-            end: step.time))
+            transaction: transaction, name: "", event: "", stepIndices: [], startTime: step.time,
+            endTime: step.time))
       }
-      steps[position].synchronizedEvent = synchronizedEvent
-      synchronizedEvents[synchronizedEvent].steps.append(position)
-      synchronizedEvents[synchronizedEvent].end = max(
-        synchronizedEvents[synchronizedEvent].end, step.time)
-      // A composite's own step has no event.
-      if synchronizedEvents[synchronizedEvent].event.isEmpty, let event = step.step.event?.caseText
+      steps[position].synchronizedEventIndex = synchronizedEvent
+      synchronizedEvents[synchronizedEvent].stepIndices.append(position)
+      synchronizedEvents[synchronizedEvent].endTime = max(
+        synchronizedEvents[synchronizedEvent].endTime, step.time)
+      // The text of the event comes from a participant's step, because the step of the composite
+      // has no event.
+      if synchronizedEvents[synchronizedEvent].event.isEmpty,
+        let event = step.nodeStep.event?.caseText
       {
         synchronizedEvents[synchronizedEvent].event = event
       }
     }
     for index in synchronizedEvents.indices {
       synchronizedEvents[index].name = name(
-        of: synchronizedEvents[index].steps.map { steps[$0].step })
+        of: synchronizedEvents[index].stepIndices.map { steps[$0].nodeStep })
       if synchronizedEvents[index].event.isEmpty {
         synchronizedEvents[index].event =
-          synchronizedEvents[index].steps.first.map { steps[$0].eventName } ?? "?"
+          synchronizedEvents[index].stepIndices.first.map { steps[$0].eventName } ?? "?"
       }
     }
     return synchronizedEvents

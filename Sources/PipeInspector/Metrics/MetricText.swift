@@ -14,8 +14,8 @@ package enum MetricFormat: Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// Creates the format that a request's `Accept` header prefers. The default is the Prometheus
-  /// text format, which every client can read.
+  /// Chooses the format that a client prefers according to its `Accept` header. The default is the
+  /// Prometheus text format, because every client can read it.
   package init(accept: String?) {
     var weights: [Self: Double] = [:]
     for entry in accept?.split(separator: ",") ?? [] {
@@ -42,7 +42,7 @@ package struct MetricText: Sendable {
   private let format: MetricFormat
   private var text: [UInt8] = []
 
-  /// Returns the text of metric families. Families without samples are left out.
+  /// Returns the text of metric families. Families without samples are omitted.
   package static func of(_ families: [MetricFamily], as format: MetricFormat) -> [UInt8] {
     var writer = MetricText(format: format)
     for family in families where !family.samples.isEmpty { writer.write(family) }
@@ -53,7 +53,7 @@ package struct MetricText: Sendable {
   private init(format: MetricFormat) { self.format = format }
 
   private mutating func write(_ family: MetricFamily) {
-    // Readers of the older format find a family by the names of its samples.
+    // In the older format, clients expect that a family has the same name as its samples.
     let name =
       switch (format, family.kind) {
       case (.prometheus, .counter): family.name + "_total"
@@ -75,7 +75,8 @@ package struct MetricText: Sendable {
     }
   }
 
-  /// The bucket of a bound counts all durations up to that bound.
+  /// Writes a histogram. As Prometheus requires, each bucket counts all durations up to the
+  /// bucket's bound, not only those above the previous bound.
   private mutating func write(
     _ durations: DurationCounts, _ labels: [MetricLabel], _ name: String
   ) {
@@ -106,13 +107,13 @@ package struct MetricText: Sendable {
     text(of: Double(nanoseconds) / 1e9)
   }
 
-  /// `5`, `0.25`, `1.6e-05`
+  /// Returns the text of a number: `5`, `0.25`, `1.6e-05`.
   private static func text(of number: Double) -> String {
     let text = "\(number)"
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 
-  /// Escapes characters that would end a label's value or a line.
+  /// Escapes characters that would end the label's value or the line.
   private static func escaped(_ text: String, quotes: Bool) -> String {
     guard text.utf8.contains(where: { [0x0A, 0x22, 0x5C].contains($0) }) else { return text }
     return text.unicodeScalars.reduce(into: "") { escaped, scalar in
@@ -127,7 +128,7 @@ package struct MetricText: Sendable {
 }
 
 extension MetricFamily {
-  /// The name of its samples.
+  /// The name of the samples of this family.
   fileprivate var sampleName: String {
     switch kind {
     case .counter: name + "_total"
@@ -137,22 +138,24 @@ extension MetricFamily {
   }
 }
 
-/// A metric family, in the terms of Prometheus: samples of one kind, distinguished by labels.
+/// A metric family of Prometheus: samples of the same kind, distinguished by their labels.
 package struct MetricFamily: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable {
-    /// A count that only grows, from 0, until its subject restarts.
+    /// A count that starts at 0 and only grows. It starts at 0 again when the process that counts
+    /// is restarted.
     case counter
     case gauge
-    /// Durations, counted in buckets.
+    /// A distribution of durations, counted in buckets.
     case histogram
-    /// Always 1. The information is in the labels.
+    /// A constant value of 1. The information is in the labels.
     case info
   }
 
   package var kind: Kind
-  /// The name without `_total` or `_info`. It ends with the unit, if there is one.
+  /// The name, without the suffix `_total` or `_info`. If the family has a unit, the name ends with
+  /// the unit.
   package var name: String
-  /// `seconds`, `bytes`; `nil` for counts.
+  /// The unit, such as `seconds` or `bytes`; `nil` for counts.
   package var unit: String?
   package var help: String
   package var samples: [MetricSample] = []
@@ -170,7 +173,7 @@ package struct MetricFamily: Hashable, Sendable {
   }
 }
 
-/// One value with its labels.
+/// A value with its labels.
 package struct MetricSample: Hashable, Sendable {
   package enum Value: Hashable, Sendable {
     case count(UInt64)
@@ -183,11 +186,11 @@ package struct MetricSample: Hashable, Sendable {
 }
 
 extension MetricSample.Value {
-  /// The value 1 or 0.
+  /// Returns a sample with the value 1 for `true`, and 0 for `false`.
   package static func flag(_ isSet: Bool) -> Self { .count(isSet ? 1 : 0) }
 }
 
-/// A label of a sample: `node="door"`.
+/// A label of a sample, such as `node="door"`.
 package struct MetricLabel: Hashable, Sendable {
   package var name: String
   package var value: String

@@ -2,16 +2,17 @@ import PipeClient
 import PipeSupport
 import PipeSystem
 
-/// `inspector metrics`
+/// The verb `inspector metrics`.
 struct MetricsVerb: InspectorVerb {
   let description = CommandDescription(
     "metrics", of: InspectorCommand.program, "Serves the metrics of a topology to Prometheus",
     discussion:
-      "Listens until ^C. Each request returns the current figures of the topology, in the "
-      + "text format of Prometheus, or in OpenMetrics if the client prefers it. A topology "
-      + "that ends is reported as down until a topology of this name runs again. With -p, the "
-      + "topology does not have to run yet. Clients that can reach the port can read the "
-      + "metrics, and nothing else.",
+      "Listens until ^C. Each request returns the current metrics of the topology, in the text "
+      + "format of Prometheus, or in OpenMetrics if the client prefers that format. When the "
+      + "topology has ended, it is reported as down until a topology with the same name runs "
+      + "again. With -p, the topology does not have to be running yet. /healthz answers 200 if "
+      + "the orchestrator answers, /readyz if all nodes run as well; otherwise 503. Any client "
+      + "that can reach the port can read all this, and can do nothing else.",
     options: [
       .topology,
       Option(
@@ -20,7 +21,7 @@ struct MetricsVerb: InspectorVerb {
       Option(
         "address", value: .text("ADDRESS"),
         "The numeric address to listen on. Default: 127.0.0.1, for this host only"),
-    ] + Option.tls + [.socket],
+    ] + Option.tlsOptions + [.socket],
     examples: [
       ("inspector metrics", "Serves http://127.0.0.1:9464/metrics"),
       ("inspector metrics -p shop --port 9500 --address 0.0.0.0", "Serves other hosts, too"),
@@ -53,13 +54,14 @@ struct MetricsVerb: InspectorVerb {
   }
 }
 
-/// Serves metrics to Prometheus and other clients that read its text.
+/// Serves metrics to Prometheus, and to other clients that read Prometheus' text format.
 package struct MetricsService: Sendable {
   private let source: any SnapshotSource
 
   package init(_ source: any SnapshotSource) { self.source = source }
 
-  /// The limits for clients. Up to sixteen clients receive answers of some megabytes at a time.
+  /// The limits for clients. There can be 16 clients at a time, each with an answer of some
+  /// megabytes.
   package static var limits: WebServer.Limits {
     var limits = WebServer.Limits()
     limits.connections = 16
@@ -70,16 +72,25 @@ package struct MetricsService: Sendable {
   }
 
   package func answer(_ request: WebRequest) async -> WebResponse {
-    guard request.path == "/metrics" else {
-      return request.path == "/"
-        ? WebResponse(200, "the metrics of this PipeRuntime topology are at /metrics")
-        : WebResponse(404, "not found; the metrics are at /metrics")
+    let paths = ["/", "/metrics", HealthProbe.livenessPath, HealthProbe.readinessPath]
+    guard paths.contains(request.path) else {
+      return WebResponse(404, "not found; the metrics are at /metrics")
     }
     guard request.method == "GET" || request.method == "HEAD" else {
       var response = WebResponse(405, "method not allowed; use GET or HEAD")
       response.headers["Allow"] = "GET, HEAD"
       return response
     }
+    switch request.path {
+    case "/": return WebResponse(200, "the metrics of this PipeRuntime topology are at /metrics")
+    case "/metrics": return await metrics(request)
+    default:
+      return HealthProbe(await source.snapshot()).answer(
+        isReadiness: request.path == HealthProbe.readinessPath)
+    }
+  }
+
+  private func metrics(_ request: WebRequest) async -> WebResponse {
     let format = MetricFormat(accept: request.headers["accept"])
     let text = MetricText.of(TopologyMetrics.families(of: await source.snapshot()), as: format)
     return WebResponse(200, headers: ["Content-Type": format.contentType], body: text)

@@ -11,13 +11,16 @@ struct NodeMetrics {
   private var state = MetricFamily(
     .gauge, "piperuntime_node_state",
     "1 for the current state of the node, 0 for its other states, by case name.")
+  private var instances = MetricFamily(
+    .gauge, "piperuntime_node_instances",
+    "Instances of a node with a key, by the case name of their state.")
   private var restarts = MetricFamily(
     .counter, "piperuntime_node_restarts", "Restarts of the node in this run of the topology.")
   private var started = MetricFamily(
     .gauge, "piperuntime_node_start_time_seconds", unit: "seconds",
     "Start time of the node's process, since 1970.")
   private var events = MetricFamily(
-    .counter, "piperuntime_node_events", "Events that the node has accepted or refused.")
+    .counter, "piperuntime_node_events", "Events that the node has accepted, refused or ignored.")
   private var deadLetters = MetricFamily(
     .gauge, "piperuntime_node_dead_letters",
     "Refused events that the node has recorded as dead letters.")
@@ -58,21 +61,23 @@ struct NodeMetrics {
   private var durations = MetricFamily(
     .histogram, "piperuntime_synchronized_event_duration_seconds", unit: "seconds",
     "Time from the request of a synchronized event to the reply.")
-  /// The processes whose counters have been added. Composites that share a process share its
-  /// counters.
+  /// The processes whose counters were added. If composites run in the same process, they share the
+  /// process's counters, which must be added only once.
   private var countedProcesses: Set<String> = []
 
   init(topology: MetricLabel) { self.topology = topology }
 
   var families: [MetricFamily] {
     [
-      info, up, state, restarts, started, events, deadLetters, deadLettersLost, effects, doubts,
+      info, up, state, instances, restarts, started, events, deadLetters, deadLettersLost, effects,
+      doubts,
       blocked,
       unconnected, gaps, invalidFrames, steps, records, recording, messages, outcomes, durations,
     ]
   }
 
-  /// - Parameter states: The names of the states, as the machine declares them.
+  /// Adds the metrics of a node.
+  /// - Parameter states: The names of the states that the node's machine declares.
   mutating func add(_ node: NodeInformation, states: [String]) {
     let labels = [topology, MetricLabel("node", node.name)]
     info.add(
@@ -82,22 +87,29 @@ struct NodeMetrics {
         .init("durability", node.durability.rawValue),
       ])
     up.add(.flag(node.isRunning), labels)
-    doubts.add(.count(UInt64(node.doubts.count)), labels)
+    doubts.add(
+      .count(node.doubts.reduce(0) { $0 + 1 + UInt64(max(0, $1.otherInstances ?? 0)) }), labels)
     let isFirst = countedProcesses.insert(node.inboxName).inserted
     if isFirst {
       restarts.add(.count(node.restarts), labels)
       if let time = node.startedAt { started.add(.number(Double(time) / 1e9), labels) }
     }
     guard node.isRunning, let status = node.status else { return }
-    add(status.state, of: states, labels)
+    if node.instanceField == nil || node.kind == .composite {
+      add(status.state, of: states, labels)
+    } else {
+      addInstances(status.state, of: states, labels)
+    }
     for composite in status.composites { add(composite, labels) }
     if isFirst { add(status, labels) }
   }
 
   private mutating func add(_ status: NodeStatus, _ labels: [MetricLabel]) {
-    let accepted = status.events - min(status.events, status.refused)
+    let ignored = status.ignored ?? 0
+    let accepted = status.events - min(status.events, status.refused + ignored)
     events.add(.count(accepted), labels + [.init("outcome", "accepted")])
     events.add(.count(status.refused), labels + [.init("outcome", "refused")])
+    events.add(.count(ignored), labels + [.init("outcome", "ignored")])
     deadLetters.add(.count(status.deadLetters), labels)
     deadLettersLost.add(.count(status.deadLettersLost ?? 0), labels)
     effects.add(.count(UInt64(max(0, status.effects))), labels)
@@ -121,8 +133,8 @@ struct NodeMetrics {
   private mutating func add(_ composite: NodeStatus.Composite, _ labels: [MetricLabel]) {
     guard let requests = composite.requests else { return }
     let labels = [labels[0], MetricLabel("composite", composite.name)]
-    // Other outcomes that a foreign coordinator counts are left out, because their number is
-    // unbounded.
+    // Omits outcomes with unknown names, which a coordinator of another version may report. The
+    // number of such names is unbounded.
     for outcome in TransactionReply.Outcome.allCases {
       outcomes.add(
         .count(requests.outcomes[outcome.rawValue] ?? 0),
@@ -132,14 +144,28 @@ struct NodeMetrics {
   }
 }
 
-// A state's values would create an unbounded number of labels. So labels contain only case names,
-// up to a limit.
+// Labels contain only the names of cases, and only up to a limit. The number of different state
+// values is unbounded.
 extension NodeMetrics {
-  /// The maximum number of states with a sample each. For a machine with more, only the current
-  /// state has one.
+  /// The maximum number of states for which there is a sample for each state. If a machine has more
+  /// states, there is a sample only for the current state.
   package static let stateSampleLimit = 50
-  /// The maximum length of a state's name. States with longer names have no samples. Unit: bytes.
+  /// The maximum length of a state's name. States with longer names have no sample. Unit: bytes.
   package static let nameByteCount = 100
+
+  /// - Parameter counts: The numbers of instances by state.
+  private mutating func addInstances(
+    _ counts: JSONValue?, of states: [String], _ labels: [MetricLabel]
+  ) {
+    guard case .object(let members)? = counts else { return }
+    let names = states.isEmpty ? members.keys.sorted() : states
+    for name in names where name.utf8.count <= Self.nameByteCount {
+      var count: UInt64 = 0
+      if case .integer(let number)? = members[name] { count = UInt64(max(0, number)) }
+      guard states.count <= Self.stateSampleLimit || count > 0 else { continue }
+      instances.add(.count(count), labels + [.init("state", name)])
+    }
+  }
 
   private mutating func add(_ current: JSONValue?, of states: [String], _ labels: [MetricLabel]) {
     let name = current?.caseName
@@ -151,7 +177,7 @@ extension NodeMetrics {
 }
 
 extension JSONValue {
-  /// The name of the case, if the state is a case of an enum.
+  /// The name of the case; `nil` if the value does not encode a case of an enum.
   package var caseName: String? {
     switch self {
     case .string(let name): name
@@ -161,7 +187,7 @@ extension JSONValue {
   }
 }
 
-/// The metrics that the ends of pipes count.
+/// The metrics of pipes, as counted by senders and receivers.
 struct PipeMetrics {
   private let topology: MetricLabel
   private let nodes: [String: NodeInformation]

@@ -1,10 +1,11 @@
+import PipeClient
 import PipeMachines
 import PipeSystem
 import PipeWire
 
 /// The metrics of a topology.
 package enum TopologyMetrics {
-  /// Returns the metrics of a topology at one moment. Families may be empty.
+  /// Returns the metric families of a snapshot. Some families may have no samples.
   package static func families(of snapshot: TopologySnapshot) -> [MetricFamily] {
     let topology = MetricLabel("topology", snapshot.topology)
     var up = MetricFamily(.gauge, "piperuntime_up", "1 if the topology runs, otherwise 0.")
@@ -13,6 +14,12 @@ package enum TopologyMetrics {
       return [up]
     }
     up.add(.flag(true), [topology])
+    var diagnoses = diagnosesFamily
+    let health = TopologyHealth(directory, at: snapshot.time)
+    for severity in Diagnosis.Severity.allCases {
+      let count = health.diagnoses.filter { $0.severity == severity }.count
+      diagnoses.add(.count(UInt64(count)), [topology, MetricLabel("severity", severity.rawValue)])
+    }
     var nodes = NodeMetrics(topology: topology)
     for node in directory.nodes {
       nodes.add(node, states: node.hosts.flatMap { snapshot.states[$0] } ?? [])
@@ -21,19 +28,26 @@ package enum TopologyMetrics {
     processes.add(directory)
     var pipes = PipeMetrics(topology: topology, nodes: directory.nodes)
     for pipe in directory.pipes { pipes.add(pipe) }
-    return [up] + nodes.families + processes.families + pipes.families
+    return [up, diagnoses] + nodes.families + processes.families + pipes.families
+  }
+
+  private static var diagnosesFamily: MetricFamily {
+    MetricFamily(
+      .gauge, "piperuntime_diagnoses",
+      "Root causes that keep nodes from working, by severity: failure, warning or note.")
   }
 
   /// All metric families, without samples.
   package static var all: [MetricFamily] {
     let topology = MetricLabel("topology", "")
-    return [MetricFamily(.gauge, "piperuntime_up", "")] + NodeMetrics(topology: topology).families
+    return [MetricFamily(.gauge, "piperuntime_up", ""), diagnosesFamily]
+      + NodeMetrics(topology: topology).families
       + ProcessMetrics(topology: topology, usage: [:]).families
       + PipeMetrics(topology: topology, nodes: []).families
   }
 }
 
-/// The resource usage of processes.
+/// The metrics of processor time and memory.
 struct ProcessMetrics {
   private let topology: MetricLabel
   private let usage: [Int32: ProcessUsage]
@@ -58,7 +72,8 @@ struct ProcessMetrics {
   var families: [MetricFamily] { [cpu, memory, orchestratorCPU, orchestratorMemory] }
 
   mutating func add(_ directory: TopologyDirectory) {
-    // An embedded coordinator comes after its carrier node, whatever the order in the file.
+    // If a coordinator is embedded in the process of its carrier node, the process is counted for
+    // the carrier node, which therefore comes first. The order in the topology file may differ.
     var countedPIDs: Set<Int32> = []
     for node in directory.nodes.filter({ $0.within == nil }) + directory.nodes {
       guard let pid = node.pid, let used = usage[pid], countedPIDs.insert(pid).inserted else {
@@ -76,6 +91,6 @@ struct ProcessMetrics {
 }
 
 extension TopologyDirectory {
-  /// The ids of the running processes.
+  /// The process ids of the running nodes and the orchestrator.
   package var pids: Set<Int32> { Set(nodes.compactMap(\.pid)).union([pid]) }
 }

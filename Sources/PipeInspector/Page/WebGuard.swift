@@ -1,5 +1,5 @@
-/// The access control of the page's server. It rejects requests from foreign web pages and from
-/// other programs on this machine.
+/// The access control of the page's server. It rejects requests from other web pages and from other
+/// programs on this host.
 package struct WebGuard: Hashable, Sendable {
   private let hosts: WebHosts
   private let token: String
@@ -7,16 +7,16 @@ package struct WebGuard: Hashable, Sendable {
   package let isReadOnly: Bool
 
   /// - Parameters:
-  ///   - hosts: The names under which clients may reach the server.
-  ///   - token: The secret that a client must send. It is in the fragment of the page's address, which no
-  ///     browser sends.
+  ///   - hosts: The host names under which clients can reach the server.
+  ///   - token: The secret that a client must send. The page's address contains the token in its
+  ///     fragment, which browsers do not send to servers.
   package init(hosts: WebHosts, token: String, isReadOnly: Bool) {
     self.hosts = hosts
     self.token = token
     self.isReadOnly = isReadOnly
   }
 
-  /// Returns the response that rejects a request; `nil` if the request is admitted.
+  /// Returns the response that rejects a request; `nil` if the request is allowed.
   package func refusal(of request: WebRequest) -> WebResponse? {
     guard let host = request.headers["host"], hosts.contains(host) else {
       return WebResponse(421, "unknown host name; allow this name with --host")
@@ -25,7 +25,7 @@ package struct WebGuard: Hashable, Sendable {
       return WebResponse(403, "cross-origin request rejected")
     }
     if let site = request.headers["sec-fetch-site"], site != "same-origin", site != "none" {
-      // A link on another site may open the page itself.
+      // A link on another site may lead to the page itself, but to nothing else.
       guard request.headers["sec-fetch-mode"] == "navigate", request.path == "/" else {
         return WebResponse(403, "cross-origin request rejected")
       }
@@ -46,8 +46,10 @@ package struct WebGuard: Hashable, Sendable {
     switch request.method {
     case "GET": return nil
     case "POST":
-      guard !isReadOnly else { return WebResponse(403, "read-only: started with --read-only") }
-      // An HTML form on a foreign page cannot send this content type.
+      guard !isReadOnly || WebRoute(request)?.onlyReads == true else {
+        return WebResponse(403, "read-only: started with --read-only")
+      }
+      // An HTML form on another site's page cannot send this content type.
       guard request.headers["content-type"]?.hasPrefix("application/json") == true else {
         return WebResponse(415, "unsupported content type: send application/json")
       }
@@ -58,7 +60,7 @@ package struct WebGuard: Hashable, Sendable {
 
   private static let wrongMethod = WebResponse(405, "method not allowed")
 
-  /// Compares the token in constant time.
+  /// Compares the token in constant time, so that response times do not reveal the token.
   private func isAuthorized(_ authorization: String?) -> Bool {
     let (received, expected) = (Array((authorization ?? "").utf8), Array("Bearer \(token)".utf8))
     guard received.count == expected.count else { return false }
@@ -85,18 +87,19 @@ package struct WebGuard: Hashable, Sendable {
   }
 }
 
-/// The names under which clients may reach a server.
+/// The host names under which clients may reach a server.
 package struct WebHosts: Hashable, Sendable {
-  /// The server's own names with its port, as in a `Host` header.
+  /// The server's own names, each with the server's port, as in a `Host` header.
   private let namesWithPort: Set<String>
-  /// The names of proxies and forwarded ports, with any port.
+  /// The names of proxies and forwarded ports, which are allowed with any port.
   private let names: Set<String>
-  /// The scheme of the page under the server's own names.
+  /// The scheme that clients use if they reach the server under its own names: `http` or `https`.
   private let scheme: String
 
   /// - Parameters:
   ///   - own: The names of the server itself: `127.0.0.1`, `[::1]`, `localhost`.
-  ///   - port: The server's port; `nil` without one. A proxy in front then has its own port.
+  ///   - port: The server's port; `nil` for a socket in the file system. A server with such a
+  ///     socket is behind a proxy, which has its own port.
   ///   - others: The names of a proxy or a forwarded port in front of the server.
   ///   - isEncrypted: Whether the server uses TLS.
   package init(own: [String], port: UInt16?, others: [String] = [], isEncrypted: Bool = false) {
@@ -105,7 +108,7 @@ package struct WebHosts: Hashable, Sendable {
     var namesWithPort: Set<String> = []
     if let port {
       namesWithPort = Set(own.map { "\($0):\(port)" })
-      // Clients leave out the default port of the scheme.
+      // Clients omit the port if it is the scheme's default port.
       if port == (isEncrypted ? 443 : 80) { namesWithPort.formUnion(own) }
     } else {
       names.formUnion(own)
@@ -115,21 +118,22 @@ package struct WebHosts: Hashable, Sendable {
     scheme = isEncrypted ? "https" : "http"
   }
 
-  /// Whether a request's `Host` header names this server. This rejects names that a foreign DNS
-  /// server points to it (DNS rebinding).
+  /// Returns whether a `Host` header names this server. This check prevents DNS rebinding: a
+  /// foreign DNS server could resolve its own names to this server's address.
   func contains(_ host: String) -> Bool {
     let host = host.lowercased()
     return namesWithPort.contains(host) || Self.name(of: host).map(names.contains) ?? false
   }
 
-  /// Whether a request's `Origin` is this server's own page, under the host name of the request.
+  /// Returns whether an `Origin` header means this server's own page. `host` is the host name in
+  /// the request.
   func allows(origin: String, of host: String) -> Bool {
     let host = host.lowercased()
-    // A proxy may add TLS.
+    // A proxy may add TLS, so the scheme can be `http` or `https`.
     let schemes = namesWithPort.contains(host) ? [scheme] : ["http", "https"]
     return schemes.contains { scheme in
-      // A browser leaves out the default port of the scheme, but a proxy may have written it into
-      // the host.
+      // Browsers omit the scheme's default port in the origin, but a proxy may have added it to the
+      // host.
       let port = scheme == "https" ? ":443" : ":80"
       let hosts = host.hasSuffix(port) ? [host, String(host.dropLast(port.utf8.count))] : [host]
       return hosts.contains { origin.lowercased() == "\(scheme)://\($0)" }

@@ -1,13 +1,13 @@
 import PipeMachines
 
-/// Serves a page to a browser: its files, and its API requests.
+/// Serves the inspector's page to browsers: its files and its API.
 package struct WebService: Sendable {
   private let source: any PageDataSource
   private let accessControl: WebGuard
 
   /// The maximum size of the events in one response. Unit: bytes.
   private static let deltaByteCount = 512 << 10
-  /// How long a request waits for news before it gets an empty answer.
+  /// How long a request waits for new data. If no data arrives, the answer is empty.
   private static let changesTimeout: Duration = .seconds(10)
 
   package init(_ source: any PageDataSource, accessControl: WebGuard) {
@@ -38,9 +38,23 @@ package struct WebService: Sendable {
     case .enabled: return await answer { .enabled(node: try Self.node(of: request)) }
     case .state: return await answer { .state(node: try Self.node(of: request)) }
     case .deadLetters: return await answer { .deadLetters(node: try Self.node(of: request)) }
+    case .layout: return Self.layout(request)
     case .send: return await answer { try Self.event(of: request) }
+    case .chart: return await answer { .chart(node: try Self.node(of: request)) }
+    case .control: return await answer { try Self.control(of: request) }
     case .deadLetter: return await answer { try Self.deadLetter(of: request) }
     case nil: return Self.errorResponse(404, "no such API request")
+    }
+  }
+
+  private static func layout(_ request: WebRequest) -> WebResponse {
+    guard let body = try? JSONValue(parsing: request.body) else {
+      return errorResponse(400, "the body must be JSON")
+    }
+    do {
+      return json(try PageLayout.record(of: body))
+    } catch {
+      return errorResponse(400, error.reason)
     }
   }
 
@@ -92,6 +106,16 @@ package struct WebService: Sendable {
     return .send(node: node, event: event)
   }
 
+  private static func control(of request: WebRequest) throws(MalformedRequest)
+    -> InspectionRequest
+  {
+    let (node, body) = try body(of: request)
+    guard let action = body["action"]?.string.flatMap(NodeControlAction.init) else {
+      throw MalformedRequest("'action' must be start, stop, restart or kill")
+    }
+    return .control(node: node, action)
+  }
+
   private static func deadLetter(of request: WebRequest) throws(MalformedRequest)
     -> InspectionRequest
   {
@@ -123,20 +147,27 @@ package enum WebRoute: String, CaseIterable, Sendable {
   case enabled = "GET /api/enabled"
   case state = "GET /api/state"
   case deadLetters = "GET /api/dead-letters"
+  case layout = "POST /api/layout"
   case send = "POST /api/send"
+  case chart = "GET /api/chart"
+  case control = "POST /api/control"
   case deadLetter = "POST /api/dead-letter"
 
-  /// Creates the route of a request; `nil` if there is none.
+  /// Finds the route of a request; `nil` if the API does not have this route.
   init?(_ request: WebRequest) { self.init(rawValue: "\(request.method) \(request.path)") }
 
-  /// `GET`, `POST`.
+  /// Whether a request changes nothing in the topology, so that a read-only page may send it.
+  package var onlyReads: Bool { method == "GET" || self == .layout }
+
+  /// The HTTP method: `GET` or `POST`.
   package var method: String { String(rawValue.prefix { $0 != " " }) }
 
-  /// `/api/about`, …
+  /// The path, such as `/api/about`.
   package var path: String { String(rawValue.drop { $0 != " " }.dropFirst()) }
 }
 
-/// The files of the page, from the folder `Page`. The page loads nothing from other servers.
+/// The files of the page, which are in the folder `Page`. The page loads no files from other
+/// servers.
 enum WebFiles {
   struct File: Sendable {
     let type: String
@@ -147,10 +178,16 @@ enum WebFiles {
   static let all: [String: File] = [
     "/": File(type: "text/html; charset=utf-8", bytes: PackageResources.page_html),
     "/page.js": script(PackageResources.page_js),
+    "/text.js": script(PackageResources.text_js),
+    "/trace.js": script(PackageResources.trace_js),
+    "/timeline.js": script(PackageResources.timeline_js),
+    "/states.js": script(PackageResources.states_js),
+    "/keys.js": script(PackageResources.keys_js),
     "/panels.js": script(PackageResources.panels_js),
+    "/health.js": script(PackageResources.health_js),
     "/graph.js": script(PackageResources.graph_js),
     "/node.js": script(PackageResources.node_js),
-    "/chart.js": script(PackageResources.chart_js),
+    "/sequence.js": script(PackageResources.sequence_js),
     "/logs.js": script(PackageResources.logs_js),
     "/fold.js": script(PackageResources.fold_js),
     "/moment.js": script(PackageResources.moment_js),

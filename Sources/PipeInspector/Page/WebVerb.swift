@@ -2,18 +2,18 @@ import PipeClient
 import PipeSupport
 import PipeSystem
 
-/// `inspector web`
+/// The verb `inspector web`.
 struct WebVerb: InspectorVerb {
   let description = CommandDescription(
     "web", of: InspectorCommand.program, "Serves the inspector, a page for the browser",
     discussion:
-      "Prints the address of the page and serves the page until ^C. The page shows nodes "
-      + "and pipes as they change, the states and events of a node, and which events caused "
-      + "which. The page loads nothing from other servers. By default, the page is served "
-      + "only on this host, and only to browsers that open the printed address: the token "
-      + "after # permits reading, and also sending events unless --read-only is given. To see "
-      + "the page from another host, use ssh -L or TLS.",
-    options: [.topology] + Option.page,
+      "Prints the address of the page and serves the page until ^C. The page shows nodes and "
+      + "pipes as they change, the states and events of a node, and which event has caused "
+      + "which. The page loads nothing from other servers. By default, the page is served only "
+      + "on this host, and only to browsers that open the printed address. The token after # "
+      + "in this address permits to read and, without --read-only, to send events. To see the "
+      + "page from another host, use ssh -L or TLS.",
+    options: [.topology] + Option.pageOptions,
     examples: [
       ("inspector web", "Serves the only running topology"),
       (
@@ -22,7 +22,7 @@ struct WebVerb: InspectorVerb {
       ),
       (
         "inspector web --socket page.socket",
-        "Serves the page for 'ssh -L 8080:/path/to/page.socket HOST'"
+        "Serves the page on a socket, for 'ssh -L 8080:/path/to/page.socket HOST'"
       ),
       (
         "inspector web --address 0.0.0.0 --host page.example --tls-certificate page.pem --tls-key page.key",
@@ -51,7 +51,8 @@ struct WebVerb: InspectorVerb {
   }
 }
 
-/// The address of a page and its audience, from the command-line options, checked as a whole.
+/// The address of the page and the page's host names. They are validated together, since
+/// command-line options for the address and the names depend on each other.
 struct WebAddress {
   private enum Endpoint {
     case address(SocketAddress, text: String, port: UInt16)
@@ -60,7 +61,7 @@ struct WebAddress {
 
   private let endpoint: Endpoint
   let certificate: WebCertificate?
-  /// Further host names of the page.
+  /// The host names of the page, in addition to the server's own names.
   private let names: [String]
 
   init(_ arguments: ParsedArguments) throws {
@@ -90,7 +91,8 @@ struct WebAddress {
     }
   }
 
-  /// Returns the names under which a browser reaches the page, if it listens at this port.
+  /// Returns the names under which a browser can reach the page, if the server listens at this
+  /// port.
   func hosts(port: UInt16) -> WebHosts {
     switch endpoint {
     case .address(let address, _, _):
@@ -99,8 +101,8 @@ struct WebAddress {
     }
   }
 
-  /// Returns the address of the page for a browser, without the fragment, and instructions for a
-  /// socket in the file system.
+  /// Returns the page's address for a browser, without the fragment. For a socket in the file
+  /// system, the text also says how to reach the socket.
   func address(of listener: borrowing WebListener) -> String {
     let scheme = certificate == nil ? "http" : "https"
     switch endpoint {
@@ -117,13 +119,15 @@ struct WebAddress {
   private static let localNames = ["127.0.0.1", "localhost"]
 
   private func own(_ address: SocketAddress) -> [String] {
-    // With TLS, a name comes first, because a certificate contains names rather than IP addresses.
+    // With TLS, a host name comes first, because certificates usually contain names and no IP
+    // addresses.
     let names = certificate == nil ? [] : names
     if address.isAny { return names }
     return names + [address.host] + (address.isLoopback ? ["localhost"] : [])
   }
 
-  /// Whether a text is a valid host without a port: `page.example`, `192.0.2.1`, `[2001:db8::1]`.
+  /// Returns whether a text is a valid host without a port: `page.example`, `192.0.2.1`,
+  /// `[2001:db8::1]`.
   private static func isHost(_ text: String) -> Bool {
     if text.hasPrefix("["), text.hasSuffix("]") {
       return SocketAddress(String(text.dropFirst().dropLast()), 0) != nil
@@ -137,12 +141,12 @@ struct WebAddress {
   }
 }
 
-/// The errors of options about the page's address that exclude each other or are incomplete.
+/// An error in the options for the address: they exclude each other, or an option is missing.
 enum WebAddressError: Error, Hashable {
-  /// Without TLS, others on the network could read the traffic.
+  /// The server would listen on the network without TLS, so others could read the page's data.
   case notEncrypted(String)
   case missing(String, beside: String)
-  /// The server listens at every address, and has no name.
+  /// The server would listen at every address, but the options give no host name.
   case missingHostName(String)
   case invalidHost(String)
   case conflictsWithSocket(String)
@@ -163,7 +167,7 @@ extension WebAddressError: CustomStringConvertible {
       "'\(text)' is not a valid value for --host; give a name without scheme and port, such "
         + "as page.example or [2001:db8::1]"
     case .conflictsWithSocket(let option):
-      "--socket and --\(option) cannot be used together; with a socket, a proxy or ssh "
+      "\(UsageError.conflict("--socket", "--\(option)")); with a socket, a proxy or ssh "
         + "provides the port and TLS"
     }
   }

@@ -1,12 +1,13 @@
 'use strict';
-// Selects the nodes to show: the search results, the peers of the selected node, or groups of similar nodes.
+// Selects the nodes to show: search results, the peers of the selected node, or groups of similar
+// nodes.
 
 const MAX_BOXES = 60;   // The maximum number of boxes in the graph.
 const MIN_GROUP = 3;    // The minimum number of nodes in a group.
 
 function searched(states) {
   const wanted = byId('search').value.toLowerCase();
-  if (!wanted) return model.topology.nodes;
+  if (!wanted) return [...model.topology.nodes];
   return model.topology.nodes.filter((node) => node.name.toLowerCase().includes(wanted) ||
     (node.hosts || '').toLowerCase().includes(wanted) ||
     stateOf(states.get(node.name) || {}, 120).toLowerCase().includes(wanted));
@@ -24,14 +25,14 @@ function selectedAndPeers(nodes, wires) {
   return nodes.filter((node) => names.has(node.name));
 }
 
-// Returns the boxes of the graph, the wires between them, and a note about omitted nodes.
+// Returns the boxes of the graph, the wires between these boxes, and a note about omitted nodes.
 function graphContents(states) {
   const all = model.topology.nodes;
   const wires = model.topology.pipes.concat(memberships());
   const isLarge = all.length > MAX_BOXES;
   if (model.chosen && byId('near').checked) return folded(selectedAndPeers(all, wires), wires);
   if (!isLarge) return { boxes: all, wires: between(all, wires), note: '' };
-  // Show search results one by one and not as a group.
+  // Shows each search result by itself, not in a group.
   if (byId('search').value) return cut(searched(states), wires);
   if (model.chosen) {
     return folded(selectedAndPeers(all, wires), wires, 'The selected node and its peers, of ' + all.length + ' nodes.');
@@ -50,7 +51,8 @@ function cut(boxes, wires, note) {
   return { boxes: shown, wires: between(shown, wires), note: parts.filter((part) => part).join(' ') };
 }
 
-// Groups nodes of the same machine whose names differ only in numbers, if there are too many nodes.
+// Groups nodes if there are too many. The nodes of a group have the same machine, and names that
+// differ only in numbers.
 function folded(nodes, wires, note) {
   if (nodes.length <= MAX_BOXES) return cut(nodes, wires, note);
   const groups = new Map();
@@ -82,7 +84,7 @@ function folded(nodes, wires, note) {
 }
 const stem = (node) => node.name.replace(/\d+/g, '…');
 
-// Shows the nodes of a group by searching for their common name.
+// Shows the nodes of a group by putting the common part of their names into the search field.
 function unfold(box) {
   byId('search').value = box.members[0].name.split(/\d/)[0] || box.members[0].hosts || '';
   show();

@@ -1,125 +1,318 @@
 'use strict';
-// Draws the topology in layers: a node is to the right of the nodes that send to it, except in cycles.
+// Draws the topology. The inspector computes the positions, in the same way as for `orchestrator graph`.
 
-function layers(boxes, wires) {
-  const rank = new Map(boxes.map((box) => [box.name, 0]));
-  const order = new Map(boxes.map((box, index) => [box.name, index]));
-  // The order of the topology file decides which pipes lead forward. A composite is to the right of its nodes.
-  const forward = wires.filter((wire) => wire.from !== wire.to &&
-    (wire.isMembership || order.get(wire.from) <= order.get(wire.to)));
-  for (let round = 0; round < Math.min(boxes.length, 12); round += 1) {
-    let hasMoved = false;
-    for (const wire of forward) {
-      if (rank.get(wire.to) > rank.get(wire.from)) continue;
-      rank.set(wire.to, rank.get(wire.from) + 1);
-      hasMoved = true;
-    }
-    if (!hasMoved) break;
+const HALF = { x: 4, y: 7 };             // Half a character. The inspector's positions count in this unit.
+const TEXT = { width: 22, height: 2 };   // The space for text in a box. Unit: characters and lines.
+const PANEL = { least: 150, most: 400 };   // The height of the panel. Unit: pixels.
+const LAYOUTS = 20;                      // The maximum number of layouts in memory.
+const ZOOM = { least: .3, readable: .55, fit: 1.15, most: 2.5 };
+
+const layouts = new Map();   // The layouts by request; `null` while the inspector computes the layout.
+let picture = null;          // The drawn graph, with the request for its layout.
+let zoom = null;             // The zoom that the user has chosen; `null` fits the graph into the panel.
+
+// Keeps the former picture until the layout of new boxes has arrived. Redraws only the boxes and wires
+// whose contents have changed.
+function showGraph(states) {
+  const { boxes, wires, note } = graphContents(states);
+  byId('folded').textContent = note + (picture && picture.missing ? ' ' + picture.missing + ' wires are not drawn.' : '');
+  if (!boxes.length) {
+    picture = null;
+    document.body.classList.remove('loading');
+    put(byId('graph'), make('p', { class: 'empty' }, model.topology.nodes.length ? 'No matching nodes.' : emptyText()));
+    return;
   }
-  const columns = [];
-  for (const box of boxes) (columns[rank.get(box.name)] ||= []).push(box);
-  // Split long columns.
-  return columns.filter((column) => column && column.length).flatMap((column) => {
-    const count = Math.ceil(column.length / 8);
-    const length = Math.ceil(column.length / count);
-    return Array.from({ length: count }, (_, part) => column.slice(part * length, (part + 1) * length));
+  const request = JSON.stringify(layoutRequest(boxes, wires));
+  const layout = layouts.get(request);
+  if (!layout) { fetchLayout(request); return; }
+  if (!picture || picture.request !== request) {
+    picture = { request, layout, ...canvas(layout) };
+    put(byId('graph'), picture.svg);
+    document.body.classList.remove('loading');
+  }
+  fitGraph();
+  drawParts(boxes, wires, states);
+}
+
+const emptyText = () => 'Topology ' + model.topology.topology + ' is not running. Start it with: orchestrator up ' +
+  (model.topology.file || 'FILE');
+
+function layoutRequest(boxes, wires) {
+  const isComposite = new Set(boxes.filter((box) => box.kind === 'composite' && !box.members).map((box) => box.name));
+  const isNode = new Set(boxes.filter((box) => !box.members && box.kind !== 'composite').map((box) => box.name));
+  const isComponent = (wire) => wire.isMembership && isNode.has(wire.from) && isComposite.has(wire.to);
+  // Of the wires between two boxes, the first one stands for all.
+  const seen = new Set();
+  const others = wires.filter((wire) => !isComponent(wire)).map((wire) => ({ from: wire.from, to: wire.to,
+    isPart: Boolean(wire.isMembership), label: wire.isMembership ? 0 : wire.count ? 4 : 2 * String(wire.capacity).length + 1 }))
+    .filter((wire) => !seen.has(wire.from + '\n\n' + wire.to + wire.isPart) && seen.add(wire.from + '\n\n' + wire.to + wire.isPart));
+  // The inspector chooses the direction that fits best. Rounded, so that a scroll bar does not change the layout.
+  const { clientWidth } = byId('graph');
+  return {
+    width: Math.max(4, Math.round(clientWidth / 80)) * 10, height: Math.round(PANEL.most / 2 / HALF.y),
+    boxes: boxes.filter((box) => !isComposite.has(box.name)).map((box) => ({ name: box.name, ...TEXT })),
+    composites: [...isComposite].map((name) => ({ name, width: TEXT.width, height: 1,
+      nodes: wires.filter((wire) => wire.to === name && isComponent(wire)).map((wire) => wire.from) })),
+    wires: others,
+  };
+}
+
+function fetchLayout(request) {
+  if (layouts.has(request)) return;
+  layouts.set(request, null);
+  ask('/api/layout', request).then((layout) => {
+    layouts.delete(request);
+    layouts.set(request, layout);
+    if (layouts.size > LAYOUTS) layouts.delete(layouts.keys().next().value);
+    show();
+  }).catch(() => {
+    document.body.classList.remove('loading');
+    setTimeout(() => { layouts.delete(request); show(); }, 2000);
   });
 }
 
-const BOX = { width: 150, height: 46, gap: 60, space: 16 };
+function canvas(layout) {
+  const [width, height] = [layout.width * HALF.x, layout.height * HALF.y];
+  const [frames, lines, labels, shapes] = Array.from({ length: 4 }, () => draw('g'));
+  const svg = draw('svg', { viewBox: '0 0 ' + width + ' ' + height, role: 'group', 'aria-label': 'Nodes and pipes' },
+    frames, lines, labels, shapes);
+  const missing = layout.wires.filter((line) => !line.points.length).length;
+  return { width, height, svg, frames, lines, labels, shapes, missing };
+}
 
-let picture = null;   // The drawn graph, with the signature of its boxes and wires.
+function fitGraph() {
+  // A graph that would be too small to read is scrolled.
+  const panel = byId('graph');
+  const whole = Math.min(ZOOM.fit, (panel.clientWidth - 4) / picture.width, (PANEL.most - 4) / picture.height);
+  // The panel is as high as the graph. A graph with another height seldom replaces it.
+  const height = Math.max(PANEL.least, Math.min(PANEL.most, Math.ceil(picture.height * Math.max(ZOOM.readable, whole)) + 24));
+  if (panel.style.height !== height + 'px') panel.style.height = height + 'px';
+  const chosen = zoom || Math.max(ZOOM.readable, whole);
+  picture.zoom = chosen;
+  if (picture.svg.getAttribute('width') === String(Math.round(picture.width * chosen))) return;
+  picture.svg.setAttribute('width', Math.round(picture.width * chosen));
+  picture.svg.setAttribute('height', Math.round(picture.height * chosen));
+}
 
-// Lays out the graph again if the boxes or wires differ. Otherwise redraws only the boxes and wires that have changed.
-function showGraph(states) {
-  const { boxes, wires, note } = graphContents(states);
-  const signature = JSON.stringify([boxes.map((box) => [box.name, box.kind]),
-    wires.map((wire) => [wire.from, wire.to, wire.name])]);
-  if (!picture || picture.signature !== signature) {
-    picture = { signature, ...layOut(boxes, wires) };
-    put(byId('graph'), boxes.length ? picture.svg : make('p', null, 'No matching nodes.'));
+// Changes the zoom, and keeps the middle of the panel in the middle. `null` fits the graph into the panel.
+function setZoom(value) {
+  if (!picture) return;
+  const panel = byId('graph');
+  const [x, y] = [(panel.scrollLeft + panel.clientWidth / 2) / picture.zoom,
+    (panel.scrollTop + panel.clientHeight / 2) / picture.zoom];
+  zoom = value && Math.max(ZOOM.least, Math.min(ZOOM.most, value));
+  fitGraph();
+  panel.scrollTo(x * picture.zoom - panel.clientWidth / 2, y * picture.zoom - panel.clientHeight / 2);
+}
+
+function drawParts(boxes, wires, states) {
+  const { layout } = picture;
+  // A search dims the other nodes.
+  const found = byId('search').value ? new Set(searched(states)) : null;
+  const byName = new Map(boxes.map((box) => [box.name, box]));
+  const between = new Map();
+  for (const wire of wires) {
+    const key = wire.from + '\n\n' + wire.to + Boolean(wire.isMembership);
+    if (!between.has(key)) between.set(key, []);
+    between.get(key).push(wire);
   }
-  const { place } = picture;
-  putRows(picture.lines, wires.map((wire, index) => {
-    const look = wireLook(wire);
-    return { key: index, signature: look.label + look.isFull + wire.count, build: () =>
-      draw('g', null, ...wireParts(wire, place.get(wire.from), place.get(wire.to), look)) };
+  // A composite's component points to the composite; the layout's line leads in the other direction.
+  const ofLine = (line) => between.get(line.from + '\n\n' + line.to + line.isPart) ||
+    between.get(line.to + '\n\n' + line.from + line.isPart) || [];
+  const looks = layout.wires.map((line) => wireLook(ofLine(line), line.isPart));
+  layout.wires.forEach((line, index) => { looks[index].pipes = ofLine(line).map((wire) => wire.name).filter((name) => name); });
+  putRows(picture.lines, layout.wires.map((line, index) => ({ key: index, signature: JSON.stringify(looks[index]),
+    build: () => wirePart(line, looks[index]) })));
+  putRows(picture.labels, layout.wires.flatMap((line, index) => line.label && looks[index].label
+    ? [{ key: index, signature: JSON.stringify(looks[index]), build: () => labelPart(line.label, looks[index]) }] : []));
+  putRows(picture.frames, layout.frames.filter((frame) => byName.has(frame.name)).map((frame) => {
+    const look = nodeLook(byName.get(frame.name), states, found);
+    return { key: frame.name, signature: JSON.stringify(look), build: () => framePart(frame, look) };
   }));
-  putRows(picture.boxes, boxes.map((box) => {
-    const look = box.members ? foldLook(box) : nodeLook(box, states);
-    return { key: box.name, signature: JSON.stringify(look), build: () => boxPart(place.get(box.name), look,
+  const isFramed = new Set(layout.frames.map((frame) => frame.name));
+  putRows(picture.shapes, layout.boxes.filter((place) => byName.has(place.name)).map((place) => {
+    const box = byName.get(place.name);
+    const look = box.members ? foldLook(box) : nodeLook(box, states, found);
+    // The box in a frame is only the end of the composite's pipes.
+    if (isFramed.has(place.name)) return { key: place.name, signature: 'end', build: () => endPart(place) };
+    return { key: place.name, signature: JSON.stringify(look), build: () => boxPart(place, look,
       () => box.members ? unfold(box) : choose(box.name)) };
   }));
-  byId('folded').textContent = note;
 }
 
-function layOut(boxes, wires) {
-  const { width, height, gap, space } = BOX;
-  const place = new Map();
-  const columns = layers(boxes, wires);
-  columns.forEach((column, x) => column.forEach((box, y) =>
-    place.set(box.name, { x: 8 + x * (width + gap), y: 20 + y * (height + space) })));
-  const rows = Math.max(1, ...columns.map((column) => column.length));
-  const [lines, shapes] = [draw('g'), draw('g')];
-  const svg = draw('svg', { width: 16 + columns.length * (width + gap),
-    height: 34 + rows * (height + space), role: 'group', 'aria-label': 'Nodes and pipes' }, lines, shapes);
-  return { place, lines, boxes: shapes, svg };
+// Wires
+
+// The pipes between two boxes are one wire, which shows the fullest pipe.
+function wireLook(wires, isPart) {
+  const isLit = followed && wires.some((wire) => followed.pipes.has(wire.name) ||
+    (isPart && followed.nodes.has(wire.from) && followed.nodes.has(wire.to)));
+  const lit = !followed ? '' : isLit ? ' lit' : ' dim';
+  if (isPart) return { style: 'wire member' + lit, label: null, width: 1.5, title: wires.map((wire) => wire.count
+    ? wire.count + ' nodes take part' : wire.from + ' takes part in ' + wire.to).join('\n') };
+  let [fullest, rate, label] = [0, 0, null];
+  let isFull = false;
+  const titles = wires.map((wire) => {
+    if (wire.count) {
+      label = wire.count > 1 ? '×' + wire.count : null;
+      return wire.count + (wire.count > 1 ? ' pipes' : ' pipe');
+    }
+    const { underWay, full } = pipeEnds(wire.name);
+    const now = pipeRate(wire.name);
+    rate += now || 0;
+    if (underWay && underWay / wire.capacity > fullest) {
+      fullest = underWay / wire.capacity;
+      label = underWay + '/' + wire.capacity;
+    }
+    isFull = isFull || Boolean(full);
+    return wire.name + ': ' + (underWay === undefined ? 'unknown' : underWay + ' of ' + wire.capacity + (full ? ', full' : '')) +
+      (now ? ', ' + Math.round(now) + ' events/s' : '');
+  });
+  // A full pipe is wide, although no events flow.
+  const level = isFull ? 'full' : fullest >= .5 ? 'high' : fullest > 0 ? 'some' : 'none';
+  return { style: 'wire ' + level + lit, label, level, width: Math.max(isFull || isLit ? 3 : 0, wireWidth(rate)), title: titles.join('\n'), isLit };
 }
 
-function wireLook(wire) {
-  if (wire.isMembership) return { label: null, isFull: false };
-  if (wire.count) return { label: wire.count > 1 ? '×' + wire.count : null, isFull: false };
-  const { underWay, full } = pipeEnds(wire.name);
-  return { label: underWay ? underWay + '/' + wire.capacity + (full ? ' full' : '') : null, isFull: Boolean(full) };
+// 1 event/s: 2.1 pixels, 1,000 events/s: 4.5 pixels. Rounded, so that a wire is seldom redrawn.
+const wireWidth = (rate) => Math.round((1.5 + Math.log10(1 + rate)) * 2) / 2;
+
+function wirePart(line, look) {
+  if (!line.points.length) return draw('g');
+  const points = wirePoints(line);
+  return draw('g', look.pipes.length ? { class: 'pipe', onclick: () => followPipes(look.pipes) } : null, draw('path', { class: look.style, 'stroke-width': look.width, d: roundedPath(points),
+    'marker-end': line.isPart ? null : 'url(#tip' + (look.isLit ? '-lit' : look.level === 'full' ? '-full' : '') + ')' }),
+  draw('path', { class: 'grip', d: roundedPath(points) }), draw('title', null, look.title));
 }
 
-function wireParts(wire, from, to, { label, isFull }) {
-  const { width, height, gap } = BOX;
-  if (wire.isMembership) {
-    return [draw('path', { class: 'wire member',
-      d: `M${from.x + width} ${from.y + height / 2}L${to.x} ${to.y + height / 2}` },
-    draw('title', null, wire.count ? wire.count + ' nodes take part' : wire.from + ' takes part in ' + wire.to))];
+function wirePoints(line) {
+  const points = [];
+  for (let index = 0; index < line.points.length; index += 2) {
+    points.push({ x: line.points[index] * HALF.x, y: line.points[index + 1] * HALF.y });
   }
-  const isForward = to.x > from.x;
-  // A wire within a column bends to the right of it.
-  const isBeside = to.x === from.x;
-  const [x1, x2] = [from.x + (isForward || isBeside ? width : 0), to.x + (isForward ? 0 : width)];
-  // Wires in opposite directions must not overlap.
-  const [y1, y2] = [from.y, to.y].map((y, end) => y + height * (isBeside ? .4 + .2 * end : isForward ? .35 : .7));
-  const [bend1, bend2] = isBeside ? [gap * .6, -gap * .6] : Array(2).fill(isForward ? (x2 - x1) / 2 : -gap / 2);
-  return [draw('path', { class: 'wire' + (isFull ? ' full' : ''), 'marker-end': 'url(#tip)',
-    d: `M${x1} ${y1} C${x1 + bend1} ${y1} ${x2 - bend2} ${y2} ${x2} ${y2}` },
-  draw('title', null, wire.count ? wire.count + ' pipes' : wire.name)),
-  label && draw('text', { x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 3, 'text-anchor': 'middle', class: 'small' },
-    label)].filter((part) => part);
+  return points;
 }
 
-function nodeLook(node, states) {
+function roundedPath(points) {
+  let path = 'M' + points[0].x + ' ' + points[0].y;
+  for (let index = 1; index < points.length - 1; index += 1) {
+    const [before, corner, after] = points.slice(index - 1, index + 2);
+    const radius = Math.min(7, distance(before, corner) / 2, distance(corner, after) / 2);
+    const [start, end] = [towards(corner, before, radius), towards(corner, after, radius)];
+    path += 'L' + start.x + ' ' + start.y + 'Q' + corner.x + ' ' + corner.y + ' ' + end.x + ' ' + end.y;
+  }
+  const last = points[points.length - 1];
+  return path + 'L' + last.x + ' ' + last.y;
+}
+const distance = (a, b) => Math.abs(a.x - b.x) + Math.abs(a.y - b.y);
+const towards = (from, to, length) => ({ x: from.x + Math.sign(to.x - from.x) * length,
+  y: from.y + Math.sign(to.y - from.y) * length });
+
+function labelPart([x, y, width], { label, level }) {
+  const words = label + (level === 'full' ? ' full' : '');
+  const shown = words.length * 7 + 6;
+  return draw('g', { class: 'label ' + level }, draw('rect', { x: (x + width / 2) * HALF.x - shown / 2, y: y * HALF.y,
+    width: shown, height: 2 * HALF.y, rx: 4 }), draw('text', { x: (x + width / 2) * HALF.x, y: (y + 1) * HALF.y + 4,
+    'text-anchor': 'middle', class: 'small' }, words));
+}
+
+// Boxes and frames
+
+// Finds the condition of each node: its style, the words that say the same without color, and its rank. The
+// worst condition has the lowest rank.
+function indexConditions(states) {
+  model.conditions = new Map(model.topology.nodes.map((node) => [node.name, condition(node, states.get(node.name) || {})]));
+}
+
+function condition(node, state) {
+  const words = [];
+  const { deadLetters = 0, blocked = [] } = shownNodeState(node.name).counts || {};
+  const isBlocked = node.running && blocked.length > 0;
+  if (!node.running) words.push(node.phase);
+  if (isBlocked) words.push('blocked');
+  if (state.doubts && state.doubts.length) words.push('in doubt');
+  if (deadLetters) words.push(deadLetters + (deadLetters === 1 ? ' dead letter' : ' dead letters'));
+  const style = node.running
+    ? isBlocked ? 'blocked' : words.includes('in doubt') ? 'doubt' : deadLetters ? 'letters' : 'well'
+    : ['stopped', 'completed', 'idle'].includes(node.phase) ? 'stopped' : node.phase === 'failed' || node.phase === 'lost'
+      ? 'failed' : 'backing';
+  return { style, words, rank: RANKS.indexOf(style) };
+}
+const RANKS = ['failed', 'blocked', 'doubt', 'backing', 'letters', 'stopped', 'well'];
+
+function nodeLook(node, states, found) {
   const state = states.get(node.name) || {};
-  const blocked = isBlocked(node) ? 'blocked, ' : '';
-  const text = node.running ? blocked + stateOf(state, 20) : node.phase;
-  const kind = 'box' + (blocked ? ' blocked' : node.running ? '' : node.phase === 'stopped' ? ' idle' : ' gone') +
-    (node.name === model.chosen ? ' now' : '');
-  return { kind, key: 'g' + node.name, round: node.kind === 'composite' ? 14 : 3,
-    lines: [short(node.name, 20), short(text, 22)], title: node.name + ': ' + blocked + stateOf(state, 400),
-    label: node.name + ', ' + (node.running ? blocked + stateOf(state, 120) : node.phase) };
+  const { style, words } = model.conditions.get(node.name);
+  const text = node.kind === 'composite' ? componentsText(state) : stateOf(state, 400);
+  const isDim = (found && !found.has(node)) || (followed && !followed.nodes.has(node.name));
+  return { style: style + (isDim ? ' dim' : followed ? ' lit' : '') + (node.name === model.chosen ? ' chosen' : '') + (node.kind === 'composite' ? ' together' : ''),
+    key: 'g' + node.name, name: short(node.name, 24), state: state.state === undefined && !state.large ? '' : short(text, 27), words: short(words.join(' · '), 24),
+    trend: node.running ? trend(node.name) : '', title: node.name + ': ' + words.concat(text).join(', '),
+    label: node.name + ', ' + words.concat(short(text, 120)).join(', ') };
+}
+
+// The state of a composite consists of the states of its components: `fork1: held, fork2: free`.
+function componentsText(state) {
+  const parts = state.state;
+  if (!parts || typeof parts !== 'object' || Array.isArray(parts) || caseName(parts)) return stateOf(state, 400);
+  return Object.entries(parts).map(([name, value]) => name + ': ' + short(value, 40)).join(', ');
 }
 
 function foldLook(box) {
+  const conditions = box.members.map((node) => model.conditions.get(node.name));
+  const worst = Math.min(...conditions.map((one) => one.rank));
   const down = box.members.filter((node) => !node.running).length;
   const life = down ? down + ' not running' : 'all running';
-  return { kind: box.running ? 'box fold' : 'box fold gone', key: 'g' + box.name, round: 3,
-    lines: [box.members.length + ' × ' + short(box.stem, 14), life], label: box.members.length + ' nodes ' +
-      box.stem + ', ' + life + ': search for them', title: box.members.length + ' nodes, ' + life };
+  const troubled = conditions.filter((one) => one.style !== 'well').length;
+  return { style: 'fold ' + RANKS[worst], key: 'g' + box.name, name: box.members.length + ' × ' + short(box.stem, 18),
+    state: life, words: troubled && troubled !== down ? troubled + ' with problems' : '', trend: '',
+    label: box.members.length + ' nodes ' + box.stem + ', ' + life + ': search for them',
+    title: box.members.length + ' nodes, ' + life };
 }
 
-function boxPart({ x, y }, { kind, key, round, lines, label, title }, pick) {
-  return draw('g', { tabindex: 0, role: 'button', 'data-key': key, onclick: pick, 'aria-label': label,
-    onkeydown: (event) => { if (event.key === 'Enter' || event.key === ' ') {
-      event.preventDefault(); pick(); } } },
-  kind.includes('fold') ? draw('rect', { class: kind, x: x + 4, y: y - 4, width: BOX.width, height: BOX.height,
-    rx: round }) : null,
-  draw('rect', { class: kind, x, y, width: BOX.width, height: BOX.height, rx: round }),
-  draw('text', { x: x + 8, y: y + 18 }, lines[0]), draw('text', { x: x + 8, y: y + 36, class: 'small' }, lines[1]),
-  draw('title', null, title));
+// The event rates of the last samples, as points of a line.
+function trend(name) {
+  const samples = (model.samples.get(name) || []).filter((one) => model.at === null || one.time <= model.at).slice(-20);
+  const rates = samples.map((one) => one.rate || 0);
+  const most = Math.max(...rates, 1);
+  if (rates.length < 2 || rates.every((rate) => !rate)) return '';
+  return rates.map((rate, index) => (index * 3) + ',' + Math.round(14 - rate / most * 13)).join(' ');
+}
+
+const area = (place) => ({ x: place.x * HALF.x, y: place.y * HALF.y, width: place.width * HALF.x, height: place.height * HALF.y });
+
+const button = (look, pick, ...parts) => draw('g', { tabindex: 0, role: 'button', 'data-key': look.key, onclick: pick,
+  class: 'node ' + look.style, 'aria-label': look.label, onkeydown: (event) => {
+    if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pick(); } } }, ...parts);
+
+function boxPart(place, look, pick) {
+  const { x, y, width, height } = area(place);
+  const isFold = look.style.includes('fold');
+  const isShort = look.name.length + look.words.length <= 22;
+  const rx = look.style.includes('together') ? 18 : 6;
+  return button(look, pick,
+    isFold ? draw('rect', { class: 'box', x: x + 5, y: y - 5, width, height, rx }) : null,
+    draw('rect', { class: 'box', x, y, width, height, rx }),
+    draw('rect', { class: 'stripe', x: x + 6, y: y + 8, width: 4, height: height - 16, rx: 2 }),
+    draw('text', { x: x + 18, y: y + 21, class: 'name' }, look.name),
+    // The words of a problem are beside the name or, if they are too long, before the state.
+    look.words && isShort ? draw('text', { x: x + width - 10, y: y + 21, class: 'words', 'text-anchor': 'end' }, look.words) : null,
+    draw('text', { x: x + 18, y: y + 40, class: look.words && !isShort ? 'words' : null },
+      look.words && !isShort ? look.words : short(look.state, look.trend ? 17 : 27)),
+    look.trend && (isShort || !look.words) ? draw('polyline', { class: 'trend', points: look.trend,
+      transform: 'translate(' + (x + width - 68) + ' ' + (y + height - 21) + ')' }) : null,
+    draw('title', null, look.title));
+}
+
+function framePart(place, look) {
+  const { x, y, width, height } = area(place);
+  return button(look, () => choose(place.name),
+    draw('rect', { class: 'frame', x, y, width, height, rx: 10 }),
+    draw('text', { x: x + 14, y: y + 23, class: 'name' }, short(look.name, 40) + '  '),
+    draw('text', { x: x + width - 14, y: y + 23, 'text-anchor': 'end' }, look.words),
+    draw('title', null, look.title));
+}
+
+function endPart(place) {
+  const { x, y, width, height } = area(place);
+  return draw('g', null, draw('rect', { class: 'end', x, y, width, height, rx: 10 }),
+    draw('text', { x: x + width / 2, y: y + height / 2 + 4, 'text-anchor': 'middle', class: 'small' }, 'pipes of ' + short(place.name, 14)));
 }

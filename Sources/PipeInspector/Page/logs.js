@@ -1,10 +1,11 @@
 'use strict';
-// The output of nodes, and the orchestrator's notes about them. Follows the newest line until the user scrolls.
+// The output of nodes, and the orchestrator's notes about nodes. The view follows new lines until
+// the user scrolls back.
 
 const LINES = 300;   // The maximum number of lines shown.
-const LINE = 300;    // The number of characters of a line shown until it is expanded.
-const opened = new Set();
-let heldAt = null;   // The id of the last line shown while the user has scrolled back, or null.
+const LINE = 300;    // The maximum number of characters of a line, unless the user expands it.
+const openLines = new Set();
+let heldAt = null;   // The id of the last shown line, while the user has scrolled back; otherwise null.
 
 const streams = { err: 'error output', note: 'orchestrator' };
 
@@ -23,10 +24,10 @@ function showLogs() {
   else if (heldAt === null && found.length) heldAt = found[found.length - 1].id;
   const held = heldAt === null ? found : found.filter((line) => line.id <= heldAt);
   const rows = held.slice(-LINES);
-  putRows(byId('logs'), rows.map((line) => ({ key: 'l' + line.id, signature: opened.has(line.id),
+  putRows(byId('logs'), rows.map((line) => ({ key: 'l' + line.id, signature: openLines.has(line.id) + ' ' + isLitLine(line),
     build: () => lineRow(line) })));
   if (isAtEnd && !isAtNewest()) box.scrollTop = box.scrollHeight;
-  byId('newest').hidden = heldAt === null;
+  byId('newest').disabled = heldAt === null;
   const parts = [held.length > LINES ? held.length - LINES + ' earlier' : '',
     found.length > held.length ? found.length - held.length + ' newer' : '',
     found.length ? '' : model.lines.length ? 'No matching lines.' : 'No log lines yet.'];
@@ -34,19 +35,19 @@ function showLogs() {
 }
 
 function forgetLogs() {
-  opened.clear();
+  openLines.clear();
   heldAt = null;
 }
 
 function lineRow(line) {
   if (line.skipped) return make('li', { class: 'note' }, line.skipped + ' lines are not shown here');
-  const isOpen = opened.has(line.id);
+  const isOpen = openLines.has(line.id);
   const isLong = line.text.length > LINE;
   const toggle = () => {
-    if (!opened.delete(line.id)) opened.add(line.id);
+    if (!openLines.delete(line.id)) openLines.add(line.id);
     show();
   };
-  return make('li', { class: line.stream },
+  return make('li', { class: line.stream + (isLitLine(line) ? followed ? ' lit' : '' : ' dim') },
     make('span', { class: 'when' }, clock(line.time)), ' ', make('b', null, line.node), ' ',
     streams[line.stream] ? make('i', null, streams[line.stream] + ':') : null, streams[line.stream] ? ' ' : null,
     isLong && !isOpen ? line.text.slice(0, LINE) + '… ' : line.text + ' ',
@@ -56,7 +57,8 @@ function lineRow(line) {
       "; 'orchestrator logs' shows all)" : null);
 }
 
-// Exact: scrolling by a key moves gradually, and a tolerance would pull the view back to the end.
+// The comparison is exact. Scrolling by key moves gradually, and with a tolerance, each small move
+// would be undone because the view would follow new lines again.
 const isAtNewest = () => isAtFloor(byId('logbox'));
 
 function toNewest() {
@@ -65,5 +67,5 @@ function toNewest() {
   show();
 }
 
-// Redraw only if scrolling changes what is shown.
+// Redraws only if scrolling has changed whether the view follows new lines.
 byId('logbox').addEventListener('scroll', () => { if (isAtNewest() === (heldAt !== null)) show(); });

@@ -3,20 +3,11 @@
 
 function choose(name) {
   model.chosen = name;
-  model.machine = model.enabled = model.deadLetters = model.whole = null;
+  model.chart = model.enabled = model.deadLetters = model.whole = null;
   model.message = '';
-  show();
-  fetchMachine();
+  fetchChart();
   fetchSelected();
-}
-
-function fetchMachine() {
-  const name = model.chosen;
-  const node = model.latest && model.latest.nodes.find((one) => one.name === name);
-  if (!node || node.kind !== 'machine') return;
-  ask('/api/machine?node=' + encodeURIComponent(name)).then((machine) => {
-    if (model.chosen === name) { model.machine = machine; show(); }
-  }).catch(() => {});
+  show();
 }
 
 let isFetching = false;
@@ -35,24 +26,25 @@ async function fetchSelected() {
       if (model.chosen === name) model.deadLetters = deadLetters;
     } else model.deadLetters = null;
   } catch (error) {
-    // Keep the events, so that the form keeps its inputs.
+    // Keeps the events, so that the form keeps what the user has typed.
     if (model.chosen === name) model.enabled = { events: [], ...model.enabled, error: error.message };
   }
   show();
-  // Fetch at most twice a second.
+  // The events are fetched at most twice a second.
   setTimeout(() => {
     isFetching = false;
     if (mustFetchAgain) { mustFetchAgain = false; fetchSelected(); }
   }, 500);
 }
 
-// Each part is kept until its content changes, so that inputs survive.
+// Each part keeps its elements until its contents change, so that what the user has typed is not
+// lost.
 function showNode(states) {
   const name = model.chosen;
   byId('h-node').textContent = name || 'No node selected';
   const node = model.topology.nodes.find((one) => one.name === name);
-  const parts = node ? nodeParts(node, states.get(name) || {})
-    : [part('none', name ? 'There is no such node at this time.' : 'Select a node to see its states and events.')];
+  const parts = node ? nodeParts(node, states.get(name) || {}, states)
+    : [part('none', name ? 'There is no such node at this time.' : 'Select a node in the graph or in the table: its state chart and its events appear here.', 'empty')];
   putRows(byId('node'), parts.map((one) => ({ ...one, key: name + ' ' + one.key })));
   const said = byId('said');
   if (said && said.textContent !== model.message) said.textContent = model.message;
@@ -60,13 +52,13 @@ function showNode(states) {
 
 const part = (key, text, style) => ({ key, signature: text + style, build: () => make('p', { class: style }, text) });
 
-function nodeParts(node, state) {
+function nodeParts(node, state, states) {
   const facts = [node.kind + (node.hosts ? ' ' + node.hosts : ''), node.phase,
     state.version === undefined ? null : 'version ' + state.version,
     state.cause ? 'by ' + state.cause : null, state.time ? 'since ' + clock(state.time) : null,
     node.pid ? 'pid ' + node.pid : null, node.within ? 'within ' + node.within : null];
-  const parts = [part('state', stateOf(state, LARGE), 'code'), ...wholeParts(node.name, state),
-    part('facts', facts.filter((fact) => fact).join(' · '))];
+  const parts = [statePart(node, state), ...wholeParts(node.name, state),
+    part('facts', facts.filter((fact) => fact).join(' · '), 'hint'), controlPart(node)];
   if (node.reason) parts.push(part('reason', node.reason, 'note bad'));
   if (isBlocked(node)) {
     parts.push(part('blocked', 'Blocked: the node accepts no input while a pipe is full: ' +
@@ -76,12 +68,14 @@ function nodeParts(node, state) {
     parts.push(part(doubt.transaction + doubt.participant, doubt.participant + ' is in doubt about ' +
       doubt.composite + ': ' + doubt.event + ' (' + doubt.transaction + ')', 'note bad'));
   }
-  if (model.machine) parts.push(chartPart(node.name, state));
-  if (model.at === null) return parts.concat(eventParts(node), letterParts(node));
-  return parts.concat(part('then', 'Events and dead letters are shown only for the present.', 'note'));
+  if (state.state === undefined && !state.large) parts.push(part('unknown', 'The state at this instant is unknown.', 'note'));
+  if (model.at !== null) parts.push(part('then', 'Enabled events and dead letters are unknown for the past.', 'note'));
+  parts.push(...componentParts(node, states));
+  if (model.at === null) parts.push(...eventParts(node), ...letterParts(node));
+  return parts.concat(chartParts(node.name, state));
 }
 
-// Shows a snapshot of a large state, one part at a time.
+// Shows a large state, part by part. This display is not updated when the state changes.
 const PART = 16384;
 
 function wholeParts(name, state) {
@@ -112,90 +106,24 @@ async function fetchWholeState(name) {
     const whole = await ask('/api/state?node=' + encodeURIComponent(name));
     found = { words: 'Version ' + whole.version, text: JSON.stringify(whole.state, null, 1), part: 0 };
   } catch (error) { found = { words: error.message, text: '', part: 0 }; }
-  // The user may have selected another node, or closed the state.
+  // While the state was fetched, the user may have selected another node, or closed the display.
   if (model.chosen === name && model.whole) { model.whole = found; show(); }
 }
 
-// Draws the states in a column, and the observed transitions to their right, each with its own lane and text line. The
-// last transition is bold.
-function chartPart(name, state) {
-  const names = model.machine.states.map((one) => one.name).slice(0, 24);
-  const edges = seenTransitions(name).filter((edge) => names.includes(edge.from) && names.includes(edge.to))
-    .slice(0, 40).map((edge) => ({ ...edge, events: short([...edge.events].join(', '), 30) }));
-  const now = caseName(state.state) || state.case;
-  return { key: 'chart', signature: JSON.stringify([names, edges, now]), build: () =>
-    make('div', null, make('h3', null, 'States'), stateChart(names, edges, now)) };
+// The commands to the node's process.
+function controlPart(node) {
+  const canControl = model.at === null && !model.readOnly && node.kind !== 'monitor';
+  const isDown = ['stopped', 'failed', 'completed', 'idle', 'lost'].includes(node.phase);
+  const actions = isDown ? ['start'] : ['restart', 'stop', 'kill'];
+  return { key: 'control', signature: [canControl, ...actions].join(), build: () => make('p', { class: 'buttons' },
+    ...(canControl ? actions.map((action) => make('button', { type: 'button', 'data-key': action, class: action === 'kill' ? 'danger' : null,
+      onclick: () => control(node.name, action) }, CONTROLS[action].label)) : [])) };
 }
 
-function stateChart(names, edges, now) {
-  const [wide, high, gap, line] = [130, 26, 44, 18];
-  const lanes = wide + 24 + edges.length * 9;
-  const middle = (one) => 20 + names.indexOf(one) * gap;
-  const longest = Math.max(0, ...edges.map((edge) => (edge.events + edge.from + edge.to).length));
-  const svg = draw('svg', { width: lanes + 56 + longest * 6.4, role: 'img',
-    height: Math.max(names.length * gap, edges.length * line) + 16,
-    'aria-label': 'States: ' + names.join(', ') + '; now ' + now });
-  edges.forEach((edge, index) => {
-    const x = wide + 20 + index * 9;
-    // Offset the lines where they leave and enter a state.
-    const [from, to] = [middle(edge.from) - 5 + index % 3 * 2, middle(edge.to) + 5 + index % 3 * 2];
-    const y = 16 + index * line;
-    svg.append(draw('path', { class: 'wire' + (edge.isLast ? ' taken' : ''), 'marker-end': 'url(#tip)',
-      d: `M${wide + 2} ${from}H${x}V${to}H${wide + 4}` }),
-    draw('path', { class: 'wire thin', d: `M${x} ${Math.min(Math.max(y, Math.min(from, to)), Math.max(from, to))}` +
-      `L${x} ${y}H${lanes}` }),
-    draw('text', { x: lanes + 6, y: y + 4, class: 'small' }, (edge.isLast ? '▶ ' : '') +
-      edge.events + ': ' + edge.from + ' → ' + edge.to));
-  });
-  for (const one of names) {
-    svg.append(draw('rect', { class: one === now ? 'box now' : 'box', x: 3, y: middle(one) - high / 2,
-      width: wide, height: high, rx: 12 }),
-    draw('text', { x: 3 + wide / 2, y: middle(one) + 4, 'text-anchor': 'middle' },
-      (one === now ? '● ' : '') + short(one, 16)));
-  }
-  return make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'State chart',
-    'data-key': 'states' }, svg);
-}
-
-function seenTransitions(name) {
-  const edges = new Map();
-  let last = null;
-  for (const step of visibleSteps()) {
-    if (step.node !== name || step.from === undefined) continue;
-    const [from, to] = [caseName(step.from), caseName(step.state)];
-    const key = from + '→' + to;
-    last = edges.get(key) || { from, to, events: new Set(), isLast: false };
-    last.events.add(caseName(step.event) || step.cause);
-    edges.set(key, last);
-  }
-  if (last) last.isLast = true;
-  return [...edges.values()].sort((a, b) => (a.from + ' ' + a.to < b.from + ' ' + b.to ? -1 : 1));
-}
-
-const verdicts = { enabled: '✓ takes it', blocked: '✗ blocks it', dependsOnValue: '? by its values',
-  undetermined: '? known only when it runs' };
-
-function eventParts(node) {
-  if (!model.enabled) return [];
-  const { error, events } = model.enabled;
-  const parts = error ? [part('error', error, 'note')] : events.length ? [eventTable(node)] : [];
-  // Keep the form while the node is down, since removing it would lose the focus.
-  if (events.length && !model.readOnly) parts.push(formPart(node));
-  return parts.concat(resultPart);
-}
-const resultPart = { key: 'said', signature: '', build: () => make('p', { id: 'said', role: 'status' }) };
-
-function eventTable(node) {
-  const rows = model.enabled.events.map((event) => [event.event + (event.fields.length ? '(' +
-    event.fields.map((field) => field.name + ': ' + field.type).join(', ') + ')' : ''), verdicts[event.verdict],
-  event.because.map((one) => (one.participant === node.name ? '' : one.participant + ' in ' +
-    short(one.state, 40) + ': ') + one.reason).join('; ') ||
-    (event.composite ? 'together: ' + event.participants.join(', ') : '')]);
-  return { key: 'events', signature: JSON.stringify(rows), build: () => make('div', null,
-    make('h3', null, 'Events now'),
-    make('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': 'Events', 'data-key': 'events' },
-      make('table', null, make('thead', null, make('tr', null, ...['Event', 'Now', 'Because'].map((title) =>
-        make('th', { scope: 'col' }, title)))), make('tbody', null, ...rows.map(([event, verdict, why]) =>
-        make('tr', null, make('td', { class: 'code' }, event), make('td', null, verdict),
-          make('td', null, why))))))) };
+// A large state is shown part by part, and everything else as a tree.
+function statePart(node, state) {
+  const text = state.large ? stateOf(state, LARGE) : stateText(state.state);
+  const hue = hueOf(node.name, caseName(state.state) || state.case);
+  return { key: 'state', signature: text + hue, build: () => make('div', { class: 'state' + (hue === null ? '' : ' hue' + hue) },
+    state.large || state.state === undefined ? text : tree(state.state, node.name)) };
 }

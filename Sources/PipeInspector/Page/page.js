@@ -1,25 +1,42 @@
 'use strict';
-// The inspector's page. For security, all data from the topology becomes text nodes only.
+// The inspector's page. For security, data from the topology is only ever inserted as text nodes.
 
 const SVG = 'http://www.w3.org/2000/svg';
 const MAX_STEPS = 4000;   // The maximum number of steps in memory.
 const MAX_LINES = 5000;   // The maximum number of log lines in memory.
-const LARGE = 4096;       // States and events of steps longer than this are shown by their labels.
+const LARGE = 4096;       // The maximum length of a kept state or event. Only the labels of larger ones are kept.
 const token = readToken();
 const byId = (id) => document.getElementById(id);
-// `latest` is the current topology, `topology` the topology at the shown instant.
+// `latest` is the current topology; `topology` is the topology at the shown instant.
 const model = { topology: null, latest: null, topologies: [], states: new Map(), samples: new Map(), steps: [],
   stepCount: 0, lines: [], cursor: '0', time: 0, receivedAt: 0, chosen: null, at: null, skipped: 0, readOnly: true,
-  machine: null, enabled: null, deadLetters: null, whole: null, rates: new Map(), places: new Map(), ends: new Map(),
-  message: '' };
+  chart: null, enabled: null, deadLetters: null, whole: null, rates: new Map(), pipeRates: new Map(), health: [],
+  places: new Map(), ends: new Map(), conditions: new Map(), takeovers: [], message: '' };
 
 function readToken() {
   const found = /[#&]token=([0-9a-f]+)/.exec(location.hash);
   if (found) {
     sessionStorage.setItem('token', found[1]);
-    history.replaceState(null, '', location.pathname);
+    const rest = location.hash.replace(/([#&])token=[0-9a-f]+&?/, '$1').replace(/[#&]$/, '');
+    history.replaceState(null, '', location.pathname + rest);
   }
   return sessionStorage.getItem('token') || '';
+}
+
+// Returns a part of an address such as `#node=door&event=door@5&at=1767261602000`; `null` if it has no such part.
+function partOfAddress(name) {
+  const found = new RegExp('[#&]' + name + '=([^&]*)').exec(location.hash);
+  try { return found && decodeURIComponent(found[1]); } catch { return null; }
+}
+
+// The address names the selected node, the followed event and the shown instant, so that it can be shared.
+function putAddress() {
+  const parts = [];
+  if (model.chosen) parts.push('node=' + encodeURIComponent(model.chosen));
+  if (followed) parts.push('event=' + encodeURIComponent(followed.start.node + '@' + followed.start.version));
+  if (model.at !== null) parts.push('at=' + Math.round(model.at / 1e6));
+  const hash = parts.length ? '#' + parts.join('&') : '';
+  if (location.hash !== hash) history.replaceState(null, '', location.pathname + hash);
 }
 
 // Usage: make('td', {class: 'number'}, 'text', child…)
@@ -41,7 +58,8 @@ const make = (name, attributes, ...parts) =>
 const draw = (name, attributes, ...parts) =>
   fill(document.createElementNS(SVG, name), attributes, parts);
 
-// An integer that a JavaScript number would round. It counts as the rounded number, but is shown and sent exactly.
+// An integer that a JavaScript number cannot represent exactly. Comparisons use the rounded number,
+// but the integer is shown and sent exactly.
 class ExactInteger {
   #text;
   constructor(text) { this.#text = text; }
@@ -50,7 +68,8 @@ class ExactInteger {
   toJSON() { return JSON.rawJSON(this.#text); }
 }
 
-// Browsers that do not pass the source text to a reviver show rounded numbers.
+// Some browsers do not pass the source text to the reviver function. These browsers show rounded
+// numbers.
 const parseJSON = (text) => JSON.parse(text, (_, value, context) =>
   typeof value === 'number' && !Number.isSafeInteger(value) && context && /^-?\d+$/.test(context.source)
     ? new ExactInteger(context.source) : value);
@@ -72,49 +91,3 @@ async function ask(path, body) {
   }
   return value;
 }
-
-// Texts
-
-function short(value, length) {
-  const text = stateText(value);
-  return text.length > length ? text.slice(0, length - 1) + '…' : text;
-}
-
-// Examples: open, closing(persons: 3), {"a":1}
-function stateText(value) {
-  if (typeof value === 'string') return value;
-  if (value === null || value === undefined) return '–';
-  if (typeof value !== 'object') return JSON.stringify(value);
-  if (!stateTexts.has(value)) stateTexts.set(value, describeState(value));
-  return stateTexts.get(value);
-}
-// Caches the texts, since states are shown often.
-const stateTexts = new WeakMap();
-
-function describeState(value) {
-  if (!Array.isArray(value)) {
-    const names = Object.keys(value);
-    if (names.length === 1 && value[names[0]] && typeof value[names[0]] === 'object' &&
-      !(value[names[0]] instanceof ExactInteger)) {
-      const inner = value[names[0]];
-      const parts = Object.keys(inner).map((name) =>
-        (/^_\d+$/.test(name) ? '' : name + ': ') + JSON.stringify(inner[name]));
-      return parts.length ? names[0] + '(' + parts.join(', ') + ')' : names[0];
-    }
-  }
-  return JSON.stringify(value);
-}
-
-function caseName(value) {
-  if (typeof value === 'string') return value;
-  if (value && typeof value === 'object') {
-    const names = Object.keys(value);
-    if (names.length === 1) return names[0];
-  }
-  return null;
-}
-
-const amount = (bytes) => bytes.toLocaleString('en') + ' bytes';
-// Nanoseconds since 1970 exceed 2^53 and are rounded, so this rounds to milliseconds.
-const clock = (time) => new Date(Math.round(time / 1e6)).toLocaleTimeString([], { hour12: false }) + '.' +
-  String(Math.round(time / 1e6) % 1000).padStart(3, '0');

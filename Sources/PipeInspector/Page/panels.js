@@ -3,36 +3,73 @@
 
 const ROWS = 300;   // The maximum number of rows in each table.
 
-let isDue = false;
+// The panels are drawn in several tasks if they take long, so that the page answers to keys and the mouse in between.
+const SLICE = 12;   // The time after which another task draws the remaining panels. Unit: milliseconds.
+
+let isDue = false;       // Whether the page will be drawn, or is being drawn.
+let isDrawing = false;
+let isOutdated = false;  // Whether the contents have changed while the page was being drawn.
+
+let dueUpdate = null;    // The timer of an update that waits.
+let drawnAt = 0;
+
+// Draws an update from the inspector. Updates are drawn less often than the changes that the user makes.
+const UPDATES = 200;     // The least time between two drawn updates. Unit: milliseconds.
+function showUpdate() {
+  const pause = UPDATES - (performance.now() - drawnAt);
+  if (dueUpdate !== null) return;
+  if (isDue || pause <= 0) { show(); return; }
+  isDue = true;
+  dueUpdate = setTimeout(() => { dueUpdate = null; isDue = false; show(); }, pause);
+}
+
 function show() {
+  if (dueUpdate !== null) {
+    clearTimeout(dueUpdate);
+    dueUpdate = null;
+    isDue = false;
+  }
+  if (isDrawing) isOutdated = true;
   if (isDue) return;
   isDue = true;
   requestAnimationFrame(() => {
-    isDue = false;
-    showAll();
+    isDrawing = true;
+    drawnAt = performance.now();
+    drawRest(panels());
   });
 }
 
-function showAll() {
-  if (!model.latest) return;
+function drawRest(rest) {
+  const start = performance.now();
+  while (rest.length) {
+    try { rest.shift()(); } catch (error) { reportError(error); }
+    if (rest.length && performance.now() - start > SLICE) { setTimeout(drawRest, 0, rest); return; }
+  }
+  isDue = isDrawing = false;
+  if (isOutdated) { isOutdated = false; show(); }
+}
+
+function showAll() { for (const draw of panels()) draw(); }
+
+// Returns the functions that draw the panels, in order.
+function panels() {
+  if (!model.latest) return [];
   model.topology = shownTopology();
   const states = shownStates();
   indexPipes();
-  showHead();
-  showNodes(states);
-  showPipes();
-  showGraph(states);
-  showNode(states);
-  showChart();
-  showLogs();
+  indexConditions(states);
+  return [() => { showHead(); showHealth(); showFollowed(); }, () => showGraph(states), showTimeline,
+    () => { showNodes(states); showPipes(); }, () => showNode(states), showChart, showLogs, putAddress];
 }
 
-// Replaces the contents. The element with the same key keeps the focus.
+// Replaces the contents of an element. If the element with the focus has a key, the new element
+// with the same key gets the focus.
 function put(parent, ...parts) {
   keepingFocus(parent, () => parent.replaceChildren(...parts));
 }
 
-// Replaces rows, given as [{ key, signature, build }], and keeps the elements whose key and signature are unchanged.
+// Replaces the rows of a table. Rows are given as [{ key, signature, build }]. A row whose key and
+// signature have not changed keeps its element.
 function putRows(parent, rows) {
   const known = drawn.get(parent) || new Map();
   const next = new Map();
@@ -86,18 +123,14 @@ function showHead() {
   byId('title').textContent = topology.topology;
   byId('phase').textContent = topology.phase + (topology.reason ? ': ' + topology.reason : '') +
     (model.readOnly ? ' · read only' : '');
-  byId('phase').className = topology.running ? 'up' : 'down';
+  byId('phase').className = !topology.running ? 'down' : topology.phase === 'running' ? 'up' : 'degraded';
   document.title = topology.topology + ' · PipeRuntime';
   byId('skipped').textContent = model.skipped ? model.skipped + ' steps not shown' : '';
   const isNow = model.at === null;
-  const slider = byId('slider');
-  const moment = isNow ? 'now' : clock(model.at);
-  // Who looks back goes from step to step.
-  if (isNow) slider.value = slider.max = model.steps.length;
-  slider.setAttribute('aria-valuetext', moment);
-  byId('moment').textContent = moment;
-  byId('live').hidden = isNow;
-  byId('freeze').setAttribute('aria-pressed', !isNow);
+  byId('moment').textContent = isNow ? 'now' : clock(model.at);
+  byId('time').className = isNow ? '' : 'past';
+  byId('live').disabled = isNow;
+  byId('freeze').setAttribute('aria-pressed', String(!isNow));
 }
 
 // Returns the text of a state, cut to `length` characters.
@@ -105,23 +138,27 @@ const stateOf = (state, length) => state.large ? (state.case || '') + ' (' + amo
   : short(state.state, length);
 
 function showNodes(states) {
-  const found = searched(states);
+  // Problems come first; otherwise, the order is the order of the topology.
+  const found = searched(states).sort((a, b) => model.conditions.get(a.name).rank - model.conditions.get(b.name).rank);
   const rows = found.slice(0, ROWS).map((node) => {
+    const condition = model.conditions.get(node.name);
     const state = states.get(node.name) || {};
     const { counts, rate } = shownNodeState(node.name);
-    const warnings = (state.doubts && state.doubts.length ? ', in doubt' : '') +
-      (isBlocked(node) ? ', blocked' : '');
-    const cells = [stateOf(state, 120), node.phase + warnings,
+    const life = condition.words.filter((word) => !word.includes('dead letter'));
+    if (node.running) life.unshift(node.phase);
+    const cells = [stateOf(state, 120), life.join(', '),
     typeof rate === 'number' ? Math.round(rate) : '', counts ? counts.deadLetters : '', node.restarts];
     const isChosen = node.name === model.chosen;
-    return { key: node.name, signature: cells.join('\n') + node.running + isChosen, build: () =>
-      make('tr', { class: isChosen ? 'chosen' : null },
+    const isDim = followed && !followed.nodes.has(node.name);
+    const hue = hueOf(node.name, caseName(state.state) || state.case);
+    return { key: node.name, signature: cells.join('\n') + condition.style + isChosen + isDim + hue, build: () =>
+      make('tr', { class: [isChosen ? 'chosen' : '', isDim ? 'dim' : ''].join(' ').trim() || null },
         make('td', null, make('button', { type: 'button', class: 'plain', 'data-key': 'n' + node.name,
           'aria-pressed': isChosen ? 'true' : 'false', onclick: () => choose(node.name) }, node.name)),
-        make('td', { class: 'code' }, cells[0]),
-        make('td', { class: 'life ' + lifeStyle(node, warnings) }, cells[1]),
+        make('td', { class: 'code' + (hue === null ? '' : ' swatch hue' + hue), title: cells[0] }, cells[0]),
+        make('td', { class: 'life ' + (condition.style === 'letters' ? 'well' : condition.style) }, cells[1]),
         make('td', { class: 'number' }, cells[2]),
-        make('td', { class: cells[3] ? 'number alert' : 'number' }, cells[3]),
+        make('td', { class: cells[3] ? 'number letters' : 'number' }, cells[3]),
         make('td', { class: 'number' }, cells[4])) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 6));
@@ -131,17 +168,14 @@ function showNodes(states) {
     ? found.length + ' of ' + model.topology.nodes.length : '';
 }
 
-// Returns whether a node accepts no input because one of its outgoing pipes is full.
+// Returns whether a node accepts no events because one of its outbound pipes is full.
 const isBlocked = (node) => node.running && ((shownNodeState(node.name).counts || {}).blocked || []).length > 0;
-
-// A stopped node was stopped on purpose, so it is no failure.
-const lifeStyle = (node, warnings) => node.phase === 'stopped' ? 'idle' : node.running && !warnings ? 'up' : 'down';
 
 const more = (count, columns) => row(count + ' more: search for one', columns);
 const row = (text, columns) => ({ key: '', signature: text, build: () =>
   make('tr', null, make('td', { colspan: columns }, text)) });
 
-// Indexes the counters of both ends by pipe.
+// Finds the counters of each pipe's sender and receiver.
 function indexPipes() {
   model.ends = new Map();
   const of = (name) => {
@@ -173,9 +207,11 @@ function showPipes() {
     const fill = (ends.out ? ends.underWay + ' of ' + pipe.capacity + (ends.full ? ', full' : '') +
       (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–') + down.join('');
     const [sent, applied] = ends.out ? [ends.out.events, ends.out.applied] : ['–', '–'];
-    return { key: pipe.name, signature: [fill, sent, applied].join('\n'), build: () =>
-      make('tr', null, make('td', { class: 'code' }, pipe.name),
-        make('td', { class: ends.full || down.length ? 'alert' : ends.underWay ? 'up' : '' }, fill),
+    const isDim = followed && !followed.pipes.has(pipe.name);
+    return { key: pipe.name, signature: [fill, sent, applied, isDim].join('\n'), build: () =>
+      make('tr', { class: isDim ? 'dim' : null }, make('td', { class: 'code' }, make('button', { type: 'button', class: 'plain',
+        title: 'Follow the last event', 'data-key': 'p' + pipe.name, onclick: () => followPipes([pipe.name]) }, pipe.name)),
+        make('td', { class: ends.full ? 'blocked' : down.length ? 'alert' : ends.underWay ? 'up' : '' }, fill),
         make('td', { class: 'number' }, sent), make('td', { class: 'number' }, applied)) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 4));

@@ -2,28 +2,35 @@
 // Controls
 
 byId('search').addEventListener('input', show);
+byId('smaller').addEventListener('click', () => picture && setZoom(picture.zoom / 1.25));
+byId('larger').addEventListener('click', () => picture && setZoom(picture.zoom * 1.25));
+byId('fit').addEventListener('click', () => setZoom(null));
+addEventListener('resize', show);
 byId('near').addEventListener('change', show);
 byId('only').addEventListener('change', show);
 byId('grep').addEventListener('input', toNewest);
 byId('mine').addEventListener('change', toNewest);
 byId('newest').addEventListener('click', () => { toNewest(); byId('logbox').focus(); });
 byId('freeze').addEventListener('click', () => showInstant(model.at === null && model.latest ? now() : null));
-byId('slider').addEventListener('input', (event) => {
-  const place = Number(event.target.value);
-  // Each step has its own position, however much time is between the steps.
-  showInstant(place < Number(event.target.max) && model.steps[place] ? model.steps[place].time : null);
+// Moves the graph with the mouse, and zooms with the wheel while Ctrl is pressed.
+let grip = null;
+byId('graph').addEventListener('pointerdown', (event) => {
+  const panel = byId('graph');
+  if (event.button !== 0 || event.pointerType === 'touch' || event.target.closest('[role=button], .pipe')) return;
+  grip = { x: event.clientX + panel.scrollLeft, y: event.clientY + panel.scrollTop };
+  panel.setPointerCapture(event.pointerId);
 });
-byId('live').addEventListener('click', () => {
-  byId('slider').focus();
-  showInstant(null);
+byId('graph').addEventListener('pointermove', (event) => {
+  if (grip) byId('graph').scrollTo(grip.x - event.clientX, grip.y - event.clientY);
 });
+for (const name of ['pointerup', 'pointercancel']) byId('graph').addEventListener(name, () => { grip = null; });
+byId('graph').addEventListener('wheel', (event) => {
+  if (!event.ctrlKey || !picture) return;
+  event.preventDefault();
+  setZoom(picture.zoom * (event.deltaY < 0 ? 1.1 : 1 / 1.1));
+}, { passive: false });
 
-function showInstant(time) {
-  model.at = time;
-  show();
-}
-
-// The filters and the selection survive a reload.
+// The filters and the selection survive when the page is reloaded.
 const SAVED_INPUTS = ['search', 'grep'];
 const SAVED_CHECKBOXES = ['near', 'only', 'mine'];
 addEventListener('pagehide', () => {
@@ -35,17 +42,36 @@ addEventListener('pagehide', () => {
 const view = JSON.parse(sessionStorage.getItem('view') || '{}');
 for (const name of SAVED_INPUTS) byId(name).value = view[name] || '';
 for (const name of SAVED_CHECKBOXES) byId(name).checked = Boolean(view[name]);
-model.chosen = view.chosen || null;
+model.chosen = partOfAddress('node') || view.chosen || null;
+// The event and the instant in the address are known once their steps have arrived.
+let wanted = { event: partOfAddress('event'), at: partOfAddress('at') };
+function openAddress() {
+  const { event, at } = wanted;
+  wanted = { event: null, at: null };
+  if (event) {
+    const [node, version] = event.split('@');
+    const step = model.steps.find((one) => one.node === node && String(one.version) === version && isStep(one));
+    if (step) follow(step);
+  }
+  if (at && Number(at)) showInstant(Number(at) * 1e6);
+}
+addEventListener('hashchange', () => {
+  const name = partOfAddress('node');
+  if (name && name !== model.chosen) choose(name);
+  wanted = { event: partOfAddress('event'), at: partOfAddress('at') };
+  openAddress();
+});
 
 // The connection to the inspector
 
-async function follow() {
+async function poll() {
   let pause = 500;
   for (;;) {
     try {
       if (document.hidden) await new Promise((done) =>
         document.addEventListener('visibilitychange', done, { once: true }));
       applyDelta(await ask('/api/changes?after=' + model.cursor));
+      if (wanted.event || wanted.at) openAddress();
       byId('link').textContent = '';
       pause = 500;
     } catch (error) {
@@ -59,4 +85,4 @@ async function follow() {
 }
 
 ask('/api/about').then((about) => { model.readOnly = about.readOnly; show(); }).catch(() => {});
-follow();
+poll();

@@ -1,27 +1,28 @@
 import PipeMachines
 import PipeSupport
 
-/// The memory of an inspector: the events and log lines of a topology, as far back as capacity
-/// allows, and the current values. Any number of clients read it at their own pace.
+/// The data of a topology that an inspector keeps in memory: current values, and as many past
+/// events and log lines as the capacity allows. Any number of clients can read this data.
 ///
-/// Every addition has a number, and numbers only grow. A client remembers the last number that it
-/// has seen, and receives everything with a higher number. So a slow or stopped client costs
-/// nothing.
+/// Every addition to the history gets a number that is higher than all earlier numbers. A client
+/// remembers the last number that it has received, and requests the additions with higher numbers.
+/// So the history stores nothing for each client, even if clients are slow.
 package struct InspectionHistory: Sendable {
-  /// A value that is current until it is replaced.
+  /// A value that stays current until another value replaces it.
   private struct CurrentValue {
     var number: UInt64
     var json: [UInt8]
   }
 
   private var events: InspectionRing
-  /// Log lines have their own capacity, so that a node that writes much displaces no steps.
+  /// The log lines have their own capacity, so that nodes that write many lines do not displace
+  /// steps.
   private var logLines: InspectionRing
   /// The current values, by name.
   private var currentValues: [String: CurrentValue] = [:]
   /// The number of the latest addition.
   package private(set) var last: UInt64
-  /// The number before the first addition.
+  /// The number before the first addition of this history.
   private let origin: UInt64
 
   /// The maximum size of an entry. Unit: bytes.
@@ -30,8 +31,8 @@ package struct InspectionHistory: Sendable {
   /// - Parameters:
   ///   - capacity: The capacity for events. Unit: bytes.
   ///   - logCapacity: The capacity for log lines. Unit: bytes.
-  ///   - origin: The number before the first addition. It lets clients of another inspector's
-  ///     history notice the change.
+  ///   - origin: The number before the first addition. Different histories have different origins,
+  ///     so that a client notices when its data comes from another history.
   package init(capacity: Int = 64 << 20, logCapacity: Int = 8 << 20, origin: UInt64 = 0) {
     events = InspectionRing(capacity: capacity)
     logLines = InspectionRing(capacity: logCapacity)
@@ -40,7 +41,7 @@ package struct InspectionHistory: Sendable {
   }
 
   /// Adds an event, as JSON.
-  /// - Returns: `false` if it exceeds the maximum size of an entry.
+  /// - Returns: Whether the event was added; `false` if it exceeds the maximum size of an entry.
   @discardableResult
   package mutating func append(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
@@ -50,7 +51,7 @@ package struct InspectionHistory: Sendable {
   }
 
   /// Adds a log line, as JSON.
-  /// - Returns: `false` if it exceeds the maximum size of an entry.
+  /// - Returns: Whether the line was added; `false` if it exceeds the maximum size of an entry.
   @discardableResult
   package mutating func appendLog(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
@@ -59,14 +60,14 @@ package struct InspectionHistory: Sendable {
     return true
   }
 
-  /// Sets a current value, as JSON. An equal value changes nothing.
+  /// Sets a current value, as JSON. If the value is equal to the present value, nothing is added.
   package mutating func set(_ name: String, _ json: [UInt8]) {
     guard currentValues[name]?.json != json else { return }
     last += 1
     currentValues[name] = CurrentValue(number: last, json: json)
   }
 
-  /// Removes all current values except those with these names.
+  /// Removes all current values except the values with the given names.
   package mutating func keep(only names: Set<String>) {
     currentValues = currentValues.filter { names.contains($0.key) }
   }
@@ -75,14 +76,15 @@ package struct InspectionHistory: Sendable {
   package var count: Int { events.count }
   /// The number of log lines in memory.
   package var logCount: Int { logLines.count }
-  /// The number of events that were dropped for lack of capacity.
+  /// The number of events that were dropped because the capacity was exceeded.
   package var droppedCount: UInt64 { events.droppedCount }
 
-  /// Returns the additions that a client has not seen: the values that have changed, and the latest
-  /// events and log lines that fit into the limit.
+  /// Returns the additions that a client has not received: the current values that have changed,
+  /// and the latest events and log lines, up to a limit.
   /// - Parameters:
-  ///   - cursor: The last number that the client has seen; 0 if it has seen nothing.
-  ///   - limit: The limit for events, and again for log lines. Unit: bytes.
+  ///   - cursor: The last number that the client has received; 0 for a new client.
+  ///   - limit: The maximum size of the events; the same maximum applies to the log lines. Unit:
+  ///     bytes.
   package func delta(after cursor: UInt64, limit: Int) -> InspectionDelta {
     let isKnown = cursor >= origin && cursor <= last && cursor != 0
     let seen = isKnown ? cursor : origin
@@ -95,7 +97,7 @@ package struct InspectionHistory: Sendable {
   }
 }
 
-/// Entries in order of arrival. The oldest ones are dropped when a new one needs the capacity.
+/// A ring buffer of entries, in order of arrival. New entries displace the oldest entries.
 struct InspectionRing: Sendable {
   private struct Entry {
     var number: UInt64
@@ -103,14 +105,14 @@ struct InspectionRing: Sendable {
   }
 
   private var entries: [Entry] = []
-  /// The index of the first entry that is not dropped.
+  /// The index of the oldest entry that has not been dropped.
   private var first = 0
   private var byteCount = 0
   private let capacity: Int
-  /// The number of entries that were dropped for lack of capacity.
+  /// The number of entries that were dropped because the capacity was exceeded.
   private(set) var droppedCount: UInt64 = 0
 
-  /// The memory that an entry takes in addition to its JSON. Unit: bytes.
+  /// The estimated memory that an entry needs in addition to its JSON. Unit: bytes.
   private static let overhead = 64
 
   /// - Parameter capacity: The capacity for all entries. Unit: bytes.
@@ -119,7 +121,8 @@ struct InspectionRing: Sendable {
   /// The number of entries.
   var count: Int { entries.count - first }
 
-  /// - Parameter number: A number higher than all before.
+  /// Appends an entry, and drops the oldest entries if the capacity is exceeded.
+  /// - Parameter number: The entry's number, which must be higher than all earlier numbers.
   mutating func append(_ json: [UInt8], number: UInt64) {
     entries.append(Entry(number: number, json: json))
     byteCount += json.count + Self.overhead
@@ -129,16 +132,19 @@ struct InspectionRing: Sendable {
       first += 1
       droppedCount += 1
     }
-    // Only now and then, so that each entry is moved about once on average.
+    // Removes dropped entries from the array only occasionally, so that each entry is moved about
+    // once on average.
     if first > 1_024, first > entries.count / 2 {
       entries.removeFirst(first)
       first = 0
     }
   }
 
-  /// Returns the latest entries above a number that fit into the limit, and the count of the other
-  /// entries above it.
-  /// - Parameter limit: Unit: bytes.
+  /// Returns the latest entries whose numbers are higher than `seen`, up to a limit, and how many
+  /// such entries the limit omits.
+  /// - Parameters:
+  ///   - seen: The number of the last entry that the client has received.
+  ///   - limit: The maximum size of the returned entries. Unit: bytes.
   func latest(after seen: UInt64, limit: Int) -> (parts: [[UInt8]], skipped: UInt64) {
     var capacity = limit
     var index = entries.count
@@ -147,32 +153,32 @@ struct InspectionRing: Sendable {
       if capacity < 0 { break }
       index -= 1
     }
-    // Counts the earlier unseen entries. Numbers are not consecutive, because other additions have
-    // numbers, too.
+    // Counts the earlier entries that the client has not received. The numbers cannot be
+    // subtracted, since they are not consecutive: other additions have numbers, too.
     var earlier = index
     while earlier > first, entries[earlier - 1].number > seen { earlier -= 1 }
     return (entries[index...].map(\.json), UInt64(index - earlier))
   }
 }
 
-/// The answer to a client of a history.
+/// The part of a history that one answer to a client contains.
 package struct InspectionDelta: Hashable, Sendable {
-  /// The cursor for the client's next request.
+  /// The cursor that the client must send in its next request.
   package var cursor: UInt64
-  /// The time of the answer, by the clock of the steps' times, which may differ from a browser's.
-  /// Unit: nanoseconds since 1970.
+  /// The time of the answer on the clock that also gives the times of steps. A browser's own clock
+  /// may differ. Unit: nanoseconds since 1970.
   package var time: Int64 = 0
-  /// Whether the client must discard its data, which came from another history.
+  /// Whether the client must discard its data, because that data came from another history.
   package var replacesAll: Bool
-  /// The changed current values, in order of change.
+  /// The current values that have changed, in order of change.
   package var currentValues: [[UInt8]] = []
   /// The events, in order.
   package var events: [[UInt8]] = []
-  /// The number of earlier events that are left out.
+  /// The number of earlier events that this answer omits.
   package var skipped: UInt64 = 0
   /// The log lines, in order.
   package var logLines: [[UInt8]] = []
-  /// The number of earlier log lines that are left out.
+  /// The number of earlier log lines that this answer omits.
   package var skippedLogLines: UInt64 = 0
 
   init(cursor: UInt64, replacesAll: Bool) {
@@ -180,7 +186,7 @@ package struct InspectionDelta: Hashable, Sendable {
     self.replacesAll = replacesAll
   }
 
-  /// The JSON form for sending.
+  /// The JSON text to send to the client.
   package var json: [UInt8] {
     var json = Array(
       """
@@ -203,23 +209,24 @@ package struct InspectionDelta: Hashable, Sendable {
   }
 }
 
-/// A thread-safe history: one thread writes while others read.
+/// A thread-safe history. One thread adds data, and other threads read it.
 package final class InspectionRecorder: Sendable {
   private let history: Locked<InspectionHistory>
 
-  /// The pause between two checks for news, which limits how often a client receives an answer.
+  /// The pause between two checks for additions. The pause limits how frequently a client receives
+  /// an answer.
   private static let checkInterval: Duration = .milliseconds(100)
 
   /// - Parameter capacity: The capacity for events. Unit: bytes.
   package init(capacity: Int = 64 << 20) {
-    // A random origin distinguishes this history's numbers from the numbers of another history. The numbers
-    // stay below 2^53, so that JavaScript reads them exactly.
+    // A random origin distinguishes this history from other histories. The numbers stay below 2^53,
+    // so that JavaScript represents them exactly.
     let origin = UInt64.random(in: 1...(1 << 40)) << 12
     history = Locked(InspectionHistory(capacity: capacity, origin: origin))
   }
 
-  /// Adds an event.
-  /// - Returns: `false` if it is too large.
+  /// Adds an event, as JSON.
+  /// - Returns: Whether the event was added; `false` if it is too large.
   @discardableResult
   package func append(_ json: [UInt8]) -> Bool { history.withLock { $0.append(json) } }
 
@@ -237,20 +244,22 @@ package final class InspectionRecorder: Sendable {
     history.withLock { $0.set(name, json) }
   }
 
-  /// Removes all current values except those with these names.
+  /// Removes all current values except the values with the given names.
   package func keep(only names: Set<String>) { history.withLock { $0.keep(only: names) } }
 
-  /// Returns what a client has not seen, with the current time. Waits if there is nothing new.
+  /// Waits until there are additions that a client has not received. Returns them, with the current
+  /// time.
   /// - Parameters:
-  ///   - cursor: The last number that the client has seen.
-  ///   - timeout: The longest time to wait.
-  ///   - limit: The limit for events. Unit: bytes.
+  ///   - cursor: The last number that the client has received.
+  ///   - timeout: The maximum time to wait.
+  ///   - limit: The maximum size of the events. Unit: bytes.
   package func nextDelta(
     after cursor: UInt64, within timeout: Duration, limit: Int
   ) async -> InspectionDelta {
     let deadline = ContinuousClock.now + timeout
     repeat {
-      // Waits before the first check, too, so that news is delivered in batches.
+      // Also waits before the first check, so that a client receives several additions in one
+      // answer.
       try? await Task.sleep(for: Self.checkInterval)
       if history.withLock({ $0.last != cursor }) { break }
     } while ContinuousClock.now < deadline && !Task.isCancelled

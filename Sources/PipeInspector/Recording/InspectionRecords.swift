@@ -1,11 +1,12 @@
+import PipeClient
 import PipeMachines
 import PipeWire
 
-// The JSON about a topology for an inspector's page.
+// The JSON records that the inspector's page receives about a topology.
 
 extension TopologyDirectory {
-  /// The nodes and pipes with their status, without counters.
-  /// - Parameter composites: The composites with the names of their nodes.
+  /// Returns a record of the nodes and pipes with their status, but without counters.
+  /// - Parameter composites: Each composite with the names of its nodes.
   package func inspectionRecord(_ composites: [(name: String, nodes: [String])]) -> JSONValue {
     [
       "is": "topology", "topology": .string(topology), "file": .string(file),
@@ -24,6 +25,15 @@ extension TopologyDirectory {
   }
 }
 
+extension TopologyHealth {
+  /// The diagnoses for the verdict at the top of the page.
+  package var inspectionRecord: JSONValue {
+    guard case .object(var record) = record else { return .null }
+    record["is"] = "health"
+    return .object(record)
+  }
+}
+
 extension NodeInformation {
   fileprivate var inspectionRecord: JSONValue {
     [
@@ -37,11 +47,11 @@ extension NodeInformation {
 }
 
 extension StateChange {
-  /// The maximum size of a state in a record. Larger states are sent as their case name, and as a
-  /// whole on request. Unit: bytes.
+  /// The maximum size of a state in a record. If a state is larger, the record contains only the
+  /// name of its case, and the page can request the complete state. Unit: bytes.
   package static let stateByteCount = 4 << 10
 
-  /// The node's state and counters.
+  /// A record of the node's current state and counters.
   package var inspectionRecord: JSONValue {
     var record: [String: JSONValue] = [
       "is": "state", "node": .string(node), "incarnation": .count(incarnation),

@@ -3,33 +3,36 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Records a topology by name, whether it runs already or will run later, for as long as this
-/// object lives.
+/// Records the steps, states and logs of a topology. The topology may start and stop during the
+/// recording.
 package final class LiveRecording: PageDataSource {
   /// The topology's name.
   package let name: String
   let target: TopologyTarget
   package let recorder: InspectionRecorder
-  /// The client; `nil` while the topology does not run.
+  /// The connection to the topology; `nil` while the topology does not run.
   let client = Locked<TopologyClient?>(nil)
   private let tasks = Locked<[Task<Void, Never>]>([])
+  private let stateCharts: StateChartReader
+  private let orchestratorTracker = Locked(OrchestratorTracker())
   private let hasAddedPast = Locked(false)
 
-  /// The pause between two reads of the nodes' status.
+  /// The interval between two reads of the nodes' status.
   private static let pause: Duration = .milliseconds(500)
-  /// The pause between two reads of the logs.
+  /// The interval between two reads of the logs.
   private static let logPause: Duration = .milliseconds(250)
 
-  /// - Parameter target: A topology on this host must have a name.
+  /// - Parameter target: The topology. If it runs on this host, the target must have a name.
   package init(_ target: TopologyTarget, name: String, capacity: Int = 64 << 20) {
     self.target = target
     self.name = name
     recorder = InspectionRecorder(capacity: capacity)
+    stateCharts = StateChartReader(topology: name)
   }
 
   deinit { tasks.withLock { for task in $0 { task.cancel() } } }
 
-  /// Starts to record.
+  /// Starts the recording.
   package func start() {
     let task = Task { [weak self] in
       while !Task.isCancelled {
@@ -48,8 +51,10 @@ package final class LiveRecording: PageDataSource {
     tasks.withLock { $0 = [task, recordLogs()] }
   }
 
-  /// Records the logs. On this host they are files, which can be read when the topology does not
-  /// run: they show why it ended.
+  /// Records the logs.
+  ///
+  /// The logs of a topology on this host are files. They are also read after the end of the
+  /// topology, since they show why the topology has ended.
   private func recordLogs() -> Task<Void, Never> {
     Task { [weak self, name, target] in
       guard target.remote == nil else { return await Self.followLogs { [weak self] in self } }
@@ -62,8 +67,8 @@ package final class LiveRecording: PageDataSource {
     }
   }
 
-  /// The pause in following a node that takes more steps than its feed may deliver. Following it
-  /// all the time would slow the node down.
+  /// How long the recording of a node pauses if the node takes more steps than its feed can
+  /// deliver. Without pauses, the recording would slow the node down.
   private static let rest: Duration = .seconds(2)
 
   private static func rest(_ feed: String, of following: StepSubscription) {
@@ -85,19 +90,20 @@ package final class LiveRecording: PageDataSource {
       ])
   }
 
-  /// Adds the recorded past once, before the first live steps.
+  /// Adds the steps in the nodes' journals to the recording, before the first live steps. Only the
+  /// first call has an effect.
   private func addPast(of nodes: [NodeInformation]) {
     let isFirst = hasAddedPast.withLock { hasAddedPast in
       defer { hasAddedPast = true }
       return !hasAddedPast
     }
     guard isFirst else { return }
-    // Journals of another host cannot be read here.
+    // This host cannot read the journals on another host.
     guard target.remote == nil else { return }
     for step in RecordedPast.steps(of: nodes) { recorder.append(step) }
   }
 
-  /// Records until the topology goes away or its nodes change.
+  /// Records until the topology ends or its nodes change.
   private func record(_ client: TopologyClient) async throws {
     let directory = try await client.directory(fresh: false)
     let nodes = directory.nodes.filter { $0.kind != .monitor }
@@ -105,25 +111,34 @@ package final class LiveRecording: PageDataSource {
       ($0.name, $0.nodes)
     }
     let names = Dictionary(
-      nodes.map { (FeedTopic.number(of: $0.name), $0.name) }, uniquingKeysWith: { one, _ in one })
+      nodes.map { (FeedTopic.topicNumber(of: $0.name), $0.name) },
+      uniquingKeysWith: { one, _ in one })
     let recorder = recorder
     recorder.keep(only: ["topology"])
     addPast(of: nodes)
+    if let takeover = orchestratorTracker.withLock({
+      $0.takeover(in: directory, now: WallClock.nanoseconds)
+    }) {
+      recorder.append(takeover)
+    }
     let (overloadedTopics, overloadedContinuation) = AsyncStream.makeStream(
       of: UInt32.self, bufferingPolicy: .bufferingNewest(nodes.count))
-    let following = try await client.followSteps(of: nodes, ending: {}) { frame in
+    // The page shows the state of a node at an instant, and a step of an instance is not the state of
+    // its node.
+    let stepping = nodes.filter { $0.instanceField == nil }
+    let following = try await client.followSteps(of: stepping, ending: {}) { frame in
       if frame.reportsSkipped { overloadedContinuation.yield(frame.topic) }
       guard !recorder.append(frame.json), let node = names[frame.topic] else { return }
       recorder.append(frame.placeholder(of: node))
     }
     defer { following.stop() }
     let feeds = Dictionary(
-      nodes.map { (FeedTopic.number(of: $0.name), $0.feedName) },
+      nodes.map { (FeedTopic.topicNumber(of: $0.name), $0.feedName) },
       uniquingKeysWith: { one, _ in one })
     let pausing = Task {
       var pausedUntil: [String: ContinuousClock.Instant] = [:]
       for await topic in overloadedTopics {
-        // Frames that were in flight when following paused are ignored.
+        // Ignores frames that were already on their way when the pause began.
         guard let feed = feeds[topic], pausedUntil[feed].map({ $0 <= .now }) ?? true else {
           continue
         }
@@ -134,8 +149,12 @@ package final class LiveRecording: PageDataSource {
     defer { pausing.cancel() }
     let states = try await client.states(
       of: nodes.map(\.name), .latest, reportingInDoubt: true)
+    let latestStates = Locked(LatestStates())
     let stateTask = Task {
-      for await change in states { recorder.set("node \(change.node)", change.inspectionRecord) }
+      for await change in states {
+        latestStates.withLock { $0.take(change) }
+        recorder.set("node \(change.node)", change.inspectionRecord)
+      }
     }
     defer { stateTask.cancel() }
     var lifecycleTracker = LifecycleTracker()
@@ -145,6 +164,9 @@ package final class LiveRecording: PageDataSource {
         recorder.append(event)
       }
       recorder.set("topology", current.inspectionRecord(composites))
+      current.nodes = latestStates.withLock { $0.merged(into: current.nodes) }
+      recorder.set(
+        "health", TopologyHealth(current, at: WallClock.nanoseconds).inspectionRecord)
       try await Task.sleep(for: Self.pause)
       current = try await client.directory(fresh: false)
     }
@@ -152,13 +174,13 @@ package final class LiveRecording: PageDataSource {
 }
 
 extension FeedFrame {
-  /// Whether the frame reports skipped steps instead of a step. Such a frame is short.
+  /// Whether the frame reports only a number of skipped steps. Such a frame is short.
   fileprivate var reportsSkipped: Bool {
     json.count < 512 && String(decoding: json, as: UTF8.self).contains("\"skipped\":")
       && (try? JSONValue(parsing: json))?["skipped"] != nil
   }
 
-  /// Returns a record that replaces a step, or a refused event, that is too large.
+  /// Returns a record that stands for a step or a refused event that is too large to be recorded.
   fileprivate func placeholder(of node: String) -> JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(node), "incarnation": .count(incarnation), "version": .count(version),
@@ -170,14 +192,16 @@ extension FeedFrame {
 }
 
 extension LiveRecording {
-  /// The longest time for a node to report the outcome of an event.
+  /// The maximum time to wait for a node to report the outcome of an event.
   private static let outcomeTimeout: Duration = .seconds(5)
+  /// The maximum time to wait until a node has started or stopped.
+  private static let controlTimeout: Duration = .seconds(10)
 
   package func answer(_ request: InspectionRequest) async throws -> JSONValue {
     if let client = client.withLock({ $0 }) {
       return try await answerWrappingErrors(request, client)
     }
-    // The topology may have started since the last attempt.
+    // If attaching failed before, the topology may have started since.
     guard let client = try? TopologyClient.attach(to: target) else {
       throw InspectionRequestError("topology '\(name)' is not running")
     }
@@ -211,6 +235,22 @@ extension LiveRecording {
       case .node(let outcome): return outcome.inspectionRecord
       case .composite(let reply): return TransactionReply.atomic(reply).json
       }
+    case .chart(let node):
+      guard target.remote == nil else { throw StateChartReader.remoteError }
+      let incarnation = try await client.directory(fresh: false)[node: node]?.incarnation ?? 0
+      return try await stateCharts.chart(of: node, incarnation: incarnation)
+    case .control(let node, .start):
+      try await client.start([node], within: Self.controlTimeout)
+      return ["outcome": "started"]
+    case .control(let node, .stop):
+      try await client.stop([node], within: Self.controlTimeout)
+      return ["outcome": "stopped"]
+    case .control(let node, .restart):
+      try await client.restart([node], within: Self.controlTimeout)
+      return ["outcome": "restarted"]
+    case .control(let node, .kill):
+      try await client.kill(node)
+      return ["outcome": "killed"]
     case .deadLetter(let node, let id, drops: true):
       try await client.drop(deadLetter: id, of: node, timeout: Self.outcomeTimeout)
       return ["outcome": "dropped"]
@@ -222,10 +262,10 @@ extension LiveRecording {
 }
 
 extension LiveRecording {
-  /// The longest time for a node to send its state.
+  /// The maximum time to wait for a node's state.
   private static let stateTimeout: Duration = .seconds(2)
 
-  /// Returns the complete state. The states in records are cut.
+  /// Returns the complete state of a node. The states in records may be shortened.
   private func state(of node: String, _ client: TopologyClient) async throws -> JSONValue {
     let states = try await client.states(of: [node], .latest)
     let found = await withTaskGroup(of: StateChange?.self) { group in
@@ -261,11 +301,11 @@ extension RequestOutcome {
 }
 
 extension EnabledEvents {
-  /// The events with their fields and verdicts.
+  /// A record of the events: their fields, and whether the node accepts them now.
   fileprivate var inspectionRecord: JSONValue {
     [
       "name": .string(name), "kind": .string(kind.rawValue),
-      "version": version.map { .count($0) } ?? .null,
+      "version": version.map { .count($0) } ?? .null, "timer": timer?.record ?? .null,
       "events": .array(
         events.map { event in
           [
@@ -288,10 +328,11 @@ extension EnabledEvents {
 }
 
 extension LiveRecording {
-  /// The pause between two requests to the orchestrator.
+  /// The interval between two requests to the orchestrator.
   private static let remotePause: Duration = .milliseconds(500)
 
-  /// Records the logs of a topology on another host, which its orchestrator reads, while it runs.
+  /// Records the logs of a topology on another host, as long as the topology runs. The orchestrator
+  /// on that host reads the log files.
   static func followLogs(of recording: @escaping @Sendable () -> LiveRecording?) async {
     var following: (logs: RecordedLogs, client: ObjectIdentifier)?
     while !Task.isCancelled {
@@ -299,7 +340,7 @@ extension LiveRecording {
       if let client = recording.client.withLock({ $0 }) {
         var (logs, former) =
           following ?? (RecordedLogs(TopologyLogs(client)), ObjectIdentifier(client))
-        // A new connection continues at the position of the last one, so no line is repeated.
+        // Continues at the same position after a new connection, so that no line is recorded twice.
         if former != ObjectIdentifier(client) { logs.continueReading(on: client) }
         if let lines = try? await logs.next() { recording.recorder.appendLog(lines) }
         following = (logs, ObjectIdentifier(client))
@@ -309,7 +350,7 @@ extension LiveRecording {
   }
 }
 
-/// Reports when nodes start, end and restart.
+/// Detects when nodes start, end and restart.
 struct LifecycleTracker {
   private struct LifecycleStatus: Equatable {
     var incarnation: UInt64
@@ -336,8 +377,8 @@ struct LifecycleTracker {
 
   private var lastStatuses: [String: LifecycleStatus] = [:]
 
-  /// Returns the changes since the last call, each with the previous status, which is useful for
-  /// looking back. A node seen for the first time has no change.
+  /// Returns the changes since the last call. Each change contains the previous status, so that the
+  /// page can show earlier instants. A node that is new in the directory counts as unchanged.
   mutating func changes(in directory: TopologyDirectory, now: Int64) -> [JSONValue] {
     directory.nodes.compactMap { node in
       let status = LifecycleStatus(node)
@@ -355,11 +396,31 @@ struct LifecycleTracker {
   }
 }
 
-/// The source of an inspector's page: a running topology or a recording.
+/// Detects when another orchestrator takes over a topology whose nodes keep running.
+struct OrchestratorTracker {
+  private var last: (pid: Int32, nodePIDs: Set<Int32>)?
+
+  /// Returns a record if the orchestrator is another process than in the last call, and has adopted
+  /// processes of nodes.
+  mutating func takeover(in directory: TopologyDirectory, now: Int64) -> JSONValue? {
+    let nodePIDs = Set(directory.nodes.compactMap(\.pid))
+    defer { last = (directory.pid, nodePIDs) }
+    guard let last, last.pid != directory.pid, !last.nodePIDs.isDisjoint(with: nodePIDs) else {
+      return nil
+    }
+    return [
+      "is": "takeover", "time": .integer(now), "pid": .integer(Int64(directory.pid)),
+      "former": .integer(Int64(last.pid)),
+      "adopted": .integer(Int64(last.nodePIDs.intersection(nodePIDs).count)),
+    ]
+  }
+}
+
+/// The data source of an inspector's page, such as a running topology.
 package protocol PageDataSource: Sendable {
-  /// The events and the current values.
+  /// The recorded events and the current values.
   var recorder: InspectionRecorder { get }
-  /// Answers a request about the present.
+  /// Answers a request about the current state of the topology.
   /// - Throws: ``InspectionRequestError``.
   func answer(_ request: InspectionRequest) async throws -> JSONValue
 }
@@ -368,7 +429,8 @@ package protocol PageDataSource: Sendable {
 package enum InspectionRequest: Hashable, Sendable {
   /// The description of a node's machine.
   case machine(node: String)
-  /// The events that a node or a composite accepts now, and why it blocks the others.
+  /// The events that a node or a composite accepts now, and the reasons why other events are
+  /// blocked.
   case enabled(node: String)
   /// The complete state of a node.
   case state(node: String)
@@ -376,13 +438,29 @@ package enum InspectionRequest: Hashable, Sendable {
   case deadLetters(node: String)
   /// Sends an event.
   case send(node: String, event: JSONValue)
+  /// Returns the state chart of a node's machine.
+  case chart(node: String)
+  /// Starts, stops, restarts or kills a node.
+  case control(node: String, NodeControlAction)
   /// Resends a dead letter, or drops it.
   case deadLetter(node: String, id: UInt64, drops: Bool)
 }
 
-/// The reason why a request has no answer.
+/// A command to a node's process.
+package enum NodeControlAction: String, Hashable, Sendable, CaseIterable {
+  /// Starts a node that is stopped or failed.
+  case start
+  /// Stops the node gracefully, and keeps it stopped.
+  case stop
+  /// Stops the node gracefully, and starts it again.
+  case restart
+  /// Sends SIGKILL to the node's process. The restart policy applies.
+  case kill
+}
+
+/// The reason why a request cannot be answered.
 package struct InspectionRequestError: Error, Hashable, Sendable {
-  /// A text for the person, with what to do.
+  /// A sentence for the user, which says what to do.
   package var reason: String
 
   package init(_ reason: String) { self.reason = reason }

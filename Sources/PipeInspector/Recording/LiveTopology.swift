@@ -4,19 +4,20 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// A topology by name, whether it runs already or will run later. It is attached to again after
-/// each restart.
+/// Reads snapshots of a topology, which may start, stop and restart at any time. After a restart,
+/// attaches to the topology again.
 package actor LiveTopology: SnapshotSource {
   /// The topology's name.
   package nonisolated let name: String
   private let target: TopologyTarget
   private var client: TopologyClient?
-  /// The names of the states, by machine.
+  /// For each machine, the names of its states.
   private var states: [String: [String]] = [:]
-  /// The snapshot in progress, which is shared by all requests that arrive before it is complete.
+  /// The snapshot that is being read. All requests that arrive before it is complete share this
+  /// snapshot.
   private var pendingSnapshot: Task<TopologySnapshot, Never>?
 
-  /// - Parameter target: A topology on this host must have a name.
+  /// - Parameter target: The topology. If it runs on this host, the target must have a name.
   package init(_ target: TopologyTarget, name: String) {
     self.target = target
     self.name = name
@@ -39,13 +40,13 @@ package actor LiveTopology: SnapshotSource {
       await describe(directory, client)
       var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
       snapshot.states = states
-      // Process ids of another host mean other processes on this one.
+      // The process ids of nodes on another host mean other processes on this host.
       for pid in directory.pids where client.remote == nil {
         snapshot.usage[pid] = ProcessUsage(pid: pid)
       }
       return snapshot
     } catch {
-      // The next snapshot attaches again, because the topology may have restarted with other
+      // The next snapshot attaches again, because the topology may be restarted with other
       // machines.
       client?.close()
       client = nil
@@ -62,11 +63,11 @@ package actor LiveTopology: SnapshotSource {
     return attachedClient
   }
 
-  /// Asks for the states of each machine once, through one node that runs it.
+  /// Requests the names of each machine's states, once, from a node that runs the machine.
   private func describe(_ directory: TopologyDirectory, _ client: TopologyClient) async {
     for node in directory.nodes where node.kind == .machine && node.isRunning {
       guard let machine = node.hosts, states[machine] == nil else { continue }
-      // If the node has not described itself yet, the next snapshot asks again.
+      // If a node has not sent its description yet, the next snapshot asks the node again.
       guard
         case .description(let description)? = try? await client.command(.describe(node: node.name))
       else { continue }
@@ -75,21 +76,23 @@ package actor LiveTopology: SnapshotSource {
   }
 }
 
-/// The source of an inspector's data: a running topology or a recording.
+/// The data source of a metrics server, such as a running topology.
 package protocol SnapshotSource: Sendable {
-  /// Returns the topology's data at this moment.
+  /// Returns the current data of the topology.
   func snapshot() async -> TopologySnapshot
 }
 
-/// A topology at one moment.
+/// The data of a topology at one moment.
 package struct TopologySnapshot: Hashable, Sendable {
   /// The topology's name.
   package var topology: String
-  /// The nodes and pipes, or the reason why there are none.
+  /// The nodes and pipes, or the reason why they are unknown.
   package var directory: Result<TopologyDirectory, UnavailableError>
-  /// The names of the states, by machine, if the states are cases.
+  /// The time of the snapshot. Unit: nanoseconds since 1970.
+  package var time = WallClock.nanoseconds
+  /// For each machine whose states are cases of an enum, the names of these cases.
   package var states: [String: [String]] = [:]
-  /// The resource usage of the processes, by id.
+  /// For each process id, the resource usage of the process.
   package var usage: [Int32: ProcessUsage] = [:]
 
   package init(topology: String, directory: Result<TopologyDirectory, UnavailableError>) {
@@ -97,9 +100,9 @@ package struct TopologySnapshot: Hashable, Sendable {
     self.directory = directory
   }
 
-  /// The reason why a topology has no data.
+  /// The reason why there is no data about a topology.
   package struct UnavailableError: Error, Hashable, Sendable {
-    /// A text for the person, with what to do.
+    /// A sentence for the user, which says what to do.
     package var reason: String
 
     package init(_ reason: String) { self.reason = reason }

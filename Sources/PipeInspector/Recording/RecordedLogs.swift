@@ -4,29 +4,28 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The log lines of the nodes and the orchestrator's notes about them, read from their logs as they
-/// grow.
+/// Reads the log lines of nodes, and the orchestrator's notes about nodes, while the logs grow.
 package struct RecordedLogs {
   private var logs: TopologyLogs
   private var isFirst = true
 
-  /// The maximum number of lines per read. Further lines are only counted, so that a node that
-  /// writes much costs no more.
+  /// The maximum number of lines in one read. Further lines are only counted, so that reading does
+  /// not take longer if a node writes very many lines.
   package static let limit = 500
   /// The maximum length of a line. Longer lines are cut. Unit: bytes.
   package static let lineByteCount = 4 << 10
-  /// The number of earlier lines to read for each node at the start.
+  /// The number of existing lines of each node that the first read returns.
   static let initialLineCount = 100
-  /// The maximum number of earlier lines for all nodes together.
+  /// The maximum number of existing lines of all nodes that the first read returns.
   private static let initialLineLimit = 5_000
 
   package init(_ logs: TopologyLogs) { self.logs = logs }
 
-  /// Continues at the same position through another client of the topology.
+  /// Continues to read at the same position, through another connection to the topology.
   mutating func continueReading(on client: TopologyClient) { logs = logs.continued(on: client) }
 
-  /// Returns the lines since the last read, in order of time; at the first read, the last lines of
-  /// each node.
+  /// Returns the lines that were added since the last read, in order of time. The first read
+  /// returns the last lines of each node.
   package mutating func next() async throws -> [JSONValue] {
     var new: [LogEntry] = []
     while true {
@@ -58,7 +57,7 @@ package struct RecordedLogs {
   }
 
   private static func beginning(of text: String) -> String {
-    // Cuts between characters, which have at most four bytes in UTF-8.
+    // Does not cut within a character. In UTF-8, a character has at most four bytes.
     for count in stride(from: lineByteCount, to: lineByteCount - 4, by: -1) {
       if let beginning = String(text.utf8.prefix(count)) { return beginning }
     }
@@ -66,16 +65,16 @@ package struct RecordedLogs {
   }
 }
 
-/// The past of nodes from before the recording: the last states in their journals.
+/// The steps that nodes took before the recording began, read from their journals.
 package enum RecordedPast {
   /// The maximum number of records to read from one journal.
   package static let limit = 200
-  /// The longest time for all journals together, because the page waits for them.
+  /// The maximum time for reading all journals. It is short, because the page waits.
   private static let timeLimit: Duration = .seconds(2)
 
-  /// Returns steps in order of time, without their events: a journal record covers `steps` steps of
-  /// one burst. Journals that cannot be read are skipped, because the node itself reports the
-  /// reason.
+  /// Returns the steps in order of time, without their events. One journal record can stand for
+  /// several steps; `steps` is their number. Journals that cannot be read are skipped, because
+  /// their nodes report the reason.
   package static func steps(of nodes: [NodeInformation]) -> [JSONValue] {
     let deadline = ContinuousClock.now + timeLimit
     var found: [(time: Int64, step: JSONValue)] = []

@@ -2,27 +2,27 @@ import CMicroHTTPD
 import Glibc
 import PipeSupport
 
-/// The connections of a server, with their phases. It selects the connections to close: when there
-/// are too many, or when a client takes too long to send its request.
+/// The connections of a server, with their phases. The table selects connections to close: if there
+/// are too many, or if a client takes too long to send its request.
 ///
-/// A client that sends its request at once and reads its answer is never disconnected because of
-/// slow clients.
+/// A client that sends its request without delay, and reads its answer without delay, is never
+/// disconnected because of other clients.
 package struct ConnectionTable<Identity: Hashable> {
   private enum Phase {
-    /// The request has not arrived completely.
+    /// The request is incomplete.
     case receiving
     /// The client waits for its answer.
     case waiting
     /// The answer is being sent, as fast as the client reads.
     case sending
-    /// The connection was shut down, and is not closed yet.
+    /// The connection was shut down, but is not closed yet.
     case shuttingDown
   }
 
   private struct Entry {
     let socket: Int32
     var phase: Phase
-    /// The start of the current phase.
+    /// The time at which the current phase began.
     var since: ContinuousClock.Instant
   }
 
@@ -31,17 +31,19 @@ package struct ConnectionTable<Identity: Hashable> {
   private let requestTime: Duration
 
   /// - Parameters:
-  ///   - limit: The number of connections above which one is closed for each new one.
-  ///   - requestTime: The longest time for a complete request to arrive.
+  ///   - limit: The maximum number of connections. When this number is reached, a new connection
+  ///     replaces an existing one.
+  ///   - requestTime: The maximum time for a request to arrive completely.
   package init(limit: Int, requestTime: Duration) {
     self.limit = limit
     self.requestTime = requestTime
   }
 
   /// Adds a new connection.
-  /// - Returns: The socket to shut down, if there are too many connections. It belongs to the client
-  ///   that has been sending its request for the longest time, or else reading its answer. If all
-  ///   clients wait for their answers, the limit is exceeded for a while.
+  /// - Returns: The socket to shut down if there are too many connections: the socket of the client
+  ///   that has been sending its request for the longest time. If no client is sending a request,
+  ///   the socket of the client that has been reading its answer for the longest time. `nil` if all
+  ///   clients are waiting for their answers; the limit is exceeded in this case.
   package mutating func opened(
     _ identity: Identity, socket: Int32, at now: ContinuousClock.Instant
   ) -> Int32? {
@@ -51,24 +53,25 @@ package struct ConnectionTable<Identity: Hashable> {
     return evicted.flatMap { shutDown(from: $0) }
   }
 
-  /// Notes that the complete request has arrived.
+  /// Records that the request has arrived completely.
   package mutating func requestReceived(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.waiting, identity, now)
   }
 
-  /// Notes that the answer is being sent to the client.
+  /// Records that the server has begun to send the answer.
   package mutating func answered(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.sending, identity, now)
   }
 
-  /// Notes that the request is complete, and another one may follow.
+  /// Records that the answer was sent, so that the connection can receive the next request.
   package mutating func ended(_ identity: Identity, at now: ContinuousClock.Instant) {
     enter(.receiving, identity, now)
   }
 
   package mutating func closed(_ identity: Identity) { entries[identity] = nil }
 
-  /// Returns the sockets to shut down because their requests are overdue.
+  /// Returns the sockets of clients whose requests have not arrived in time. They must be shut
+  /// down.
   package mutating func overdue(at now: ContinuousClock.Instant) -> [Int32] {
     entries.filter { $0.value.phase == .receiving && now - $0.value.since >= requestTime }
       .keys.compactMap { shutDown(from: $0) }
@@ -91,9 +94,11 @@ package struct ConnectionTable<Identity: Hashable> {
   }
 }
 
-/// The connections of a server. It shuts connections down, and the library then closes them.
+/// The connections of a server. This class only shuts sockets down. The HTTP library then closes
+/// the connections.
 final class WebConnections: Sendable {
-  /// The library's pointers, which are only compared.
+  /// The table, whose keys are pointers of the HTTP library. It is sendable, since the pointers are
+  /// only compared.
   private struct Table: @unchecked Sendable { var value: ConnectionTable<OpaquePointer> }
 
   private let table: Locked<Table>
@@ -105,7 +110,7 @@ final class WebConnections: Sendable {
           limit: Int(limits.connections), requestTime: .seconds(limits.requestSeconds))))
   }
 
-  /// Adds a new connection, and shuts one down if there are too many.
+  /// Adds a new connection. If there are too many connections, shuts an existing one down.
   func open(_ connection: OpaquePointer) {
     let socket = pr_socket(connection)
     shutDownConnections { table in
@@ -117,7 +122,8 @@ final class WebConnections: Sendable {
     table.withLock { body(&$0.value) }
   }
 
-  /// Shuts down connections whose requests take too long, until the task is cancelled.
+  /// Starts a task that shuts down connections whose requests take too long. The task runs until it
+  /// is cancelled.
   func watch() -> Task<Void, Never> {
     Task {
       while (try? await Task.sleep(for: .milliseconds(500))) != nil {
@@ -128,8 +134,8 @@ final class WebConnections: Sendable {
 
   private func shutDownConnections(_ body: (inout ConnectionTable<OpaquePointer>) -> [Int32]) {
     table.withLock { table in
-      // The library announces a close before it closes the socket, and that callback waits for this
-      // lock. So the descriptor cannot have been reused yet.
+      // Before the library closes a socket, it calls back, and that callback waits for this lock.
+      // So the descriptor cannot have been closed and reused.
       for socket in body(&table.value) { shutdown(socket, Int32(SHUT_RDWR)) }
     }
   }

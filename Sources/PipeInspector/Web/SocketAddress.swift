@@ -1,11 +1,12 @@
 import Glibc
 
-/// An address of IP version 4 or 6, with a port.
+/// An IPv4 or IPv6 address with a port.
 package struct SocketAddress {
   private var storage = sockaddr_storage()
   private var byteCount: socklen_t
 
-  /// - Parameter text: A numeric address; the result is `nil` for any other text.
+  /// Parses a numeric address; `nil` for other texts.
+  /// - Parameter text: An address such as `127.0.0.1` or `::1`.
   package init?(_ text: String, _ port: UInt16) {
     var four = in_addr()
     var six = in6_addr()
@@ -29,27 +30,27 @@ package struct SocketAddress {
   var family: Int32 { Int32(storage.ss_family) }
   private var isIPv6: Bool { family == AF_INET6 }
 
-  /// The port, which is at the same offset in both kinds.
+  /// The port. Its offset is the same in the structures of IPv4 and IPv6 addresses.
   var port: UInt16 {
     withUnsafeBytes(of: storage) { UInt16(bigEndian: $0.load(fromByteOffset: 2, as: UInt16.self)) }
   }
 
-  /// The bytes of the address alone.
+  /// The bytes of the address, without the port.
   private var bytes: [UInt8] {
     withUnsafeBytes(of: storage) { storage in
       isIPv6 ? Array(storage[8..<24]) : Array(storage[4..<8])
     }
   }
 
-  /// Whether only this machine reaches it.
+  /// Whether the address is reachable only from this host.
   package var isLoopback: Bool {
     isIPv6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : bytes[0] == 127
   }
 
-  /// Whether the address is the wildcard address.
+  /// Whether the address is the wildcard address, at which a server listens on all interfaces.
   package var isAny: Bool { bytes.allSatisfy { $0 == 0 } }
 
-  /// The address as a browser writes it: `127.0.0.1`, `[::1]`.
+  /// The address in the form of a URL: `127.0.0.1`, `[::1]`.
   package var host: String {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
     _ = bytes.withUnsafeBytes {

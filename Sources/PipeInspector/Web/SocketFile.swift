@@ -1,32 +1,34 @@
 import Glibc
 import PipeSystem
 
-/// A listening socket in the file system, which only its owner may connect to.
+/// A listening socket in the file system. Only the owner may connect to it.
 struct SocketFile: Sendable {
   private let path: String
   private let device: dev_t
   private let number: ino_t
 
-  /// Binds a socket to a path and lets it listen.
+  /// Binds a socket to a path and starts to listen.
   init(_ path: String, of descriptor: Int32, backlog: Int32) throws(WebListenerError) {
     guard var address = Self.address(of: path) else {
       throw .pathTooLong(path, limit: Self.pathByteCount)
     }
-    let folder = FileSystem.directory(of: path)
+    let folder = FileSystem.parentDirectory(of: path)
     var status = stat()
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
       throw .noSuchDirectory(folder)
     }
-    // The owner of the folder could replace the socket with another one, and receive the token.
+    // If another user owned the folder, that user could replace the socket, and then receive the
+    // token.
     guard [0, geteuid()].contains(status.st_uid) else {
       throw .directoryOwnedByOtherUser(folder, owner: status.st_uid)
     }
     guard status.st_mode & (S_IWGRP | S_IWOTH) == 0 || status.st_mode & S_ISVTX != 0 else {
       throw .directoryWritableByOthers(folder)
     }
-    // The socket's file gets the mode of the descriptor at its creation.
+    // The system creates the file with the mode of the descriptor.
     fchmod(descriptor, 0o600)
-    // Another process that looks for stale sockets must not find one that does not listen yet.
+    // While a socket is bound but does not listen yet, another process that checks for stale
+    // sockets would remove it. The lock prevents this.
     let lock = Self.lock(folder)
     defer { if lock >= 0 { close(lock) } }
     try Self.removeStaleSocket(path, &address)
@@ -43,12 +45,12 @@ struct SocketFile: Sendable {
     guard lstat(path, &status) == 0 else {
       throw .failed(SystemError("lstat", on: path, code: errno))
     }
-    self.path = FileSystem.absolute(path)
+    self.path = FileSystem.absolutePath(path)
     device = status.st_dev
     number = status.st_ino
   }
 
-  /// Removes the file, unless another process has replaced it.
+  /// Removes the file, unless another process has replaced the file.
   func remove() {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_dev == device, status.st_ino == number else {
@@ -57,7 +59,7 @@ struct SocketFile: Sendable {
     unlink(path)
   }
 
-  /// The longest path that the system accepts, without the terminating zero. Unit: bytes.
+  /// The maximum length of a path, without the terminating zero. Unit: bytes.
   private static let pathByteCount = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
   private static func address(of path: String) -> sockaddr_un? {
@@ -68,8 +70,8 @@ struct SocketFile: Sendable {
     return address
   }
 
-  /// Locks the folder, so that only one process at a time checks and binds there. The lock is best
-  /// effort: it is skipped if the folder cannot be locked.
+  /// Locks the folder, so that only one process at a time checks for stale sockets and binds a
+  /// socket. If the folder cannot be locked, continues without the lock.
   private static func lock(_ folder: String) -> Int32 {
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return -1 }
@@ -80,7 +82,7 @@ struct SocketFile: Sendable {
     return descriptor
   }
 
-  /// Removes a stale socket, at which no process listens any more.
+  /// Removes a socket at which no process listens.
   private static func removeStaleSocket(
     _ path: String, _ address: inout sockaddr_un
   ) throws(WebListenerError) {
@@ -91,7 +93,8 @@ struct SocketFile: Sendable {
     let probe = socket(AF_UNIX, kind, 0)
     guard probe >= 0 else { throw .failed(SystemError("socket", on: path, code: errno)) }
     defer { close(probe) }
-    // A socket with a full queue, or one that belongs to another user, is in use.
+    // Any other result means that the socket is in use: for example, its queue is full, or it
+    // belongs to another user.
     guard call(connect, probe, &address) != 0, errno == ECONNREFUSED else { throw .pathInUse(path) }
     guard unlink(path) == 0 || errno == ENOENT else {
       throw .failed(SystemError("unlink", on: path, code: errno))

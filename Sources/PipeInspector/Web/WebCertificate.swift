@@ -5,11 +5,12 @@ import PipeSystem
 package struct WebCertificate: Sendable {
   let certificateFile: String
   let keyFile: String
-  /// In PEM format, with a terminating zero.
+  /// The certificate (`certificate`) and the private key (`key`) in PEM format, each with a
+  /// terminating zero.
   let certificate: [CChar]
   let key: [CChar]
 
-  /// Reads the certificate and the key.
+  /// Reads the certificate and its private key from files.
   package init(certificate: String, key: String) throws(WebCertificateError) {
     certificateFile = certificate
     keyFile = key
@@ -50,12 +51,12 @@ package enum WebCertificateError: Error, Hashable {
   case notARegularFile(String)
   case noCertificate(String)
   case noKey(String)
-  /// The key has a password, and there is no person to ask for it.
+  /// The key is protected by a password, and a server cannot ask for a password.
   case encrypted(String)
   case keyReadableByOthers(String, mode: mode_t)
   /// The certificate and the key do not match, or one of them is damaged.
   case mismatchedKey(certificate: String, key: String)
-  /// The system's library does not support TLS.
+  /// The installed HTTP library does not support TLS.
   case notSupported
 }
 

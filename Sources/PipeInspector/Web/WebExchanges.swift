@@ -2,7 +2,7 @@ import CMicroHTTPD
 import Glibc
 import PipeSupport
 
-/// The requests of a server that are not answered yet.
+/// The requests of a server that have no answer yet.
 final class WebExchanges: Sendable {
   private struct PendingExchanges {
     var exchanges: Set<WebExchange> = []
@@ -12,7 +12,7 @@ final class WebExchanges: Sendable {
   private let handler: WebServer.Handler
   /// The maximum size of a request's body. Unit: bytes.
   let bodyByteCount: Int
-  /// The exchanges that wait for their answers.
+  /// The exchanges whose requests are not answered yet.
   private let waiting = Locked(PendingExchanges())
   let connections: WebConnections
 
@@ -24,7 +24,7 @@ final class WebExchanges: Sendable {
 
   private static let stoppingResponse = WebResponse(503, "the server is stopping")
 
-  /// Suspends the connection, and lets a task answer the request.
+  /// Suspends the connection, and starts a task that answers the request.
   func handle(_ request: WebRequest, for exchange: WebExchange) {
     exchange.wait()
     let isStopped = waiting.withLock { waiting in
@@ -40,7 +40,7 @@ final class WebExchanges: Sendable {
     exchange.answer(response)
   }
 
-  /// Answers all waiting and all future requests with an error.
+  /// Answers all pending and future requests with an error.
   func stop() {
     let exchanges = waiting.withLock { waiting in
       waiting.isStopped = true
@@ -50,17 +50,17 @@ final class WebExchanges: Sendable {
   }
 }
 
-/// One request, from its first line to the end of its answer.
+/// A request and its response.
 final class WebExchange: Sendable {
   enum Phase {
     case receiving([UInt8])
     case tooLarge
-    /// The connection is suspended until there is an answer.
+    /// The connection is suspended until the handler returns an answer.
     case waiting
     case answered(WebResponse)
   }
 
-  /// The library's connection. While it is suspended, any thread may call it.
+  /// A connection of the HTTP library. Any thread can resume a suspended connection.
   private struct Connection: @unchecked Sendable { let pointer: OpaquePointer }
 
   private let connection: Connection
@@ -73,7 +73,7 @@ final class WebExchange: Sendable {
   func receive(_ bytes: UnsafeRawBufferPointer, limit: Int) {
     state.withLock { phase in
       guard case .receiving(var body) = phase else { return }
-      // Sets the phase first, so that the array is not shared and is appended to in place.
+      // The phase is replaced first, so that the array has only one owner and is extended in place.
       phase = .tooLarge
       guard body.count + bytes.count <= limit else { return }
       body.append(contentsOf: bytes)
@@ -87,7 +87,7 @@ final class WebExchange: Sendable {
     MHD_suspend_connection(connection.pointer)
   }
 
-  /// Sets the answer and resumes the connection. Only the first answer counts.
+  /// Sets the answer, and resumes the connection. Only the first answer counts.
   func answer(_ response: WebResponse) {
     let isFirst = state.withLock { phase in
       guard case .waiting = phase else { return false }
@@ -103,7 +103,7 @@ extension WebExchange: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-// The callbacks of the library, which run on its thread.
+// The callbacks of the HTTP library, which run on the library's thread.
 
 func connectionChanged(
   owner: UnsafeMutableRawPointer?, connection: OpaquePointer?,
@@ -127,7 +127,7 @@ func handleRequest(
     return .NO
   }
   let exchanges = Unmanaged<WebExchanges>.fromOpaque(owner).takeUnretainedValue()
-  // The first call for a request: the body has not been read yet.
+  // When the library calls for the first time for a request, it has not read the body yet.
   guard let pointer = state.pointee else {
     state.pointee = Unmanaged.passRetained(WebExchange(connection)).toOpaque()
     return .YES
@@ -167,7 +167,7 @@ func requestEnded(
   Unmanaged<WebExchange>.fromOpaque(pointer).release()
 }
 
-/// Passes a response to the library, which copies it.
+/// Passes a response to the HTTP library, which makes its own copy.
 private func send(_ response: WebResponse, on connection: OpaquePointer) -> MHD_Result {
   let nativeResponse = response.body.withUnsafeBytes { body in
     MHD_create_response_from_buffer(
@@ -185,7 +185,7 @@ extension WebRequest {
     var query: [String: String] = [:]
   }
 
-  /// Reads the headers and the query of a connection.
+  /// Reads the headers and the query from a connection of the HTTP library.
   init(method: String, path: String, of connection: OpaquePointer, body: [UInt8]) {
     var fields = Fields()
     withUnsafeMutablePointer(to: &fields) { fields in

@@ -5,21 +5,21 @@ import PipeSystem
 /// A listening socket of a web server.
 package struct WebListener: ~Copyable {
   private let descriptor: Descriptor
-  /// The address of the socket: `127.0.0.1:9464`, `[::1]:9464`, `/run/page.socket`.
+  /// The address or path of the socket: `127.0.0.1:9464`, `[::1]:9464`, `/run/page.socket`.
   package let endpoint: String
-  /// The actual port; 0 for a socket in the file system.
+  /// The port on which the socket listens; 0 for a socket in the file system.
   package let port: UInt16
-  /// The file of the socket, if it is in the file system.
+  /// The socket's file, if the socket is in the file system.
   let file: SocketFile?
 
-  /// Listens at an address of this machine.
+  /// Listens at an address of this host.
   /// - Parameters:
-  ///   - address: A numeric address of IP version 4 or 6.
-  ///   - port: 0 for any free port.
+  ///   - address: A numeric IPv4 or IPv6 address.
+  ///   - port: The port; 0 for any free port.
   package init(address: String, port: UInt16) throws(WebListenerError) {
     guard var found = SocketAddress(address, port) else { throw .invalidAddress(address) }
     let descriptor = try Descriptor(found.family, on: address)
-    // A restarted server can bind its port while old connections are in TIME_WAIT.
+    // A server that is restarted can then bind its port while old connections are in TIME_WAIT.
     var yes: Int32 = 1
     setsockopt(
       descriptor.number, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -36,12 +36,12 @@ package struct WebListener: ~Copyable {
     self.descriptor = descriptor
   }
 
-  /// Listens at a socket in the file system, which only its owner may connect to. A stale socket of
-  /// a dead process is replaced.
+  /// Listens at a socket in the file system. Only the owner can connect to this socket. Replaces
+  /// the stale socket of a process that has ended.
   package init(socket path: String) throws(WebListenerError) {
     let descriptor = try Descriptor(AF_UNIX, on: path)
     file = try SocketFile(path, of: descriptor.number, backlog: Self.backlog)
-    endpoint = FileSystem.absolute(path)
+    endpoint = FileSystem.absolutePath(path)
     port = 0
     self.descriptor = descriptor
   }
@@ -49,10 +49,10 @@ package struct WebListener: ~Copyable {
   /// The maximum number of connections that wait to be accepted.
   private static let backlog: Int32 = 16
 
-  /// Returns the descriptor. The caller must close it.
+  /// Moves the descriptor out of the listener. The caller must close it.
   consuming func take() -> Int32 { descriptor.take() }
 
-  /// A descriptor that is closed unless ``take()`` was called.
+  /// A descriptor that is closed at the end of its lifetime, unless ``take()`` has moved it out.
   private struct Descriptor: ~Copyable {
     let number: Int32
 
@@ -74,28 +74,28 @@ package struct WebListener: ~Copyable {
   }
 }
 
-/// The reasons why a web server cannot listen.
+/// The reason why a web server cannot listen.
 package enum WebListenerError: Error, Hashable {
-  /// The text is not an address.
+  /// The text is not a numeric address.
   case invalidAddress(String)
-  /// Another process listens there; `by` names it if it is known.
+  /// Another process listens at the address; `by` is that process, if it is known.
   case inUse(address: String, port: UInt16, by: ListeningProcess?)
-  /// This machine does not have the address.
+  /// This host does not have the address.
   case addressNotLocal(String)
-  /// The port is below 1024, and the process has no permission for it.
+  /// The port is below 1024, and the process has no permission to use it.
   case notAllowed(port: UInt16)
-  /// The path is longer than the system accepts. Unit: bytes.
+  /// The path is longer than the system allows. `limit`: the maximum length in bytes.
   case pathTooLong(String, limit: Int)
   /// Another process listens at the path.
   case pathInUse(String)
   /// The existing file is not a socket.
   case notASocket(String)
   case noSuchDirectory(String)
-  /// A group, or everybody, may remove files in the folder.
+  /// Users other than the owner can remove files in the folder: the folder's group, or all users.
   case directoryWritableByOthers(String)
-  /// Another user owns the folder, and may remove files in it.
+  /// Another user owns the folder, and can therefore remove files in it.
   case directoryOwnedByOtherUser(String, owner: uid_t)
-  /// The process may not create files in the folder.
+  /// The process has no permission to create files in the folder.
   case directoryNotWritable(String)
   case failed(SystemError)
 
@@ -149,19 +149,18 @@ extension WebListenerError: CustomStringConvertible {
   }
 }
 
-/// The process that listens at a port, as far as the system shows it: to root for all processes, to
-/// other users for their own.
+/// The process that listens at a port. Only root can find processes of other users.
 package struct ListeningProcess: Hashable, Sendable {
   package let pid: Int
   package let name: String
 
-  /// Looks the process up; `nil` if it cannot be found.
+  /// Finds the process that listens at a port; `nil` if it cannot be found.
   init?(port: UInt16) {
     let sockets = Self.sockets(at: port)
     guard !sockets.isEmpty else { return nil }
-    for pid in FileSystem.entries(of: "/proc").compactMap(Int.init) {
+    for pid in FileSystem.entryNames(of: "/proc").compactMap(Int.init) {
       let folder = "/proc/\(pid)/fd"
-      let ownsSocket = FileSystem.entries(of: folder).contains {
+      let ownsSocket = FileSystem.entryNames(of: folder).contains {
         Self.target(of: "\(folder)/\($0)").map(sockets.contains) ?? false
       }
       guard ownsSocket else { continue }
@@ -173,7 +172,8 @@ package struct ListeningProcess: Hashable, Sendable {
     return nil
   }
 
-  /// The link targets of the descriptors of listening sockets: `socket:[4711]`.
+  /// Returns how `/proc` shows the descriptors of the sockets that listen at this port: as link
+  /// targets such as `socket:[4711]`.
   private static func sockets(at port: UInt16) -> Set<String> {
     var sockets: Set<String> = []
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {

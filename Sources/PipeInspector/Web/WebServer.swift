@@ -3,13 +3,16 @@ import Glibc
 import PipeSupport
 import PipeSystem
 
-/// Answers HTTP 1.1 requests on its own thread, within limits. A client that is slow, silent or
-/// does not read occupies one of a few connections, and loses it.
+/// Answers HTTP 1.1 requests on its own thread. The number of connections is limited. A client that
+/// is slow or silent, or does not read, occupies a connection, and is disconnected when another
+/// client needs that connection.
 package final class WebServer: Sendable {
-  /// The limits for clients.
+  /// The limits that apply to clients.
   package struct Limits: Hashable, Sendable {
-    /// The maximum number of connections. Beyond it, a new one replaces the one that has been slow
-    /// for the longest time: to send its request, or else to read.
+    /// The maximum number of connections. At this number, a new connection replaces the connection
+    /// of the slowest client. This is the client that has been sending its request for the longest
+    /// time or, if no client is sending, the client that has been reading its answer for the
+    /// longest time.
     package var connections: UInt32 = 32
     /// The maximum size of a request's line and headers. Unit: bytes.
     package var headByteCount = 16 << 10
@@ -17,8 +20,8 @@ package final class WebServer: Sendable {
     package var bodyByteCount = 64 << 10
     /// The time after which an idle connection is closed. Unit: seconds.
     package var idleSeconds: UInt32 = 10
-    /// The longest time for a complete request to arrive, since the connection was opened or its
-    /// previous request ended. Unit: seconds.
+    /// The maximum time until a request has arrived completely. The time starts when the connection
+    /// is opened or its previous request ends. Unit: seconds.
     package var requestSeconds = 20
 
     package init() {}
@@ -30,21 +33,22 @@ package final class WebServer: Sendable {
   private let daemon = Locked<Daemon?>(nil)
   private let file: SocketFile?
 
-  /// The number of connections beyond the limit: for those shut down and not closed yet, and for
-  /// new ones while all others wait for their answers. Further clients wait to be accepted.
+  /// The number of connections that the HTTP library accepts above the limit. They are needed for
+  /// two cases: connections that were shut down but are not closed yet, and new connections while
+  /// all others wait for answers. Clients beyond this number wait to be accepted.
   private static let reserve: UInt32 = 16
 
-  /// The library's server, which any thread may call.
+  /// The server of the HTTP library. Any thread can call it.
   private struct Daemon: @unchecked Sendable {
     let pointer: OpaquePointer
     /// The task that disconnects clients whose requests take too long.
     let watch: Task<Void, Never>
   }
 
-  /// Starts to serve.
-  /// - Parameter certificate: With a certificate, the server accepts TLS only.
-  /// - Throws: ``SystemError`` if the server cannot be started, for example without free
-  ///   descriptors; ``WebCertificateError`` if the certificate is not usable.
+  /// Starts the server.
+  /// - Parameter certificate: The certificate of a server that accepts only TLS; `nil` for no TLS.
+  /// - Throws: ``SystemError`` if the server cannot be started, for example because no descriptor
+  ///   is free; ``WebCertificateError`` if the certificate is invalid.
   package init(
     _ listener: consuming WebListener, limits: Limits = Limits(),
     certificate: WebCertificate? = nil, _ handler: @escaping Handler
@@ -53,8 +57,8 @@ package final class WebServer: Sendable {
     file = listener.file
     let endpoint = listener.endpoint
     let descriptor = listener.take()
-    // The library may or may not close its descriptor when it fails to start. So it gets a
-    // duplicate.
+    // The library gets a duplicate of the descriptor: if it fails to start, it is not certain
+    // whether it has closed the descriptor.
     let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     defer { close(descriptor) }
     do {
@@ -77,9 +81,10 @@ package final class WebServer: Sendable {
     if certificate != nil, MHD_is_feature_supported(.FEATURE_TLS) != .YES {
       throw WebCertificateError.notSupported
     }
-    // The exchanges outlive the library's thread, which is joined before they are released.
+    // The pointer does not have to be retained: the library's thread is joined before the exchanges
+    // are released.
     let owner = Unmanaged.passUnretained(exchanges).toOpaque()
-    // The library reads requests and writes response headers in the same buffer.
+    // The library uses one buffer both for reading requests and for writing response headers.
     let bufferSize = limits.headByteCount + 2 << 10
     let pointer = pr_start_web_server(
       descriptor, handleRequest, requestEnded, connectionChanged, owner,
@@ -87,7 +92,8 @@ package final class WebServer: Sendable {
       certificate?.key)
     if let pointer { return pointer }
     let code = errno
-    // The TLS library leaves meaningless values in errno.
+    // If the certificate and the key do not match, the TLS library leaves an arbitrary value in
+    // errno. So every error except a lack of resources counts as a mismatch.
     if let certificate, ![EMFILE, ENFILE, ENOMEM].contains(code) {
       throw WebCertificateError.mismatchedKey(
         certificate: certificate.certificateFile, key: certificate.keyFile)
@@ -97,7 +103,7 @@ package final class WebServer: Sendable {
 
   deinit { stop() }
 
-  /// Rejects further requests, and ends the pending ones.
+  /// Rejects new requests, and ends the requests that are not answered yet.
   package func stop() {
     let stopped = daemon.withLock { daemon in
       defer { daemon = nil }
@@ -105,10 +111,10 @@ package final class WebServer: Sendable {
     }
     guard let stopped else { return }
     stopped.watch.cancel()
-    // Suspended connections cannot be closed before they are resumed.
+    // A suspended connection must be resumed before it can be closed.
     exchanges.stop()
-    // The file is removed while the socket still listens. Afterwards another process may use the
-    // name.
+    // The file is removed while the socket still listens. Afterwards, the path may belong to
+    // another process.
     file?.remove()
     MHD_stop_daemon(stopped.pointer)
   }
@@ -116,11 +122,11 @@ package final class WebServer: Sendable {
 
 /// A request of a web client.
 package struct WebRequest: Hashable, Sendable {
-  /// `GET`, `POST`, …
+  /// The HTTP method, such as `GET` or `POST`.
   package var method: String
   /// The path without the query, with percent escapes decoded.
   package var path: String
-  /// The values of the query, by name. Of repeated names, the last value counts.
+  /// The values of the query, by name. If a name is repeated, the last value is used.
   package var query: [String: String]
   /// The headers, by name in lower case. Repeated headers are joined with commas.
   package var headers: [String: String]
@@ -140,7 +146,7 @@ package struct WebRequest: Hashable, Sendable {
 
 /// The response to a request.
 package struct WebResponse: Hashable, Sendable {
-  /// 200, 404, …
+  /// The status code, such as 200 or 404.
   package var status: Int
   package var headers: [String: String]
   package var body: [UInt8]

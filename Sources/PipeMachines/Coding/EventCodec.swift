@@ -8,30 +8,33 @@ import PipeSupport
 
 /// A codec that converts values of one enum to JSON and back.
 ///
-/// A case without associated values is encoded as its bare label, `"closed"`, which needs no JSON encoder.
-/// Any other case is encoded as Swift's synthesized `Codable` encodes it. Both forms are decoded.
+/// A case without associated values is encoded as its bare label, `"closed"`, which needs no JSON
+/// encoder. Any other case is encoded as Swift's synthesized `Codable` encodes it. The decoder
+/// accepts both forms.
 ///
-/// There are three ways to encode and decode a value, and all use the same bytes. A case of a
-/// ``SynthesizedCodable`` is encoded in place. Other values go through the type's `Codable`, with a
-/// writer and a reader made for events. Foundation handles the values that the writer and the
-/// reader do not support.
+/// There are three ways to encode and decode a value, and all of them use the same JSON. A case of
+/// a ``SynthesizedCodable`` is encoded in place, which means directly from the memory of the value.
+/// Other values go through the type's `Codable`, with a writer and a reader made for events.
+/// Foundation handles the values that the writer and the reader do not support.
 package final class EventCodec<Value: Codable & Sendable> {
   private let writer = EventWriter()
   private let reader = EventReader()
-  // For values that the writer and the reader do not support, and for errors in the text.
+  // Used for values that the writer and the reader do not support, and to describe errors in the
+  // text.
   private lazy var encoder = JSONEncoder()
   private lazy var decoder = JSONDecoder()
-  private let bare = BareCases<Value>()
-  /// The cases that are encoded and decoded in place.
-  private let plain: PlainCases?
+  private let bareCases = BareCases<Value>()
+  /// The cases that are encoded and decoded in place; `nil` if there are none.
+  private let plainCases: PlainCases?
   /// The memory in which values are decoded.
-  // Allocated once, and not optional. In code that is not specialized for the type, the runtime
-  // looks up each type built from it, such as an optional, in its tables every time.
+  // Allocated once, and not an optional: in code that is not specialized for the type, the runtime
+  // would look up `Optional<Value>` in its tables at each use.
   private let storage = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
+  /// Creates a codec.
   /// - Parameter isSynthesized: Whether the type is a ``SynthesizedCodable``.
   package init(isSynthesized: Bool = false) {
-    plain = isSynthesized ? PlainCases(Value.self) : nil
+    plainCases = isSynthesized ? PlainCases(Value.self) : nil
   }
 
   deinit {
@@ -43,14 +46,16 @@ package final class EventCodec<Value: Codable & Sendable> {
   /// Appends the value's JSON.
   package func encode(_ value: Value, into bytes: inout [UInt8]) throws {
     let isWritten = withUnsafePointer(to: value) { value in
-      if let label = bare.label(of: value) {
+      if let label = bareCases.label(of: value) {
         bytes.append(contentsOf: label)
         return true
       }
-      guard let plain, let place = plain.place(of: value), matchesCodable(place, in: plain) else {
+      guard let plainCases, let place = plainCases.caseIndex(of: value),
+        matchesCodable(place, in: plainCases)
+      else {
         return false
       }
-      return plain.append(value, of: place, to: &bytes)
+      return plainCases.append(value, of: place, to: &bytes)
     }
     if !isWritten { try encodeByCodable(value, into: &bytes) }
   }
@@ -70,7 +75,7 @@ package final class EventCodec<Value: Codable & Sendable> {
 
   /// Decodes a value. Throws ``UndecodableValue``, which names the cases that the type accepts.
   package func decode(_ bytes: UnsafeRawBufferPointer) throws -> Value {
-    if bare.make(bytes, in: storage) || makePlain(bytes) { return storage.move() }
+    if bareCases.make(bytes, in: storage) || makePlain(bytes) { return storage.move() }
     return try decodeByCodable(bytes)
   }
 
@@ -84,18 +89,21 @@ package final class EventCodec<Value: Codable & Sendable> {
   /// ``UndecodableValue`` if that decoder fails, too.
   @export(interface)
   private func decodeWithFoundation(_ bytes: UnsafeRawBufferPointer) throws -> Value {
-    if let start = bytes.baseAddress,
-      let value = try? decoder.decode(
-        Value.self,
-        checking: Data(
-          bytesNoCopy: UnsafeMutableRawPointer(mutating: start), count: bytes.count,
-          deallocator: .none))
-    {
-      return value
+    var fault: (field: String, reason: String)?
+    if let start = bytes.baseAddress {
+      do {
+        return try decoder.decode(
+          Value.self,
+          checking: Data(
+            bytesNoCopy: UnsafeMutableRawPointer(mutating: start), count: bytes.count,
+            deallocator: .none))
+      } catch {
+        fault = UndecodableValue.fault(error)
+      }
     }
     throw UndecodableValue(
       text: String(decoding: bytes.prefix(200), as: UTF8.self), type: TypeName.of(Value.self),
-      cases: EnumCases<Value>.descriptions)
+      cases: EnumCases<Value>.descriptions, field: fault?.field, reason: fault?.reason)
   }
 
   package func decode(_ bytes: [UInt8]) throws -> Value {
@@ -105,15 +113,20 @@ package final class EventCodec<Value: Codable & Sendable> {
 
 // The cases that are encoded and decoded in place.
 extension EventCodec {
-  /// Makes a value in `storage`; returns `false` if the text must be decoded in another way.
+  /// Decodes a value in place into `storage`; returns `false` if the text must be decoded in
+  /// another way.
   private func makePlain(_ text: UnsafeRawBufferPointer) -> Bool {
-    guard let plain, let place = plain.place(of: text), matchesCodable(place, in: plain) else {
+    guard let plainCases, let place = plainCases.caseIndex(of: text),
+      matchesCodable(place, in: plainCases)
+    else {
       return false
     }
-    return plain.make(text, of: place, in: storage)
+    return plainCases.make(text, of: place, in: storage)
   }
 
-  /// Returns whether a case may be encoded and decoded in place.
+  /// Returns whether a case can be encoded and decoded in place, with the same result as by
+  /// `Codable`.
+  /// - Parameter place: The index of the case in `plain`.
   private func matchesCodable(_ place: Int, in plain: PlainCases) -> Bool {
     switch plain.agreement(of: place) {
     case .same: true
@@ -123,7 +136,7 @@ extension EventCodec {
   }
 
   /// Compares the in-place encoding of a case with the type's `Codable`, for sample values. The
-  /// first sample omits all optional values.
+  /// first sample omits all optional values. Returns whether all results are the same.
   @export(interface)
   private func compare(_ place: Int, in plain: PlainCases) -> Bool {
     var numbers = SplitMix64(seed: 1)
@@ -146,7 +159,7 @@ extension EventCodec {
     func written(_ value: Value) -> [UInt8]? {
       var bytes: [UInt8] = []
       return withUnsafePointer(to: value) {
-        plain.place(of: $0) == place && plain.append($0, of: place, to: &bytes) ? bytes : nil
+        plain.caseIndex(of: $0) == place && plain.append($0, of: place, to: &bytes) ? bytes : nil
       }
     }
     var bytes: [UInt8] = []
@@ -167,10 +180,35 @@ package struct UndecodableValue: Error, Sendable, CustomStringConvertible {
   package var text: String
   package var type: String
   package var cases: [CaseDescription]
+  /// The field that is missing or wrong, such as `open.persons`; `nil` if it is unknown.
+  package var field: String?
+  /// The fault of the field; `nil` if it is unknown.
+  package var reason: String?
 
   package var description: String {
     let known = cases.map(\.signature).joined(separator: ", ")
-    return "'\(text)' is not a value of \(type)" + (known.isEmpty ? "" : "; its cases are \(known)")
+    return "'\(text)' is not a value of \(type)" + (reason.map { ": \($0)" } ?? "")
+      + (known.isEmpty ? "" : "; its cases are \(known)")
+  }
+
+  /// Returns the field that is missing or wrong according to a decoder's error; `nil` if it is
+  /// unknown.
+  fileprivate static func fault(_ error: any Error) -> (field: String, reason: String)? {
+    func fault(_ path: [any CodingKey], _ problem: String) -> (field: String, reason: String)? {
+      guard !path.isEmpty else { return nil }
+      let field = path.map(\.stringValue).joined(separator: ".")
+      return (field, "field '\(field)' \(problem)")
+    }
+    switch error as? DecodingError {
+    case .keyNotFound(let key, let context):
+      return fault(context.codingPath + [key], "is missing")
+    case .valueNotFound(let type, let context):
+      return fault(context.codingPath, "is null, not of type \(TypeName.of(type))")
+    case .typeMismatch(let type, let context):
+      return fault(context.codingPath, "is not of type \(TypeName.of(type))")
+    case .dataCorrupted, nil: return nil
+    @unknown default: return nil
+    }
   }
 }
 
@@ -190,7 +228,7 @@ struct EventDecoder: Decoder {
   let reader: EventReader
   let index: Int
 
-  // Foundation reports the errors, so no path is kept here.
+  // Foundation reports the errors, so this type does not track the coding path.
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -230,33 +268,33 @@ extension EventDecoder {
   /// The elements of an array.
   struct Elements: UnkeyedDecodingContainer {
     private let reader: EventReader
-    private let total: Int
-    private var place: Int
+    private let elementCount: Int
+    private var tokenIndex: Int
     private(set) var currentIndex = 0
 
     init(reader: EventReader, array: Int) throws {
       let token = reader.tokens.list[array]
       guard token.kind == .array else { throw EventReader.UnsupportedInput() }
       self.reader = reader
-      total = Int(token.count)
-      place = array + 1
+      elementCount = Int(token.childCount)
+      tokenIndex = array + 1
     }
 
     var codingPath: [any CodingKey] { [] }
-    var count: Int? { total }
-    var isAtEnd: Bool { currentIndex == total }
+    var count: Int? { elementCount }
+    var isAtEnd: Bool { currentIndex == elementCount }
 
     private mutating func next() throws -> EventDecoder {
       guard !isAtEnd else { throw EventReader.UnsupportedInput() }
       defer {
-        place = Int(reader.tokens.list[place].next)
+        tokenIndex = Int(reader.tokens.list[tokenIndex].nextIndex)
         currentIndex += 1
       }
-      return EventDecoder(reader: reader, index: place)
+      return EventDecoder(reader: reader, index: tokenIndex)
     }
 
     mutating func decodeNil() throws -> Bool {
-      guard !isAtEnd, reader.isNull(at: place) else { return false }
+      guard !isAtEnd, reader.isNull(at: tokenIndex) else { return false }
       _ = try next()
       return true
     }
@@ -282,7 +320,7 @@ struct EventEncoder: Encoder {
   let writer: EventWriter
   let depth: Int
 
-  // Foundation reports the errors, so no path is kept here.
+  // Foundation reports the errors, so this type does not track the coding path.
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -333,7 +371,7 @@ extension EventEncoder {
     var codingPath: [any CodingKey] { [] }
 
     private mutating func element() -> EventEncoder {
-      writer.next(in: id, at: depth)
+      writer.beginValue(in: id, at: depth)
       count += 1
       return EventEncoder(writer: writer, depth: depth + 1)
     }
@@ -353,55 +391,58 @@ extension EventEncoder {
   }
 }
 
-/// Keyed containers kept for reuse, by the type of their keys.
+/// A cache of keyed containers, by the type of their keys.
 ///
 /// `container(keyedBy:)` returns a box on the heap. The runtime looks up the type of the box in its
 /// tables, which takes longer than all other work with the box. A reader or writer therefore keeps
 /// its boxes. A box without other references is used again for the next object with the same type
 /// of keys. While a box is referenced, a nested object gets its own box.
 struct ContainerCache {
-  /// A stand-in for the class of the boxes, whose name is not known. Boxes are reference-counted,
-  /// but never read.
-  // Not `AnyObject`: the check for a unique reference would work on a copy, so it would never succeed.
+  /// A stand-in for the class of the boxes, which has no public name. This code only counts
+  /// references to boxes, and never reads their contents.
+  // With `AnyObject` instead of this class, the check for a unique reference would check a copy,
+  // and always fail.
   final class Box {}
 
-  private var keys: [ObjectIdentifier] = []
+  private var typeKeys: [ObjectIdentifier] = []
   /// The boxes. A container consists of a reference to its box.
   private var boxes: [Box] = []
   /// The object that each box refers to.
-  private var members: [AnyObject] = []
-  /// The maximum number of key types, which are searched one by one.
-  private static let maxCount = 64
+  private var memberObjects: [AnyObject] = []
+  /// The maximum number of cached boxes. It is small, because the key types are searched one by
+  /// one.
+  private static let maximumCount = 64
 
-  /// Returns the box for a type of keys and the object that it refers to; `nil` if there is no such
-  /// box, or if it is in use.
+  /// Returns the box for a type of keys, and the object that the box refers to. Returns `nil` if
+  /// there is no such box, or if the box is in use.
   mutating func next(keyedBy key: Any.Type) -> (box: Box, members: AnyObject)? {
-    guard let index = keys.firstIndex(of: ObjectIdentifier(key)),
+    guard let index = typeKeys.firstIndex(of: ObjectIdentifier(key)),
       isKnownUniquelyReferenced(&boxes[index])
     else { return nil }
-    return (boxes[index], members[index])
+    return (boxes[index], memberObjects[index])
   }
 
-  /// Keeps the box of a new container, unless there is already one for such keys.
+  /// Keeps the box of a new container, unless the cache already has a box for the same type of
+  /// keys.
   mutating func keep(_ box: Box, of members: AnyObject, keyedBy key: Any.Type) {
     let key = ObjectIdentifier(key)
-    guard keys.count < Self.maxCount, !keys.contains(key) else { return }
-    keys.append(key)
+    guard typeKeys.count < Self.maximumCount, !typeKeys.contains(key) else { return }
+    typeKeys.append(key)
     boxes.append(box)
-    self.members.append(members)
+    self.memberObjects.append(members)
   }
 
   mutating func removeAll() { self = ContainerCache() }
 }
 
-/// A type with the `Codable` that the compiler writes: its author has written no `encode(to:)`, no
-/// `init(from:)` and no `CodingKeys`.
+/// A type whose `Codable` conformance the compiler has synthesized. Its source contains no
+/// `encode(to:)`, no `init(from:)` and no `CodingKeys`.
 ///
-/// Events and states of such a type are encoded in the same bytes as any other, in a fraction of
-/// the time. A case whose values are numbers, Booleans and strings, or optionals of these, is
-/// encoded and decoded in place. A case with other values goes through `Codable`. So does every
-/// type without this conformance, because a program cannot find out whether the compiler wrote a
-/// type's `Codable`.
+/// Values of such a type are encoded to the same bytes as with `Codable`, but in a fraction of the
+/// time. If all values of a case are numbers, Booleans and strings, or optionals of these, the case
+/// is encoded and decoded directly in the memory of the value. Any other case goes through
+/// `Codable`. Types without this conformance always go through `Codable`, because a program cannot
+/// find out whether the compiler wrote a type's `Codable`.
 ///
 /// ```swift
 /// enum Event: MachineEvent, SynthesizedCodable {
@@ -409,7 +450,7 @@ struct ContainerCache {
 /// }
 /// ```
 ///
-/// - Note: At its first use, each case is compared with its `Codable` by samples. A case that
-///   differs goes through `Codable`, with a warning. A conformance that differs for rare values
-///   only is not detected.
+/// - Note: At the first use of each case, sample values are encoded in memory and by `Codable`. If
+///   the results differ, the case goes through `Codable`, with a warning. Differences that only
+///   rare values show are not detected.
 public protocol SynthesizedCodable: Codable {}

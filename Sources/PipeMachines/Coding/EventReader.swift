@@ -6,8 +6,8 @@
 
 /// A decoder that reads events in place, several times faster than Foundation's decoder.
 ///
-/// It supports only the JSON that events consist of. If it fails, for whatever reason, the caller
-/// falls back to Foundation, which also describes the error.
+/// The decoder supports only the JSON that events consist of. If it fails, for whatever reason, the
+/// caller falls back to Foundation, which also describes the error.
 final class EventReader {
   /// An error for a value that is not of the requested type, or that Foundation must decode.
   struct UnsupportedInput: Error {}
@@ -18,7 +18,7 @@ final class EventReader {
   @exclusivity(unchecked)
   private(set) var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
   @exclusivity(unchecked)
-  private var kept = ContainerCache()
+  private var containerCache = ContainerCache()
 
   /// The maximum number of members of an object that are searched one by one. Larger objects, such as
   /// dictionaries, have an index.
@@ -67,7 +67,7 @@ final class EventReader {
   ) throws -> Value {
     let token = tokens.list[index]
     guard token.kind == .number else { throw UnsupportedInput() }
-    let text = bytes[Int(token.start)..<Int(token.end)]
+    let text = bytes[Int(token.startOffset)..<Int(token.endOffset)]
     guard let value = Value(String(decoding: text, as: UTF8.self)), value.isFinite else {
       throw UnsupportedInput()
     }
@@ -89,13 +89,13 @@ final class EventReader {
   ) throws -> KeyedDecodingContainer<Key> {
     let object = tokens.list[index]
     guard object.kind == .object, !object.hasEscapedKey else { throw UnsupportedInput() }
-    guard let (box, members) = kept.next(keyedBy: type) else {
+    guard let (box, members) = containerCache.next(keyedBy: type) else {
       return newMembers(of: index, keyedBy: type)
     }
     let readMembers = unsafeDowncast(members, to: ReadMembers.self)
-    readMembers.object = index
+    readMembers.objectIndex = index
     // Only large objects use the index.
-    if object.count > Self.maxSearchedMemberCount { readMembers.memberIndex = nil }
+    if object.childCount > Self.maxSearchedMemberCount { readMembers.memberIndex = nil }
     return unsafeBitCast(box, to: KeyedDecodingContainer<Key>.self)
   }
 
@@ -106,18 +106,20 @@ final class EventReader {
     let members = EventMembers<Key>(reader: self, object: index)
     let container = KeyedDecodingContainer(members)
     if MemoryLayout<KeyedDecodingContainer<Key>>.size == MemoryLayout<ContainerCache.Box>.size {
-      kept.keep(unsafeBitCast(container, to: ContainerCache.Box.self), of: members, keyedBy: type)
+      containerCache.keep(
+        unsafeBitCast(container, to: ContainerCache.Box.self), of: members, keyedBy: type)
     }
     return container
   }
 
-  /// Releases the kept containers, which refer back to the reader.
-  func close() { kept.removeAll() }
+  /// Releases the cached containers. Otherwise, the reader and the containers would retain each
+  /// other.
+  func close() { containerCache.removeAll() }
 
   /// Returns the text of a string, without its quotes, or of a number, as written in the JSON.
   func text(at index: Int) -> UnsafeRawBufferPointer {
     let token = tokens.list[index]
-    return UnsafeRawBufferPointer(rebasing: bytes[Int(token.start)..<Int(token.end)])
+    return UnsafeRawBufferPointer(rebasing: bytes[Int(token.startOffset)..<Int(token.endOffset)])
   }
 
   /// Returns the index of the value of the member with this key, or `nil`.
@@ -125,26 +127,27 @@ final class EventReader {
     var key = key
     return key.withUTF8 { key in
       var index = object + 1
-      let end = Int(tokens.list[object].next)
+      let end = Int(tokens.list[object].nextIndex)
       while index < end {
         let name = text(at: index)
         if name.count == key.count, name.elementsEqual(key) { return index + 1 }
-        index = Int(tokens.list[index + 1].next)
+        index = Int(tokens.list[index + 1].nextIndex)
       }
       return nil
     }
   }
 
-  /// Returns the indices of an object's values by key. If a key occurs twice, its first value counts.
+  /// Returns the indices of an object's values by key. If a key occurs twice, its first value is
+  /// used.
   @inline(never)
   func memberIndex(of object: Int) -> [String: Int] {
     var result: [String: Int] = [:]
-    result.reserveCapacity(Int(tokens.list[object].count))
+    result.reserveCapacity(Int(tokens.list[object].childCount))
     var index = object + 1
-    let end = Int(tokens.list[object].next)
+    let end = Int(tokens.list[object].nextIndex)
     while index < end {
       if let key = try? string(at: index), result[key] == nil { result[key] = index + 1 }
-      index = Int(tokens.list[index + 1].next)
+      index = Int(tokens.list[index + 1].nextIndex)
     }
     return result
   }
@@ -153,10 +156,10 @@ final class EventReader {
   func keys(of object: Int) throws -> [String] {
     var keys: [String] = []
     var index = object + 1
-    let end = Int(tokens.list[object].next)
+    let end = Int(tokens.list[object].nextIndex)
     while index < end {
       keys.append(try string(at: index))
-      index = Int(tokens.list[index + 1].next)
+      index = Int(tokens.list[index + 1].nextIndex)
     }
     return keys
   }
@@ -167,70 +170,71 @@ class ReadMembers {
   let reader: EventReader
   // Exclusivity is not checked at run time for storage that each event uses: one thread owns the reader.
   @exclusivity(unchecked)
-  final var object: Int
-  /// The indices of the values by key, for a large object whose members are read.
+  final var objectIndex: Int
+  /// The indices of the values of a large object, by key; `nil` until a member of the object is
+  /// read.
   @exclusivity(unchecked)
   final var memberIndex: [String: Int]?
 
   init(reader: EventReader, object: Int) {
     self.reader = reader
-    self.object = object
+    self.objectIndex = object
   }
 
   /// Returns the index of the value of the member with this key, or `nil`.
   final func member(_ key: String) -> Int? {
-    guard reader.tokens.list[object].count > EventReader.maxSearchedMemberCount else {
-      return reader.member(key, of: object)
+    guard reader.tokens.list[objectIndex].childCount > EventReader.maxSearchedMemberCount else {
+      return reader.member(key, of: objectIndex)
     }
     if let memberIndex { return memberIndex[key] }
-    let index = reader.memberIndex(of: object)
+    let index = reader.memberIndex(of: objectIndex)
     memberIndex = index
     return index[key]
   }
 }
 
-/// A cached key of an object's only member, with the member's name. If the key type is an enum,
-/// there is at most one for each case.
+/// A cached key of an object's only member, with the member's name. Keys are cached only if the key
+/// type is an enum, so their number is limited.
 // A linked list of these objects, not an array: the methods of an array would look up the type of
 // its elements.
 private final class CachedKey<Key: CodingKey> {
   let name: [UInt8]
   /// An array of only this key.
   let keys: [Key]
-  let next: CachedKey?
+  let nextKey: CachedKey?
 
   init(name: [UInt8], keys: [Key], next: CachedKey?) {
     self.name = name
     self.keys = keys
-    self.next = next
+    self.nextKey = next
   }
 }
 
 /// The members of an object being read, as passed to the type's `init(from:)`.
 final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerProtocol {
-  /// The cached keys of objects with one member.
+  /// The first of the cached keys of objects with one member; `nil` if no key is cached.
   @exclusivity(unchecked)
-  private var known: CachedKey<Key>?
+  private var cachedKeys: CachedKey<Key>?
 
-  // Foundation reports the errors, so no path is kept here.
+  // Foundation reports the errors, so this type does not track the coding path.
   var codingPath: [any CodingKey] { [] }
 
   var allKeys: [Key] {
-    guard reader.tokens.list[object].count == 1 else { return otherKeys }
-    let name = reader.text(at: object + 1)
-    var known = known
-    while let candidate = known {
+    guard reader.tokens.list[objectIndex].childCount == 1 else { return otherKeys }
+    let name = reader.text(at: objectIndex + 1)
+    var cachedKeys = cachedKeys
+    while let candidate = cachedKeys {
       if candidate.name.count == name.count, candidate.name.elementsEqual(name) {
         return candidate.keys
       }
-      known = candidate.next
+      cachedKeys = candidate.nextKey
     }
     return newKey(named: name)
   }
 
   @inline(never)
   private var otherKeys: [Key] {
-    ((try? reader.keys(of: object)) ?? []).compactMap(Key.init(stringValue:))
+    ((try? reader.keys(of: objectIndex)) ?? []).compactMap(Key.init(stringValue:))
   }
 
   /// Returns the key of an object with one member. Caches the key if the key type is an enum,
@@ -239,71 +243,73 @@ final class EventMembers<Key: CodingKey>: ReadMembers, KeyedDecodingContainerPro
   private func newKey(named name: UnsafeRawBufferPointer) -> [Key] {
     let found = otherKeys
     if !found.isEmpty, TypeMetadata(Key.self).isEnum {
-      known = CachedKey(name: Array(name), keys: found, next: known)
+      cachedKeys = CachedKey(name: Array(name), keys: found, next: cachedKeys)
     }
     return found
   }
 
-  func contains(_ key: Key) -> Bool { place(of: key) != nil }
+  func contains(_ key: Key) -> Bool { valueIndex(of: key) != nil }
 
-  private func place(of key: Key) -> Int? { member(key.stringValue) }
+  /// Returns the index of the member's value; `nil` if the member is missing.
+  private func valueIndex(of key: Key) -> Int? { member(key.stringValue) }
 
-  private func value(_ key: Key) throws -> Int {
-    guard let index = place(of: key) else { throw EventReader.UnsupportedInput() }
+  /// Returns the index of the member's value. Throws if the member is missing.
+  private func requiredValueIndex(_ key: Key) throws -> Int {
+    guard let index = valueIndex(of: key) else { throw EventReader.UnsupportedInput() }
     return index
   }
 
   /// Returns the index of the member's value; `nil` if the member is missing or null.
-  private func optional(_ key: Key) -> Int? {
-    guard let index = place(of: key), !reader.isNull(at: index) else { return nil }
+  private func nonNullValueIndex(of key: Key) -> Int? {
+    guard let index = valueIndex(of: key), !reader.isNull(at: index) else { return nil }
     return index
   }
 
   private func decoder(_ key: Key) throws -> EventDecoder {
-    EventDecoder(reader: reader, index: try value(key))
+    EventDecoder(reader: reader, index: try requiredValueIndex(key))
   }
 
-  func decodeNil(forKey key: Key) throws -> Bool { reader.isNull(at: try value(key)) }
+  func decodeNil(forKey key: Key) throws -> Bool { reader.isNull(at: try requiredValueIndex(key)) }
 
   func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-    try reader.bool(at: value(key))
+    try reader.bool(at: requiredValueIndex(key))
   }
   func decode(_ type: String.Type, forKey key: Key) throws -> String {
-    try reader.string(at: value(key))
+    try reader.string(at: requiredValueIndex(key))
   }
   func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-    try reader.number(type, at: value(key))
+    try reader.number(type, at: requiredValueIndex(key))
   }
   func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
-    try reader.number(type, at: value(key))
+    try reader.number(type, at: requiredValueIndex(key))
   }
   func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-    try reader.integer(type, at: value(key))
+    try reader.integer(type, at: requiredValueIndex(key))
   }
   func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-    try reader.value(type, at: value(key))
+    try reader.value(type, at: requiredValueIndex(key))
   }
 
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-    try optional(key).map { try reader.bool(at: $0) }
+    try nonNullValueIndex(of: key).map { try reader.bool(at: $0) }
   }
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-    try optional(key).map { try reader.string(at: $0) }
+    try nonNullValueIndex(of: key).map { try reader.string(at: $0) }
   }
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-    try optional(key).map { try reader.number(type, at: $0) }
+    try nonNullValueIndex(of: key).map { try reader.number(type, at: $0) }
   }
   func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-    try optional(key).map { try reader.integer(type, at: $0) }
+    try nonNullValueIndex(of: key).map { try reader.integer(type, at: $0) }
   }
   func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-    try optional(key).map { try reader.value(type, at: $0) }
+    try nonNullValueIndex(of: key).map { try reader.value(type, at: $0) }
   }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key
   ) throws -> KeyedDecodingContainer<Nested> {
-    try reader.members(of: value(key), keyedBy: type)
+    try reader.members(of: requiredValueIndex(key), keyedBy: type)
   }
 
   func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {

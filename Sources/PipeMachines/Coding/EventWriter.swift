@@ -6,8 +6,8 @@
 
 /// An encoder that appends events to one growing text, several times faster than Foundation's encoder.
 ///
-/// It supports only the values that events consist of. If it fails, for whatever reason, the caller
-/// falls back to Foundation, which also describes the error.
+/// The encoder supports only the values that events consist of. If it fails, for whatever reason,
+/// the caller falls back to Foundation, which also describes the error.
 final class EventWriter {
   /// An error for a value that Foundation must encode.
   struct UnsupportedValue: Error {}
@@ -32,19 +32,19 @@ final class EventWriter {
   @exclusivity(unchecked)
   private var text = TextBuffer()
   @exclusivity(unchecked)
-  private var open: [OpenContainer] = []
+  private var openContainers: [OpenContainer] = []
   @exclusivity(unchecked)
   private var lastID = 0
   @exclusivity(unchecked)
-  private var kept = ContainerCache()
-  /// Whether a value could not be written. Functions that cannot throw set it.
+  private var containerCache = ContainerCache()
+  /// Whether a value could not be written. Functions that cannot throw set this flag.
   @exclusivity(unchecked)
   private var isBroken = false
 
   /// Appends the JSON of a value to `target`, or throws and leaves `target` unchanged.
   func write(_ value: some Encodable, into target: inout [UInt8]) throws {
     text.removeAll()
-    open.removeAll(keepingCapacity: true)
+    openContainers.removeAll(keepingCapacity: true)
     isBroken = false
     try append(encoding: value)
     close(downTo: 0)
@@ -54,28 +54,29 @@ final class EventWriter {
 
   // MARK: Objects and arrays
 
-  var depth: Int { open.count }
+  var depth: Int { openContainers.count }
 
-  /// Opens an object or array at a depth, or continues the one that is already open there.
-  /// - Returns: The ID of the object or array, for ``next(in:at:)``.
+  /// Opens an object or array at a depth, or continues the object or array that is already open at
+  /// this depth.
+  /// - Returns: The ID of the object or array, for ``beginValue(in:at:)``.
   func begin(_ bracket: Bracket, at depth: Int) -> Int {
-    if open.count > depth {
+    if openContainers.count > depth {
       close(downTo: depth + 1)
-      if open[depth].bracket != bracket { isBroken = true }
-      return open[depth].id
+      if openContainers[depth].bracket != bracket { isBroken = true }
+      return openContainers[depth].id
     }
     lastID += 1
-    open.append(OpenContainer(id: lastID, bracket: bracket))
+    openContainers.append(OpenContainer(id: lastID, bracket: bracket))
     text.append(bracket.rawValue)
     return lastID
   }
 
-  /// Returns a container for the members of an object at a depth.
+  /// Opens or continues an object at a depth, and returns a container for the object's members.
   func members<Key: CodingKey>(
     at depth: Int, keyedBy type: Key.Type
   ) -> KeyedEncodingContainer<Key> {
     let id = begin(.object, at: depth)
-    guard let (box, members) = kept.next(keyedBy: type) else {
+    guard let (box, members) = containerCache.next(keyedBy: type) else {
       return newMembers(at: depth, id, keyedBy: type)
     }
     let writtenMembers = unsafeDowncast(members, to: WrittenMembers.self)
@@ -91,39 +92,41 @@ final class EventWriter {
     let members = WritableMembers<Key>(writer: self, depth: depth, id: id)
     let container = KeyedEncodingContainer(members)
     if MemoryLayout<KeyedEncodingContainer<Key>>.size == MemoryLayout<ContainerCache.Box>.size {
-      kept.keep(unsafeBitCast(container, to: ContainerCache.Box.self), of: members, keyedBy: type)
+      containerCache.keep(
+        unsafeBitCast(container, to: ContainerCache.Box.self), of: members, keyedBy: type)
     }
     return container
   }
 
-  /// Releases the kept containers, which refer back to the writer.
-  func close() { kept.removeAll() }
+  /// Releases the cached containers. Otherwise, the writer and the containers would retain each
+  /// other.
+  func close() { containerCache.removeAll() }
 
-  /// Continues an object or array: closes all objects and arrays that are open inside it, and
-  /// writes the comma before the next value.
-  func next(in id: Int, at depth: Int) {
-    guard depth < open.count, open[depth].id == id else {
+  /// Continues an object or array with its next value. Closes all objects and arrays that are open
+  /// inside it, and writes the comma, except before the first value.
+  func beginValue(in id: Int, at depth: Int) {
+    guard depth < openContainers.count, openContainers[depth].id == id else {
       // The object or array is already closed, because the caller writes into two containers
       // alternately.
       isBroken = true
       return
     }
     close(downTo: depth + 1)
-    if open[depth].isEmpty {
-      open[depth].isEmpty = false
+    if openContainers[depth].isEmpty {
+      openContainers[depth].isEmpty = false
     } else {
       text.append(UInt8(ascii: ","))
     }
   }
 
-  func next(_ key: String, in id: Int, at depth: Int) {
-    next(in: id, at: depth)
+  func beginMember(_ key: String, in id: Int, at depth: Int) {
+    beginValue(in: id, at: depth)
     text.append(string: key)
     text.append(UInt8(ascii: ":"))
   }
 
   private func close(downTo depth: Int) {
-    while open.count > depth { text.append(open.removeLast().bracket.closing) }
+    while openContainers.count > depth { text.append(openContainers.removeLast().bracket.closing) }
   }
 
   // MARK: Values
@@ -139,11 +142,12 @@ final class EventWriter {
       })
       return
     }
-    let depth = open.count
+    let depth = openContainers.count
     let start = text.count
     try value.encode(to: EventEncoder(writer: self, depth: depth))
     close(downTo: depth)
-    // Foundation encodes a value that writes nothing as an empty object.
+    // If a value's `encode(to:)` writes nothing, Foundation must encode the value, as an empty
+    // object.
     if text.count == start { throw UnsupportedValue() }
   }
 
@@ -186,49 +190,49 @@ class WrittenMembers {
 
 /// The members of an object being written, as passed to the type's `encode(to:)`.
 final class WritableMembers<Key: CodingKey>: WrittenMembers, KeyedEncodingContainerProtocol {
-  // Foundation reports the errors, so no path is kept here.
+  // Foundation reports the errors, so this type does not track the coding path.
   var codingPath: [any CodingKey] { [] }
 
-  private func next(_ key: Key) { writer.next(key.stringValue, in: id, at: depth) }
+  private func beginMember(_ key: Key) { writer.beginMember(key.stringValue, in: id, at: depth) }
 
   private func member(_ key: Key) -> EventEncoder {
-    next(key)
+    beginMember(key)
     return EventEncoder(writer: writer, depth: depth + 1)
   }
 
   func encodeNil(forKey key: Key) {
-    next(key)
+    beginMember(key)
     writer.append(nil)
   }
   func encode(_ value: Bool, forKey key: Key) {
-    next(key)
+    beginMember(key)
     writer.append(value)
   }
   func encode(_ value: String, forKey key: Key) {
-    next(key)
+    beginMember(key)
     writer.append(value)
   }
   func encode(_ value: Double, forKey key: Key) throws {
-    next(key)
+    beginMember(key)
     try writer.append(number: value)
   }
   func encode(_ value: Float, forKey key: Key) throws {
-    next(key)
+    beginMember(key)
     try writer.append(number: value)
   }
   func encode(_ value: Int, forKey key: Key) {
-    next(key)
+    beginMember(key)
     writer.append(integer: value)
   }
   func encode(_ value: some Encodable, forKey key: Key) throws {
-    next(key)
+    beginMember(key)
     try writer.append(encoding: value)
   }
 
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key
   ) -> KeyedEncodingContainer<Nested> {
-    next(key)
+    beginMember(key)
     return writer.members(at: depth + 1, keyedBy: type)
   }
 
@@ -237,7 +241,7 @@ final class WritableMembers<Key: CodingKey>: WrittenMembers, KeyedEncodingContai
   }
 
   func superEncoder() -> any Encoder {
-    writer.next("super", in: id, at: depth)
+    writer.beginMember("super", in: id, at: depth)
     return EventEncoder(writer: writer, depth: depth + 1)
   }
 

@@ -4,11 +4,11 @@
   import Foundation
 #endif
 
-/// JSON encoding and decoding of the records, other than events, that nodes, orchestrators and
-/// clients exchange.
+/// Encodes and decodes the records that nodes, orchestrators and clients exchange, except for
+/// events.
 ///
-/// Records are encoded and decoded like events. Foundation handles unsupported values, and
-/// describes the errors. A node that never uses Foundation starts sooner and uses less memory.
+/// Uses ``EventWriter`` and ``EventReader``. Foundation handles values that these do not support,
+/// and describes the errors. A node that never uses Foundation starts sooner and uses less memory.
 package enum JSONRecord {
   /// Returns the JSON of a record.
   package static func encode(_ record: some Encodable) throws -> [UInt8] {
@@ -28,8 +28,8 @@ package enum JSONRecord {
   ) throws -> Record {
     let reader = EventReader()
     defer { reader.close() }
-    // The reader does not support strings with escapes. A type whose string is optional must not
-    // mistake such a string for a missing string.
+    // The reader throws at a string with escapes. If the text were read anyway, a type that ignores
+    // errors of an optional string would take such a string for a missing string.
     if !text.contains(UInt8(ascii: "\\")), let record = try? reader.read(type, from: text) {
       return record
     }
@@ -54,10 +54,12 @@ extension JSONDecoder {
 
   /// Throws if the text is nested too deeply.
   static func checkDepth(of text: UnsafeRawBufferPointer) throws {
-    guard JSONTokens.depth(of: text, upTo: JSONTokens.deepest) > JSONTokens.deepest else { return }
+    guard JSONTokens.depth(of: text, upTo: JSONTokens.maximumDepth) > JSONTokens.maximumDepth else {
+      return
+    }
     throw DecodingError.dataCorrupted(
       DecodingError.Context(
         codingPath: [],
-        debugDescription: "the JSON is nested more than \(JSONTokens.deepest) levels deep"))
+        debugDescription: "the JSON is nested more than \(JSONTokens.maximumDepth) levels deep"))
   }
 }

@@ -49,8 +49,8 @@ enum JSONText {
     }
   }
 
-  /// Returns the index of the first byte at or after `start` that a string must escape: a quote, a
-  /// backslash or a control character. Returns the end if there is none.
+  /// Returns the index of the first byte at or after `start` that must be escaped in a string. Such
+  /// a byte is a quote, a backslash or a control character. Returns the end if there is none.
   static func plainPrefix(of text: UnsafeRawBufferPointer, from start: Int) -> Int {
     var position = start
     // Tests eight bytes at a time. Each test sets the highest bit of a byte that must be escaped.

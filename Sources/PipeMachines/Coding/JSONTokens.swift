@@ -1,5 +1,5 @@
-/// The tokens of a JSON text, one for each key and each value, in the order of the text. They form
-/// a flat list instead of a tree.
+/// The tokens of a JSON text, one for each key and each value, in the order of the text. The tokens
+/// form a flat list instead of a tree.
 package struct JSONTokens {
   package enum Kind: UInt8 {
     case object, array, string, escapedString, number, `true`, `false`, null
@@ -10,18 +10,18 @@ package struct JSONTokens {
     /// Whether the object has a key that is written with escapes.
     package var hasEscapedKey = false
     /// The offset at which the value begins; for a string, after the opening quote. Unit: bytes.
-    package var start: Int32
+    package var startOffset: Int32
     /// The offset at which the value ends; for a string, before the closing quote. Unit: bytes.
-    package var end: Int32
-    /// The index of the token after this one and all tokens inside it.
-    package var next: Int32
+    package var endOffset: Int32
+    /// The index of the token that follows this token and all tokens inside it.
+    package var nextIndex: Int32
     /// The number of members of an object, or of elements of an array.
-    package var count: Int32
+    package var childCount: Int32
 
     /// The range of the value's text, including the quotes of a string.
     package var range: Range<Int> {
       let quotes = kind == .string || kind == .escapedString ? 1 : 0
-      return Int(start) - quotes..<Int(end) + quotes
+      return Int(startOffset) - quotes..<Int(endOffset) + quotes
     }
   }
 
@@ -31,10 +31,10 @@ package struct JSONTokens {
   private var bytes = UnsafeRawBufferPointer(start: nil, count: 0)
 
   /// The maximum nesting depth of objects and arrays. Foundation supports a slightly greater depth.
-  /// But it traps on some texts that are nested more than 512 deep and end at that depth.
-  package static let deepest = 500
+  /// However, it traps on some truncated texts that are nested more than 512 levels deep.
+  package static let maximumDepth = 500
 
-  /// Returns the nesting depth of objects and arrays, but at most one more than `limit`.
+  /// Returns the nesting depth of objects and arrays. The search stops at a depth of `limit + 1`.
   package static func depth(of text: UnsafeRawBufferPointer, upTo limit: Int) -> Int {
     var (depth, greatest) = (0, 0)
     var isInString = false
@@ -81,19 +81,19 @@ package struct JSONTokens {
     let token = list[index]
     guard token.kind == .string else { return nil }
     return JSONText.string(
-      of: UnsafeRawBufferPointer(rebasing: bytes[Int(token.start)..<Int(token.end)]))
+      of: UnsafeRawBufferPointer(rebasing: bytes[Int(token.startOffset)..<Int(token.endOffset)]))
   }
 
   /// Returns an integer that fits into an `Int64`; `nil` for any other token.
   func integer(at index: Int, in bytes: UnsafeRawBufferPointer) -> Int64? {
     let token = list[index]
     guard token.kind == .number else { return nil }
-    var position = Int(token.start)
-    let end = Int(token.end)
+    var position = Int(token.startOffset)
+    let end = Int(token.endOffset)
     let isNegative = bytes[position] == UInt8(ascii: "-")
     if isNegative { position += 1 }
     // Eighteen digits cannot overflow an `Int64`.
-    guard end - position <= 18 else { return Self.longInteger(bytes[Int(token.start)..<end]) }
+    guard end - position <= 18 else { return Self.longInteger(bytes[Int(token.startOffset)..<end]) }
     var number: Int64 = 0
     while position < end {
       let digit = bytes[position] &- 0x30
@@ -104,7 +104,8 @@ package struct JSONTokens {
     return isNegative ? -number : number
   }
 
-  /// Returns a long integer, such as the nanoseconds since 1970.
+  /// Returns an integer of more than 18 digits, such as the nanoseconds since 1970; `nil` for other
+  /// text.
   private static func longInteger(_ text: Slice<UnsafeRawBufferPointer>) -> Int64? {
     text.count <= 20 ? Int64(String(decoding: text, as: UTF8.self)) : nil
   }
@@ -124,7 +125,7 @@ package struct JSONTokens {
   }
 
   private mutating func readElements(_ kind: Kind, until close: UInt8, depth: Int) -> Bool {
-    guard depth <= Self.deepest else { return false }
+    guard depth <= Self.maximumDepth else { return false }
     let index = list.count
     add(kind, from: offset, to: offset)
     offset += 1
@@ -155,9 +156,9 @@ package struct JSONTokens {
         guard byte == UInt8(ascii: ",") else { return false }
       }
     }
-    list[index].end = Int32(offset)
-    list[index].next = Int32(list.count)
-    list[index].count = count
+    list[index].endOffset = Int32(offset)
+    list[index].nextIndex = Int32(list.count)
+    list[index].childCount = count
     list[index].hasEscapedKey = hasEscapedKey
     return true
   }
@@ -236,13 +237,14 @@ package struct JSONTokens {
   private mutating func add(_ kind: Kind, from start: Int, to end: Int) {
     list.append(
       Token(
-        kind: kind, start: Int32(start), end: Int32(end), next: Int32(list.count + 1), count: 0))
+        kind: kind, startOffset: Int32(start), endOffset: Int32(end),
+        nextIndex: Int32(list.count + 1), childCount: 0))
   }
 }
 
 extension JSONTokens {
-  /// Parses a text. Returns `nil` if it is not JSON, or if Foundation must parse it: escapes,
-  /// fractions, large numbers, duplicate keys.
+  /// Parses a text. Returns `nil` if the text is not JSON, or if it contains something that only
+  /// Foundation can parse: escapes, fractions, large numbers, duplicate keys.
   static func value(of bytes: UnsafeRawBufferPointer) -> JSONValue? {
     var tokens = JSONTokens()
     return tokens.read(bytes) ? tokens.value(at: 0, in: bytes) : nil
@@ -260,24 +262,24 @@ extension JSONTokens {
     case .escapedString: return nil
     case .array:
       var values: [JSONValue] = []
-      values.reserveCapacity(Int(token.count))
+      values.reserveCapacity(Int(token.childCount))
       var position = index + 1
-      while position < token.next {
+      while position < token.nextIndex {
         guard let element = value(at: position, in: bytes) else { return nil }
         values.append(element)
-        position = Int(list[position].next)
+        position = Int(list[position].nextIndex)
       }
       return .array(values)
     case .object:
       var members: [String: JSONValue] = [:]
-      members.reserveCapacity(Int(token.count))
+      members.reserveCapacity(Int(token.childCount))
       var position = index + 1
-      while position < token.next {
+      while position < token.nextIndex {
         guard let key = string(at: position, in: bytes),
           let member = value(at: position + 1, in: bytes),
           members.updateValue(member, forKey: key) == nil
         else { return nil }
-        position = Int(list[position + 1].next)
+        position = Int(list[position + 1].nextIndex)
       }
       return .object(members)
     }

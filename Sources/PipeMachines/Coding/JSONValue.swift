@@ -4,7 +4,8 @@
   import Foundation
 #endif
 
-/// A JSON value, such as topology parameters, constants, payload templates and descriptions.
+/// A JSON value. The parameters and constants of a topology, payload templates and descriptions are
+/// JSON values.
 public enum JSONValue: Hashable, Sendable {
   case null
   case bool(Bool)
@@ -34,12 +35,12 @@ extension JSONValue {
     }
   }
 
-  /// Converts an encodable value to the JSON value that it encodes to.
+  /// Encodes a value as JSON.
   public init(encoding value: some Encodable) throws {
     try self.init(parsing: JSONRecord.encode(value))
   }
 
-  /// Decodes a value of the given type from this document.
+  /// Decodes a value of the given type from this JSON value.
   public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
     try JSONRecord.decode(type, from: bytes)
   }
@@ -65,17 +66,17 @@ extension JSONValue {
   /// Returns a JSON string, or `null`.
   package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
 
-  /// The value of a member, if this is an object; otherwise `nil`.
+  /// The value of a member, if this value is an object with that member; otherwise `nil`.
   public subscript(key: String) -> JSONValue? {
     if case .object(let members) = self { members[key] } else { nil }
   }
 
-  /// The string, if this is one; otherwise `nil`.
+  /// The string, if this value is a string; otherwise `nil`.
   public var string: String? {
     if case .string(let value) = self { value } else { nil }
   }
 
-  /// The integer, if this is one; otherwise `nil`.
+  /// The integer, if this value is an integer; otherwise `nil`.
   public var integer: Int64? {
     if case .integer(let value) = self { value } else { nil }
   }
@@ -86,7 +87,7 @@ extension JSONValue {
     case .bool(let value): JSONText.append(value, to: &out)
     case .integer(let value): JSONText.append(integer: value, to: &out)
     case .number(let value):
-      // JSON cannot represent infinities.
+      // JSON can represent neither infinities nor NaN.
       out.append(contentsOf: (value.isFinite ? value.description : "null").utf8)
     case .string(let value): JSONText.append(value, to: &out)
     case .array(let values):
@@ -120,8 +121,8 @@ extension JSONValue: Codable {
     } else if let value = try? container.decode(Int64.self) {
       self = .integer(value)
     } else if let value = try? container.decode(Double.self) {
-      // A number may equal an integer after rounding. It is stored as an integer, because its JSON
-      // is read as an integer.
+      // A number may equal an integer after rounding. Such a number is stored as an integer,
+      // because its JSON is read as an integer.
       self = Int64(exactly: value).map { .integer($0) } ?? .number(value)
     } else if let value = try? container.decode(String.self) {
       self = .string(value)
@@ -132,7 +133,7 @@ extension JSONValue: Codable {
     }
   }
 
-  /// Encodes the same JSON.
+  /// Encodes this JSON value.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {

@@ -1,14 +1,14 @@
 import PipeSupport
 
-/// An encoder and decoder of the values of an enum, which works in place instead of through the
-/// enum's `Codable`. The enum must be a ``SynthesizedCodable``. Only cases whose associated values
-/// are all plain are supported.
+/// Encodes and decodes the values of an enum in place, which means directly in the memory of the
+/// values. The enum's `Codable` is not used, so the enum must be a ``SynthesizedCodable``. Supports
+/// only cases whose associated values all have a ``PlainType``.
 final class PlainCases {
   // Contains no object references, because each event would pay for their reference counting.
   fileprivate struct Case {
     let tag: Int
     /// The beginning of the case's JSON, such as `{"moved":{`.
-    let opening: UnsafeRawBufferPointer
+    let openingText: UnsafeRawBufferPointer
     let fields: UnsafeMutableBufferPointer<PlainField>
     var agreement = Agreement.unknown
   }
@@ -26,9 +26,9 @@ final class PlainCases {
   private let alignment: Int
   private let cases: UnsafeMutableBufferPointer<Case>
   /// The index in `cases` for each tag; `nil` for an unsupported case.
-  private let places: [Int?]
+  private let indicesByTag: [Int?]
 
-  /// - Returns: `nil` if no case can be encoded and decoded in place.
+  /// Finds the cases of `type` that can be encoded and decoded in place; `nil` if there are none.
   init?<Value>(_ type: Value.Type) {
     guard !TypeReading.isReflective else { return nil }
     metadata = TypeMetadata(type)
@@ -36,7 +36,7 @@ final class PlainCases {
     alignment = MemoryLayout<Value>.alignment
     let layout = EnumLayout.of(type)
     var cases: [Case] = []
-    places = layout.cases.indices.map { tag in
+    indicesByTag = layout.cases.indices.map { tag in
       guard let known = Case(tag, of: layout) else { return nil }
       cases.append(known)
       return cases.count - 1
@@ -52,17 +52,17 @@ final class PlainCases {
   }
 
   /// Returns the index in `cases` of a value's case; `nil` if the case is not supported.
-  func place(of value: UnsafeRawPointer) -> Int? { places[metadata.tag(of: value)] }
+  func caseIndex(of value: UnsafeRawPointer) -> Int? { indicesByTag[metadata.tag(of: value)] }
 
   /// Returns the index in `cases` of the case that the text encodes. Returns `nil` if the case is
   /// not supported, or if the text does not have the form that `append` writes.
-  func place(of text: UnsafeRawBufferPointer) -> Int? {
+  func caseIndex(of text: UnsafeRawBufferPointer) -> Int? {
     let text = PlainText(text)
-    for index in cases.indices where text.begins(with: cases[index].opening) { return index }
+    for index in cases.indices where text.begins(with: cases[index].openingText) { return index }
     return nil
   }
 
-  /// Returns the tag of a case.
+  /// Returns the tag of the case at index `place` in `cases`.
   func tag(of place: Int) -> Int { cases[place].tag }
 
   func agreement(of place: Int) -> Agreement { cases[place].agreement }
@@ -71,21 +71,23 @@ final class PlainCases {
 
   // MARK: Writing
 
-  /// Appends the JSON of a value of a case. If the value cannot be encoded, returns `false` and
-  /// appends nothing.
+  /// Appends the JSON of the enum value at `value`. If the value cannot be encoded, returns `false`
+  /// and appends nothing.
+  /// - Parameter place: The index of the value's case in `cases`.
   func append(_ value: UnsafeRawPointer, of place: Int, to bytes: inout [UInt8]) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: alignment) { room in
-      // Projects a copy of the value's bits. The copy owns nothing, so it is never destroyed.
+      // Extracts the payload from a copy of the value's bits. The copy owns nothing, so it is never
+      // destroyed.
       let payload = room.baseAddress!
       payload.copyMemory(from: value, byteCount: byteCount)
       metadata.project(payload)
       let start = bytes.count
-      bytes.append(contentsOf: cases[place].opening)
+      bytes.append(contentsOf: cases[place].openingText)
       var isFirst = true
       for field in cases[place].fields where !field.isOmitted(in: payload) {
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
         isFirst = false
-        bytes.append(contentsOf: field.key)
+        bytes.append(contentsOf: field.keyText)
         guard field.append(payload, to: &bytes) else {
           bytes.removeSubrange(start...)
           return false
@@ -99,14 +101,15 @@ final class PlainCases {
 
   // MARK: Reading
 
-  /// Makes the value of a case from its JSON. If the text does not have the form that `append`
-  /// writes, returns `false` and makes no value.
+  /// Decodes an enum value, and stores it at `value`. If the text does not have the form that
+  /// `append` writes, returns `false` and stores nothing.
+  /// - Parameter place: The index of the value's case in `cases`.
   func make(
     _ text: UnsafeRawBufferPointer, of place: Int, in value: UnsafeMutableRawPointer
   ) -> Bool {
     value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
     var text = PlainText(text)
-    guard text.skip(cases[place].opening) else { return false }
+    guard text.skip(cases[place].openingText) else { return false }
     var made = 0
     var isFirst = true
     for field in cases[place].fields {
@@ -129,7 +132,7 @@ final class PlainCases {
     into payload: UnsafeMutableRawPointer
   ) -> Bool {
     var rest = text
-    guard isFirst || rest.skip(UInt8(ascii: ",")), rest.skip(field.key) else {
+    guard isFirst || rest.skip(UInt8(ascii: ",")), rest.skip(field.keyText) else {
       return field.readMissing(into: payload)
     }
     text = rest
@@ -139,7 +142,7 @@ final class PlainCases {
 
   // MARK: Samples
 
-  /// Makes a sample value of a case.
+  /// Stores a sample value of the case at index `place` in `cases`.
   /// - Parameter isMinimal: Whether the sample omits all optional values.
   func makeSample(
     of place: Int, _ numbers: inout SplitMix64, isMinimal: Bool, in value: UnsafeMutableRawPointer
@@ -153,7 +156,7 @@ final class PlainCases {
 }
 
 extension PlainCases.Case {
-  /// - Returns: `nil` for a case with an unsupported value, or without values.
+  /// Prepares the encoding of a case; `nil` if the case has an unsupported value, or no values.
   fileprivate init?(_ tag: Int, of layout: EnumLayout) {
     let description = layout.cases[tag]
     guard !layout.isBare(tag), layout.boxOffsets[tag] == 0, !description.fields.isEmpty else {
@@ -161,24 +164,24 @@ extension PlainCases.Case {
     }
     let known = description.fields.indices.compactMap { index in
       PlainField(
-        description.fields[index].name, layout.payloads[tag][index],
-        offset: layout.offsets[tag][index])
+        description.fields[index].name, layout.payloadTypes[tag][index],
+        offset: layout.payloadOffsets[tag][index])
     }
     guard known.count == description.fields.count else {
-      for field in known { field.key.deallocate() }
+      for field in known { field.keyText.deallocate() }
       return nil
     }
     self.tag = tag
     var text = [UInt8(ascii: "{")]
     JSONText.append(description.name, to: &text)
-    opening = (text + ":{".utf8).copied()
+    openingText = (text + ":{".utf8).copied()
     fields = .allocate(capacity: known.count)
     _ = fields.initialize(from: known)
   }
 
   fileprivate func free() {
-    opening.deallocate()
-    for field in fields { field.key.deallocate() }
+    openingText.deallocate()
+    for field in fields { field.keyText.deallocate() }
     fields.deallocate()
   }
 }
@@ -195,7 +198,7 @@ struct BareCases<Value> {
     }
   }
 
-  /// Returns the JSON of the label of a value's case, if the case has no associated values.
+  /// Returns the label of a value's case as JSON; `nil` if the case has associated values.
   @inline(__always)
   func label(of value: UnsafePointer<Value>) -> [UInt8]? {
     if TypeReading.isReflective { return reflectedLabel(of: value.pointee) }
@@ -203,7 +206,8 @@ struct BareCases<Value> {
     return labels.isEmpty ? nil : labels[EnumCases<Value>.tag(at: value)]
   }
 
-  /// Makes the value whose case has this label; returns `false` if there is no such case.
+  /// Stores the value whose case has this label at `value`; returns `false` if there is no such
+  /// case.
   func make(_ text: UnsafeRawBufferPointer, in value: UnsafeMutablePointer<Value>) -> Bool {
     guard text.first == UInt8(ascii: "\"") else { return false }
     if TypeReading.isReflective {

@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// The types whose values are encoded and decoded in place, each also as an optional.
+/// The types whose values can be encoded and decoded in place, also as optionals.
 enum PlainType: CaseIterable {
   case int, int8, int16, int32, int64
   case uint, uint8, uint16, uint32, uint64
@@ -18,7 +18,7 @@ enum PlainType: CaseIterable {
   }
 
   /// Calls the action with the Swift type of this case as a static type, so that the action is
-  /// specialized for that type.
+  /// specialized for that type. Returns the result of the action.
   @inline(__always)
   func perform(_ action: some PlainAction, _ isOptional: Bool) -> Bool {
     isOptional ? performOptional(action) : perform(action)
@@ -80,19 +80,19 @@ private struct TypeComparison: PlainAction {
 // Contains no object references, because each event would pay for their reference counting.
 struct PlainField {
   /// The key as JSON, and the colon. The owner of the field frees this memory.
-  let key: UnsafeRawBufferPointer
+  let keyText: UnsafeRawBufferPointer
   /// The offset of the value in the case's payload. Unit: bytes.
   private let offset: Int
   private let type: PlainType
   private let isOptional: Bool
 
-  /// - Returns: `nil` for a type that is not encoded and decoded in place.
+  /// Creates a field; `nil` if values of `type` cannot be encoded and decoded in place.
   init?(_ name: String, _ type: Any.Type, offset: Int) {
     guard let (known, isOptional) = PlainType.find(type) else { return nil }
     var text: [UInt8] = []
     JSONText.append(name, to: &text)
     text.append(UInt8(ascii: ":"))
-    key = text.copied()
+    keyText = text.copied()
     self.type = known
     self.isOptional = isOptional
     self.offset = offset
@@ -103,37 +103,38 @@ struct PlainField {
 
   /// Returns whether the JSON omits the value, together with its key.
   func isOmitted(in payload: UnsafeRawPointer) -> Bool {
-    isOptional && perform(OmissionCheck(place: payload + offset))
+    isOptional && perform(OmissionCheck(address: payload + offset))
   }
 
   /// Appends the value's JSON; returns `false` if the value cannot be encoded.
   func append(_ payload: UnsafeRawPointer, to bytes: inout [UInt8]) -> Bool {
     withUnsafeMutablePointer(to: &bytes) {
-      perform(AppendAction(place: payload + offset, bytes: $0))
+      perform(AppendAction(address: payload + offset, bytes: $0))
     }
   }
 
-  /// Makes the value from its JSON. If the text is not supported, returns `false` and makes no
-  /// value.
+  /// Decodes the value, and stores it in the payload. If the text is not supported, returns `false`
+  /// and stores nothing.
   func read(_ text: inout PlainText, into payload: UnsafeMutableRawPointer) -> Bool {
     withUnsafeMutablePointer(to: &text) {
-      perform(ReadAction(place: payload + offset, text: $0))
+      perform(ReadAction(address: payload + offset, text: $0))
     }
   }
 
-  /// Makes the value for a missing key. If the key is required, returns `false` and makes no value.
+  /// Stores the value for a missing key. If the key is required, returns `false` and stores
+  /// nothing.
   func readMissing(into payload: UnsafeMutableRawPointer) -> Bool {
-    isOptional && perform(ReadMissingAction(place: payload + offset))
+    isOptional && perform(ReadMissingAction(address: payload + offset))
   }
 
   func makeSample(_ numbers: inout SplitMix64, in payload: UnsafeMutableRawPointer) {
     withUnsafeMutablePointer(to: &numbers) {
-      _ = perform(SampleAction(place: payload + offset, numbers: $0))
+      _ = perform(SampleAction(address: payload + offset, numbers: $0))
     }
   }
 
   func destroy(in payload: UnsafeMutableRawPointer) {
-    _ = perform(DestroyAction(place: payload + offset))
+    _ = perform(DestroyAction(address: payload + offset))
   }
 }
 
@@ -147,64 +148,64 @@ extension [UInt8] {
 }
 
 private struct OmissionCheck: PlainAction {
-  let place: UnsafeRawPointer
+  let address: UnsafeRawPointer
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
-    place.assumingMemoryBound(to: type).pointee.isOmitted
+    address.assumingMemoryBound(to: type).pointee.isOmitted
   }
 }
 
 private struct AppendAction: PlainAction {
-  let place: UnsafeRawPointer
+  let address: UnsafeRawPointer
   let bytes: UnsafeMutablePointer<[UInt8]>
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
-    place.assumingMemoryBound(to: type).pointee.append(to: &bytes.pointee)
+    address.assumingMemoryBound(to: type).pointee.append(to: &bytes.pointee)
   }
 }
 
 private struct ReadAction: PlainAction {
-  let place: UnsafeMutableRawPointer
+  let address: UnsafeMutableRawPointer
   let text: UnsafeMutablePointer<PlainText>
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
     guard let value = Value(&text.pointee) else { return false }
-    place.initializeMemory(as: type, to: value)
+    address.initializeMemory(as: type, to: value)
     return true
   }
 }
 
 private struct ReadMissingAction: PlainAction {
-  let place: UnsafeMutableRawPointer
+  let address: UnsafeMutableRawPointer
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
     guard let value = Value.missingValue else { return false }
-    place.initializeMemory(as: type, to: value)
+    address.initializeMemory(as: type, to: value)
     return true
   }
 }
 
 private struct SampleAction: PlainAction {
-  let place: UnsafeMutableRawPointer
+  let address: UnsafeMutableRawPointer
   let numbers: UnsafeMutablePointer<SplitMix64>
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
-    place.initializeMemory(as: type, to: Value.sample(&numbers.pointee))
+    address.initializeMemory(as: type, to: Value.sample(&numbers.pointee))
     return true
   }
 }
 
 private struct DestroyAction: PlainAction {
-  let place: UnsafeMutableRawPointer
+  let address: UnsafeMutableRawPointer
 
   @inline(__always)
   func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
-    place.assumingMemoryBound(to: type).deinitialize(count: 1)
+    address.assumingMemoryBound(to: type).deinitialize(count: 1)
     return true
   }
 }

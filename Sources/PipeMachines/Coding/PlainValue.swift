@@ -1,13 +1,13 @@
 import PipeSupport
 
-/// A value that is encoded and decoded in place, exactly as its `Codable` would do it.
+/// A value that is encoded and decoded in place, with the same result as by its `Codable`.
 protocol PlainValue {
   /// Whether the JSON omits the value, together with its key.
   var isOmitted: Bool { get }
   /// Appends the value's JSON; returns `false` if the value cannot be encoded.
   func append(to bytes: inout [UInt8]) -> Bool
-  /// Reads a value; `nil` if the text does not have the form that `append` writes. Such a text must
-  /// be decoded in another way.
+  /// Reads a value; `nil` if the text does not have the form that `append` writes. The caller then
+  /// decodes the text in another way.
   init?(_ text: inout PlainText)
   /// The value for a missing key; `nil` if the key is required.
   static var missingValue: Self? { get }
@@ -22,16 +22,16 @@ extension PlainValue {
 /// A JSON text that is read from beginning to end.
 struct PlainText {
   private let bytes: UnsafeRawBufferPointer
-  private var place = 0
+  private var position = 0
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  var isAtEnd: Bool { place == bytes.count }
+  var isAtEnd: Bool { position == bytes.count }
 
   @inline(__always)
   func begins(with expected: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.count - place >= expected.count else { return false }
-    for index in expected.indices where bytes[place + index] != expected[index] { return false }
+    guard bytes.count - position >= expected.count else { return false }
+    for index in expected.indices where bytes[position + index] != expected[index] { return false }
     return true
   }
 
@@ -39,35 +39,36 @@ struct PlainText {
   @inline(__always)
   mutating func skip(_ expected: UnsafeRawBufferPointer) -> Bool {
     guard begins(with: expected) else { return false }
-    place += expected.count
+    position += expected.count
     return true
   }
 
   @inline(__always)
   mutating func skip(_ byte: UInt8) -> Bool {
-    guard place < bytes.count, bytes[place] == byte else { return false }
-    place += 1
+    guard position < bytes.count, bytes[position] == byte else { return false }
+    position += 1
     return true
   }
 
   mutating func skip(_ word: StaticString) -> Bool {
     let count = word.utf8CodeUnitCount
-    guard bytes.count - place >= count else { return false }
-    for index in 0..<count where bytes[place + index] != word.utf8Start[index] { return false }
-    place += count
+    guard bytes.count - position >= count else { return false }
+    for index in 0..<count where bytes[position + index] != word.utf8Start[index] { return false }
+    position += count
     return true
   }
 
-  /// Reads an integer.
+  /// Reads an integer; `nil` if the text does not continue with an integer that `type` can
+  /// represent.
   @inline(__always)
   mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
     let isNegative = skip(UInt8(ascii: "-"))
-    let start = place
+    let start = position
     var number: UInt64 = 0
-    while place < bytes.count {
-      let digit = bytes[place] &- 0x30
+    while position < bytes.count {
+      let digit = bytes[position] &- 0x30
       guard digit < 10 else { break }
-      if place - start < 19 {
+      if position - start < 19 {
         // Nineteen digits cannot overflow a `UInt64`.
         number = number &* 10 &+ UInt64(digit)
       } else {
@@ -76,20 +77,20 @@ struct PlainText {
         guard !isTooLarge, !isStillTooLarge else { return nil }
         number = sum
       }
-      place += 1
+      position += 1
     }
     // Rejects a number without digits, or with a leading zero.
-    guard place > start, bytes[start] != 0x30 || place == start + 1 else { return nil }
+    guard position > start, bytes[start] != 0x30 || position == start + 1 else { return nil }
     guard isNegative else { return Value(exactly: number) }
     return number <= 1 << 63 ? Value(exactly: 0 &- Int64(bitPattern: number)) : nil
   }
 
-  /// Reads the text of a number in JSON form.
+  /// Reads the text of a number in JSON form; `nil` if the text does not continue with a number.
   mutating func number() -> String? {
     var tokens = JSONTokens()
-    let start = place
-    while place < bytes.count, Self.isNumberCharacter(bytes[place]) { place += 1 }
-    let text = UnsafeRawBufferPointer(rebasing: bytes[start..<place])
+    let start = position
+    while position < bytes.count, Self.isNumberCharacter(bytes[position]) { position += 1 }
+    let text = UnsafeRawBufferPointer(rebasing: bytes[start..<position])
     guard tokens.read(text), tokens.list[0].kind == .number else { return nil }
     return String(decoding: text, as: UTF8.self)
   }
@@ -99,13 +100,14 @@ struct PlainText {
       || byte == UInt8(ascii: ".") || byte | 0x20 == UInt8(ascii: "e")
   }
 
-  /// Reads a string without escapes.
+  /// Reads a string; `nil` if the text does not continue with a string, or if the string has
+  /// escapes.
   mutating func string() -> String? {
     guard skip(UInt8(ascii: "\"")) else { return nil }
-    let end = JSONText.plainPrefix(of: bytes, from: place)
+    let end = JSONText.plainPrefix(of: bytes, from: position)
     guard end < bytes.count, bytes[end] == UInt8(ascii: "\"") else { return nil }
-    let text = UnsafeRawBufferPointer(rebasing: bytes[place..<end])
-    place = end + 1
+    let text = UnsafeRawBufferPointer(rebasing: bytes[position..<end])
+    position = end + 1
     return JSONText.string(of: text)
   }
 }

@@ -1,12 +1,13 @@
-/// A JSON text that is being written, in memory of its own.
+/// A buffer in which a JSON text is written. The buffer is the only owner of its memory.
 ///
-/// Large states are written value by value. An array would check for each byte whether its memory is shared.
+/// An array would check, for each byte that is appended, whether its memory is shared. That cost is
+/// noticeable for large states.
 struct TextBuffer: ~Copyable {
   private var start: UnsafeMutablePointer<UInt8>
   private var capacity: Int
   private(set) var count = 0
 
-  /// The capacity that is kept for the next text. Unit: bytes.
+  /// The maximum capacity that the buffer retains for the next text. Unit: bytes.
   private static let keptCapacity = 4 << 20
 
   init() {
@@ -16,7 +17,7 @@ struct TextBuffer: ~Copyable {
 
   deinit { start.deallocate() }
 
-  /// The text so far. It is valid until the next change.
+  /// The text so far. The pointer is valid until the text changes.
   var bytes: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: start, count: count) }
 
   mutating func removeAll() {
@@ -58,7 +59,8 @@ struct TextBuffer: ~Copyable {
     count += bytes.count
   }
 
-  /// Appends a text that another function writes into an array.
+  /// Appends the text that `write` writes into an array; appends nothing if `write` returns
+  /// `false`.
   mutating func append(writing write: (inout [UInt8]) -> Bool) -> Bool {
     var text: [UInt8] = []
     guard write(&text) else { return false }

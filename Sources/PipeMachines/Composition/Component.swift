@@ -40,7 +40,7 @@ public struct AnyComponent: Sendable {
   public let alphabet: [String]
   let initial: ComponentState
   let events: [any MachineEvent]
-  let read: @Sendable (SynchronizedEvent) throws(SynchronizedEventError) -> any MachineEvent
+  let readEvent: @Sendable (SynchronizedEvent) throws(SynchronizedEventError) -> any MachineEvent
   let reduce: @Sendable (ComponentState, any MachineEvent) -> Reduction<ComponentState>?
   let hasOutput: @Sendable (ComponentState) -> Bool
 
@@ -50,15 +50,18 @@ public struct AnyComponent: Sendable {
     alphabet = component.alphabet
     initial = ComponentState(component.initial)
     events = component.events
-    read = { (event) throws(SynchronizedEventError) in try event.event(as: Event.self) }
+    readEvent = { (event) throws(SynchronizedEventError) in try event.event(as: Event.self) }
     reduce = { state, event in
       guard let state = state.value as? State, let event = event as? Event else { return nil }
       return switch component.reduce(state, event) {
       case .next(let next): .next(ComponentState(next))
+      case .stays(let next): .stays(ComponentState(next))
+      case .ignored: .ignored
       case .refused(let refusal): .refused(refusal)
       case .suspended(let run):
         .suspended(
-          SuspendedTransition(within: run.limit) { ComponentState(try await run()) })
+          SuspendedTransition(
+            within: run.limit, target: { try await run.target().map { ComponentState($0) } }))
       }
     }
     hasOutput = { state in (state.value as? State).map(component.hasOutput) ?? false }
@@ -71,16 +74,17 @@ public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
   public let value: any MachineState
   private let cachedKey: String?
 
-  /// - Parameter isCompared: Whether the state will be compared or hashed often. If so, its key is
-  ///   computed now.
+  /// Creates a state with its type erased.
+  /// - Parameter isCompared: Whether the state will be compared or hashed often. If so, the JSON
+  ///   for the comparison is computed now.
   init(_ value: some MachineState, isCompared: Bool = true) {
     self.value = value
-    cachedKey = isCompared ? Self.key(of: value) : nil
+    cachedKey = isCompared ? Self.identityKey(of: value) : nil
   }
 
-  private var key: String { cachedKey ?? Self.key(of: value) }
+  private var identityKey: String { cachedKey ?? Self.identityKey(of: value) }
 
-  private static func key(of value: some MachineState) -> String {
+  private static func identityKey(of value: some MachineState) -> String {
     if let tag = EnumCases.tag(of: value), let name = EnumCases.name(of: value),
       type(of: value).isBare(tag)
     {
@@ -91,10 +95,10 @@ public struct ComponentState: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Compares the states by their JSON.
-  public static func == (left: Self, right: Self) -> Bool { left.key == right.key }
+  public static func == (left: Self, right: Self) -> Bool { left.identityKey == right.identityKey }
 
   /// Hashes the JSON.
-  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+  public func hash(into hasher: inout Hasher) { hasher.combine(identityKey) }
 
   /// The state as JSON.
   public var json: JSONValue {

@@ -27,11 +27,11 @@ public protocol CompositeState: MachineState, StateProtocol {
 
 extension CompositeState {
   /// The name of the type, without its module.
-  public static var name: String { TypeName.own(Self.self) }
+  public static var name: String { TypeName.unqualified(Self.self) }
 }
 
-/// A function that makes one value from the states of several components. It can also read the
-/// states from JSON.
+/// A function that makes one value from the states of several components. The states can also be
+/// given as JSON.
 public struct Projection<Whole>: Sendable {
   /// The Swift names of the components' state types.
   public let types: [String]
@@ -54,31 +54,31 @@ public struct Projection<Whole>: Sendable {
     let count = types.count
     self.types = types
     self.components = components
-    // Reads all states before it uses any of them, with the help of a separate class: see
-    // ``TupleReader``.
+    // Reads all states before the call of `project`, so that an error prevents the call. The reader
+    // is a separate class for the reason that ``TupleReader`` gives.
     make = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }
       let reader = ProjectionReader()
       for type in repeat (each State).self { reader.read(type, states[reader.count]) }
       if let problem = reader.problem { throw problem }
-      return project(repeat reader.next((each State).self))
+      return project(repeat reader.nextValue((each State).self))
     }
     decode = { (states) throws(ProjectionError) in
       guard states.count == count else { throw .count(states.count, expected: count) }
       let reader = ProjectionReader()
       for type in repeat (each State).self { reader.decode(type, states[reader.count]) }
       if let problem = reader.problem { throw problem }
-      return project(repeat reader.next((each State).self))
+      return project(repeat reader.nextValue((each State).self))
     }
   }
 
-  /// Returns the value for these states.
+  /// Makes the value from the components' states.
   /// - Throws: ``ProjectionError`` if the number or the types of the states do not match.
   public func callAsFunction(_ state: ProductState) throws(ProjectionError) -> Whole {
     try make(state.components.map(\.value))
   }
 
-  /// Returns the value for states that are given as JSON.
+  /// Makes the value from the components' states, which are given as JSON.
   /// - Throws: ``ProjectionError`` if the number or the types of the states do not match.
   public func callAsFunction(json states: [JSONValue]) throws(ProjectionError) -> Whole {
     try decode(states)
@@ -108,7 +108,7 @@ private final class ProjectionReader {
   private(set) var problem: ProjectionError?
   private(set) var count = 0
   private var values: [any MachineState] = []
-  private var used = 0
+  private var returnedCount = 0
 
   func read<Value: MachineState>(_: Value.Type, _ state: any MachineState) {
     if let value = state as? Value {
@@ -130,9 +130,9 @@ private final class ProjectionReader {
   }
 
   /// Returns the next state that was read. Called once for each state, if there is no error.
-  func next<Value: MachineState>(_: Value.Type) -> Value {
-    defer { used += 1 }
-    guard let value = values[used] as? Value else {
+  func nextValue<Value: MachineState>(_: Value.Type) -> Value {
+    defer { returnedCount += 1 }
+    guard let value = values[returnedCount] as? Value else {
       preconditionFailure("The states of a projection are read and used with different types.")
     }
     return value

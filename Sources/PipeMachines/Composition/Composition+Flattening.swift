@@ -5,14 +5,14 @@ extension Composition {
     typealias Problem = CompositionError.Problem
 
     private let composites: [CompositeDeclaration]
-    private let byName: [String: CompositeDeclaration]
+    private let compositesByName: [String: CompositeDeclaration]
     private let alphabets: [String: [String]]
     private(set) var problems: [Problem] = []
     private(set) var leaves: [String: [String]] = [:]
 
     init(composites: [CompositeDeclaration], machines: [(name: String, alphabet: [String])]) {
       self.composites = composites
-      byName = Dictionary(composites.map { ($0.name, $0) }) { first, _ in first }
+      compositesByName = Dictionary(composites.map { ($0.name, $0) }) { first, _ in first }
       alphabets = Dictionary(machines.map { ($0.name, $0.alphabet) }) { first, _ in first }
       var seen: Set<String> = []
       for name in machines.map(\.name) + composites.map(\.name)
@@ -21,7 +21,7 @@ extension Composition {
       }
     }
 
-    /// Checks everything that does not depend on alphabets.
+    /// Checks names, components, participants and cycles, which do not depend on alphabets.
     mutating func checkStructure() {
       for composite in composites { checkComponents(of: composite) }
       checkCycles()
@@ -29,7 +29,8 @@ extension Composition {
 
     mutating func flatten() throws(CompositionError) -> [SyncVector] {
       checkStructure()
-      // The following code descends through the components, so they must be valid.
+      // The code below follows the components recursively, so all of them must exist, and there
+      // must be no cycles.
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
       for composite in composites { leaves[composite.name] = machines(of: composite) }
       var vectors: [SyncVector] = []
@@ -37,7 +38,7 @@ extension Composition {
       for composite in composites {
         for synchronization in composite.synchronize {
           let members = participants(of: synchronization, in: composite)
-          for member in members where byName[member] != nil {
+          for member in members where compositesByName[member] != nil {
             absorb(synchronization.event, in: member, into: &absorbed)
           }
           guard let machines = resolve(synchronization, members, in: composite) else { continue }
@@ -57,8 +58,8 @@ extension Composition {
       for component in composite.components {
         if !seen.insert(component).inserted {
           problems.append(.repeatedComponent(component, composite: name))
-        } else if byName[component] == nil, alphabets[component] == nil {
-          let known = (Array(alphabets.keys) + byName.keys).filter { $0 != name }.sorted()
+        } else if compositesByName[component] == nil, alphabets[component] == nil {
+          let known = (Array(alphabets.keys) + compositesByName.keys).filter { $0 != name }.sorted()
           problems.append(.unknownComponent(component, composite: name, known: known))
         }
       }
@@ -78,19 +79,22 @@ extension Composition {
     }
 
     private mutating func checkCycles() {
-      var done: Set<String> = []
+      var finishedNames: Set<String> = []
       func cycle(from name: String, _ path: [String]) -> [String]? {
         if let start = path.firstIndex(of: name) { return path[start...] + [name] }
-        guard let composite = byName[name], !done.contains(name) else { return nil }
+        guard let composite = compositesByName[name], !finishedNames.contains(name) else {
+          return nil
+        }
         for component in composite.components {
           if let found = cycle(from: component, path + [name]) { return found }
         }
-        done.insert(name)
+        finishedNames.insert(name)
         return nil
       }
       for composite in composites {
         guard let found = cycle(from: composite.name, []) else { continue }
-        // Report one cycle only. Further cycles are reported when this one is fixed.
+        // Reports only the first cycle. After the user has fixed this cycle, the next check reports
+        // other cycles.
         return problems.append(.cycle(found))
       }
     }
@@ -98,7 +102,7 @@ extension Composition {
     private func machines(of composite: CompositeDeclaration) -> [String] {
       var seen: Set<String> = []
       return composite.components.flatMap { component in
-        byName[component].map(machines(of:)) ?? [component]
+        compositesByName[component].map(machines(of:)) ?? [component]
       }.filter { seen.insert($0).inserted }
     }
 
@@ -109,10 +113,10 @@ extension Composition {
         ?? composite.components.filter { !alternatives(synchronization.event, of: $0).isEmpty }
     }
 
-    /// Returns the alternative sets of machines that accept an event together, if a component
-    /// accepts it.
+    /// Returns the sets of machines that can accept an event on behalf of a component. A composite
+    /// can have several such sets.
     private func alternatives(_ event: String, of component: String) -> [Set<String>] {
-      guard let composite = byName[component] else {
+      guard let composite = compositesByName[component] else {
         return alphabets[component]?.contains(event) == true ? [[component]] : []
       }
       var found: [Set<String>] = []
@@ -125,7 +129,7 @@ extension Composition {
           })
       }
       for other in composite.components where !members.contains(other) {
-        // The machines of one alternative may belong to two components.
+        // Several components can have the same set of machines.
         for alternative in alternatives(event, of: other) where !found.contains(alternative) {
           found.append(alternative)
         }
@@ -167,9 +171,10 @@ extension Composition {
       return Set(names).sorted()
     }
 
-    /// Records that the vectors of a component for an event are part of a larger vector.
+    /// Records that a vector with more participants replaces a composite's own vectors for an
+    /// event. The vectors of the composites inside the composite `name` are replaced, too.
     private func absorb(_ event: String, in name: String, into absorbed: inout Set<[String]>) {
-      guard let composite = byName[name] else { return }
+      guard let composite = compositesByName[name] else { return }
       let own = composite.synchronize.first { $0.event == event }
       if own != nil { absorbed.insert([name, event]) }
       for component in own.map({ participants(of: $0, in: composite) }) ?? composite.components {

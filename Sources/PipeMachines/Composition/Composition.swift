@@ -4,16 +4,16 @@
 /// event through each of them with different participants. The caller selects the composite by its
 /// name.
 public struct Composition: Sendable {
-  /// The machines, as given.
+  /// The names of the machines, in the given order.
   public let machines: [String]
-  /// The composites, as given.
+  /// The declarations of the composites, in the given order.
   public let composites: [CompositeDeclaration]
-  /// The sync vectors. Each vector says which machines accept an event together.
+  /// The sync vectors. Each vector lists the machines that accept an event together.
   ///
   /// If an outer composite also synchronizes an event of an inner composite, only the vector of the
   /// outer composite exists.
   public let vectors: [SyncVector]
-  private let leaves: [String: [String]]
+  private let machinesByComposite: [String: [String]]
 
   /// Checks the composites, and resolves them into sync vectors.
   /// - Parameters:
@@ -33,7 +33,7 @@ public struct Composition: Sendable {
   ) throws(CompositionError) {
     var flattening = Flattening(composites: composites, machines: machines)
     vectors = try flattening.flatten()
-    leaves = flattening.leaves
+    machinesByComposite = flattening.leaves
     self.machines = machines.map(\.name)
     self.composites = composites
   }
@@ -49,9 +49,10 @@ public struct Composition: Sendable {
   }
 
   /// Returns the machines of a composite, without duplicates, in the order of its components.
-  public func machines(of composite: String) -> [String] { leaves[composite] ?? [] }
+  /// Returns no machines if the composite is unknown.
+  public func machines(of composite: String) -> [String] { machinesByComposite[composite] ?? [] }
 
-  /// Returns the vectors with this machine and this event.
+  /// Returns the vectors of an event in which a machine participates.
   public func vectors(of machine: String, event: String) -> [SyncVector] {
     vectors.filter { $0.event == event && $0.participants.contains(machine) }
   }
@@ -59,13 +60,13 @@ public struct Composition: Sendable {
   /// Returns the sync vector of an event that is sent to a composite.
   ///
   /// An event may also be sent to an outer composite, if exactly one of the composites inside it
-  /// synchronizes the event.
-  /// - Throws: ``RoutingError`` if there is no vector, or more than one.
+  /// synchronizes the event. If several do, the vector of `composite` itself is returned.
+  /// - Throws: ``RoutingError`` if there is no such vector.
   public func vector(_ event: String, of composite: String) throws(RoutingError) -> SyncVector {
     guard let specification = composites.first(where: { $0.name == composite }) else {
       throw .unknownComposite(composite)
     }
-    let inside = contents(of: specification)
+    let inside = nestedComposites(of: specification)
     let found = vectors.filter { $0.event == event && inside.contains($0.composite) }
     if found.count == 1 { return found[0] }
     if let own = found.first(where: { $0.composite == composite }) { return own }
@@ -73,7 +74,7 @@ public struct Composition: Sendable {
       let around = vectors.first { vector in
         vector.event == event
           && composites.contains { outer in
-            outer.name == vector.composite && contents(of: outer).contains(composite)
+            outer.name == vector.composite && nestedComposites(of: outer).contains(composite)
           }
       }
       if let around { throw .requiresComposite(event, composite: around.composite) }
@@ -83,27 +84,27 @@ public struct Composition: Sendable {
   }
 
   /// Returns the names of the composite and of all composites inside it.
-  private func contents(of composite: CompositeDeclaration) -> Set<String> {
+  private func nestedComposites(of composite: CompositeDeclaration) -> Set<String> {
     var all: Set = [composite.name]
     for inner in composites where composite.components.contains(inner.name) {
-      all.formUnion(contents(of: inner))
+      all.formUnion(nestedComposites(of: inner))
     }
     return all
   }
 
-  /// The composites, grouped so that no two groups share a participant. Each group has one
-  /// coordinator.
+  /// The names of the composites, grouped so that no two groups share a participant. Each group has
+  /// one coordinator.
   public var conflictClasses: [[String]] {
     var groups: [(composites: [String], participants: Set<String>)] = []
     for composite in composites {
-      // Includes the vectors of inner composites, because callers may use them through this
+      // Includes the vectors of inner composites, because a caller can send their events to this
       // composite.
-      let inside = contents(of: composite)
+      let inside = nestedComposites(of: composite)
       let machines = machines(of: composite.name)
       let own = vectors.filter { vector in
         inside.contains(vector.composite)
-          // No state of the composite may be visible in which only some of its machines have
-          // changed.
+          // If two or more of the composite's machines accept the event, no process must see a
+          // state of the composite in which only some of them have changed.
           || vector.participants.count(where: machines.contains) > 1
       }.flatMap(\.participants)
       var merged = (
@@ -160,7 +161,8 @@ public enum RoutingError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The declaration of a composite: its components, and the events that they accept together.
 ///
-/// It contains only names, from code or from a topology file. ``Composition`` checks them.
+/// A declaration contains only names, from code or from a topology file. ``Composition`` checks
+/// them.
 public struct CompositeDeclaration: Hashable, Codable, Sendable {
   /// The name of the composite. Other composites may use it as the name of a component.
   public var name: String
@@ -215,7 +217,7 @@ extension SyncVector: CustomStringConvertible {
 
 /// All errors in the declarations of composites.
 public struct CompositionError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The errors, in the order in which they were found. At least one.
+  /// The errors, in the order in which they were found. There is at least one error.
   public let problems: [Problem]
 
   /// An error in the declaration of a composite.
@@ -238,8 +240,8 @@ public struct CompositionError: Error, Hashable, Sendable, CustomStringConvertib
     case tooFewParticipants([String], event: String, composite: String)
     /// The composite synchronizes the event twice.
     case repeatedEvent(String, composite: String)
-    /// There are several sets of machines that could accept the event for a participant, and the
-    /// declaration does not select one of them.
+    /// Several sets of machines could accept the event for a participant. The declaration does not
+    /// select one of these sets.
     case alternatives([[String]], participant: String, event: String, composite: String)
   }
 }
@@ -262,24 +264,24 @@ extension CompositionError.Problem: CustomStringConvertible {
     case .unknownComponent(let name, let composite, let known):
       """
       composite '\(composite)': no such component '\(name)'; nodes and composites are \
-      \(Self.list(known))
+      \(Self.listText(known))
       """
     case .cycle(let names):
       "composites contain each other: \(names.joined(separator: " > "))"
     case .unknownParticipant(let name, let event, let composite, let components):
       """
       composite '\(composite)', event '\(event)': participant '\(name)' is not a \
-      component of the composite; the components are \(Self.list(components))
+      component of the composite; the components are \(Self.listText(components))
       """
     case .notInAlphabet(let name, let event, let composite, let alphabet):
       """
       composite '\(composite)', event '\(event)': participant '\(name)' does not accept the \
-      event in any state; the participant accepts \(Self.list(alphabet))
+      event in any state; the participant accepts \(Self.listText(alphabet))
       """
     case .tooFewParticipants(let names, let event, let composite):
       """
       composite '\(composite)', event '\(event)': \
-      \(names.isEmpty ? "no component accepts it" : "only \(Self.list(names)) accepts it"); \
+      \(names.isEmpty ? "no component accepts it" : "only \(Self.listText(names)) accepts it"); \
       a synchronized event requires two or more participants
       """
     case .repeatedEvent(let event, let composite):
@@ -297,7 +299,7 @@ extension CompositionError.Problem: CustomStringConvertible {
     }
   }
 
-  private static func list(_ names: [String]) -> String {
+  private static func listText(_ names: [String]) -> String {
     names.isEmpty ? "none" : names.map { "'\($0)'" }.joined(separator: ", ")
   }
 }

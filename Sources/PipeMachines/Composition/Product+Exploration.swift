@@ -17,9 +17,9 @@ public struct Exploration: Sendable {
   /// The states without an outgoing step.
   public let deadlocks: [ProductState]
   /// The events of the alphabets that the exploration has not tried, because no payload was given
-  /// for them. States that only these events lead to are missing.
+  /// for them. States that can be reached only by these events are missing.
   public let untriedEvents: [String]
-  /// For each state except the first, the index of the transition that discovered it.
+  /// For each state except the first, the index of the transition that discovered the state.
   private let discoveries: [Int]
 
   init(
@@ -33,7 +33,8 @@ public struct Exploration: Sendable {
     self.discoveries = discoveries
   }
 
-  /// Returns a shortest path from the initial state; `nil` if the state is not reachable.
+  /// Returns the events of a shortest path from the initial state; `nil` if the state is not
+  /// reachable.
   public func path(to state: ProductState) -> [ProductEvent]? {
     guard var position = states.firstIndex(of: state) else { return nil }
     var path: [ProductEvent] = []
@@ -70,8 +71,8 @@ public enum ExplorationError: Error, Hashable, Sendable, CustomStringConvertible
 extension Product {
   /// Finds all reachable states, and all steps between them.
   ///
-  /// The exploration tries the events that the components list in ``Component/events``. It tries a
-  /// synchronized event with every payload that a participant lists for it.
+  /// The exploration tries the events that the components list in ``Component/events``. A
+  /// synchronized event is tried with every payload that a participant lists for the event.
   /// - Parameter limit: The maximum number of states to find. Unit: states. Default: 1,000,000.
   public func explore(limit: Int = 1_000_000) throws(ExplorationError) -> Exploration {
     let alternatives = alternatives
@@ -123,8 +124,8 @@ extension Product {
     }
     for vector in composition.vectors {
       for event in payloads(of: vector) {
-        // If a participant cannot read a payload, another participant has listed it for itself
-        // alone.
+        // Skips a payload that some participant cannot read. Another participant has listed the
+        // payload, but the event types of the two participants differ.
         guard let steps = try? steps(of: event, in: vector) else { continue }
         all.append((.synchronized(event, composite: vector.composite), steps))
       }

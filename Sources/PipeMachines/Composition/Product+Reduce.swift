@@ -9,8 +9,8 @@ extension Product {
     reduce(state, try steps(of: event))
   }
 
-  /// Returns the components that receive the event. For each of them, the event is converted to the
-  /// component's event type.
+  /// Returns the positions of the components that receive the event, each with the event in the
+  /// component's own event type.
   func steps(of event: ProductEvent) throws(RoutingError) -> [(position: Int, any MachineEvent)] {
     switch event {
     case .local(let name, let event):
@@ -35,7 +35,7 @@ extension Product {
     for name in vector.participants {
       let position = try position(of: name)
       do throws(SynchronizedEventError) {
-        steps.append((position, try components[position].read(event)))
+        steps.append((position, try components[position].readEvent(event)))
       } catch {
         throw .noEvent(error, component: name)
       }
@@ -53,22 +53,28 @@ extension Product {
       case .refused(let refusal): blockers.append(blockingParticipant(state, position, refusal))
       case .suspended(let transition) where moves.count > 1 && transition.limit == nil:
         blockers.append(blockingParticipant(state, position, .asynchronous))
-      case .next, .suspended: break
+      case .next, .stays, .ignored, .suspended: break
       }
     }
     return blockers.isEmpty ? apply(moves, to: state) : .refused(blockers)
   }
 
-  /// Returns the state after an event; `nil` if the event is refused. Does not determine the
-  /// reasons for a refusal, because they cost more than all other work.
+  /// Returns the state after an event; `nil` if the event is refused, or ignored by all components.
+  /// Unlike `reduce`, this function does not determine the reasons for a refusal, because they cost
+  /// more than all other work.
   func step(
     _ state: ProductState, _ steps: [(position: Int, any MachineEvent)]
   ) -> ProductReduction? {
     let moves = moves(state, steps)
+    var isStep = false
     for (_, move) in moves {
-      if case .refused = move { return nil }
+      switch move {
+      case .refused: return nil
+      case .ignored: break
+      case .next, .stays, .suspended: isStep = true
+      }
     }
-    return apply(moves, to: state)
+    return isStep ? apply(moves, to: state) : nil
   }
 
   private typealias Move = (position: Int, reduction: Reduction<ComponentState>)
@@ -83,13 +89,14 @@ extension Product {
     }
   }
 
-  /// Changes the states of the components that have accepted the event.
+  /// Returns `state` with the new states of the components that have accepted the event.
   private func apply(_ moves: [Move], to state: ProductState) -> ProductReduction {
     var next = state
     var suspended: [(Int, SuspendedTransition<ComponentState>)] = []
     for (position, move) in moves {
       switch move {
-      case .next(let state): next.components[position] = state
+      case .next(let state), .stays(let state): next.components[position] = state
+      case .ignored: break
       case .suspended(let run): suspended.append((position, run))
       case .refused: preconditionFailure("A refused move cannot be applied.")
       }

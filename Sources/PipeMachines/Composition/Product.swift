@@ -1,8 +1,9 @@
 /// The interface-parallel composition of any number of machines, as one machine.
 ///
-/// Its state is the list of the machines' states. One component alone accepts an event of a
-/// machine. All participants of a synchronized event accept it, or none does. If an event is
-/// synchronized for a component, it reaches the component only through the composite.
+/// The state of a product is the list of the machines' states. A synchronized event is accepted by
+/// all of its participants or by none. Any other event is accepted by one component alone. If an
+/// event is synchronized for a component, the component accepts the event only through the
+/// composite.
 ///
 /// ```swift
 /// let door = Component("door", machine: doorMachine)
@@ -15,7 +16,7 @@
 public struct Product: Sendable {
   /// The components, in the order of their states.
   public let components: [AnyComponent]
-  /// The composition, which says which components synchronize which events.
+  /// The composition, which specifies the components that synchronize each event.
   public let composition: Composition
   private let positionsByName: [String: Int]
 
@@ -97,8 +98,8 @@ public enum ProductReduction: Sendable {
   case suspended(@Sendable () async throws -> ProductState)
 }
 
-/// The answer to the question whether a ``Product`` accepts an event in a state. If it does not,
-/// the answer lists the participants that refuse the event, with their reasons.
+/// Whether a ``Product`` accepts an event in a state, and the participants that refuse the event,
+/// with their reasons.
 public struct Enabledness: Sendable {
   /// The event.
   public let event: ProductEvent
@@ -216,7 +217,7 @@ public struct TupleProduct<each State: MachineState>: Sendable {
   /// Converts a state of ``product`` to a tuple.
   public func states(of state: ProductState) -> States {
     let reader = TupleReader(state)
-    return (repeat reader.next((each State).self))
+    return (repeat reader.nextValue((each State).self))
   }
 
   /// Converts a tuple of states to a state of ``product``.
@@ -237,7 +238,7 @@ final class TupleReader {
 
   init(_ state: ProductState) { self.state = state }
 
-  func next<Value: MachineState>(_: Value.Type) -> Value {
+  func nextValue<Value: MachineState>(_: Value.Type) -> Value {
     position += 1
     guard let value = state.components[position].value as? Value else {
       preconditionFailure("State \(state) does not belong to this composite.")

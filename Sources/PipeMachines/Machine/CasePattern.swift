@@ -5,14 +5,15 @@ package struct CasePattern<Value>: Sendable {
 
   init(tag: Int) { self.tag = tag }
 
-  /// Creates a pattern for the case of `value`, whatever its associated values.
+  /// Creates a pattern for the case of `value`, regardless of its associated values.
   @usableFromInline
   package init(value: Value) {
     Self.checkType()
     tag = withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) }
   }
 
-  /// Creates a pattern for the case that `constructor` makes.
+  /// Creates a pattern for the case that `constructor` makes. Traps if the case cannot be
+  /// determined.
   @usableFromInline
   package init<each Field>(constructor: (repeat each Field) -> Value) {
     Self.checkType()
@@ -34,7 +35,10 @@ package struct CasePattern<Value>: Sendable {
     withUnsafePointer(to: value) { EnumCases<Value>.tag(at: $0) } == tag
   }
 
-  /// Returns the tag of the case that `constructor` makes, if it can be determined.
+  /// Returns the tag of the case that `constructor` makes; `nil` if it cannot be determined.
+  ///
+  /// Calls the constructor with sample values. If no samples can be made, searches for a case with
+  /// these payload types. The result is `nil` if several cases have them.
   @usableFromInline
   package static func tag<each Field>(of constructor: (repeat each Field) -> Value) -> Int? {
     if let sample = Sample.constructorArguments(repeat (each Field).self) {
@@ -61,8 +65,9 @@ package struct CasePattern<Value>: Sendable {
 extension EnumLayout {
   /// Calls `body` with a copy of the payload of the value at `value`.
   ///
-  /// The caller ensures that the value's case has this payload, and that the payload is stored at
-  /// `boxOffset`.
+  /// The caller ensures that the payload of the value's case has these types.
+  /// - Parameter boxOffset: The offset of the payload in its heap box, or 0 if the payload is
+  ///   stored in the value.
   @inlinable
   static func withPayload<Value, each Payload, Result>(
     of value: UnsafePointer<Value>, boxOffset: Int, _: repeat (each Payload).Type,
@@ -83,7 +88,8 @@ extension EnumLayout {
     body: (repeat each Payload) -> Result
   ) -> Result {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { scratch in
-      // Projects a copy of the value's bits. The copy owns nothing, so it is never destroyed.
+      // Extracts the payload from a copy of the value's bits. The copy owns nothing, so it is never
+      // destroyed.
       let bits = UnsafeMutableRawPointer(scratch.baseAddress!)
       bits.copyMemory(from: value, byteCount: MemoryLayout<Value>.size)
       TypeMetadata(Value.self).project(bits)
@@ -103,13 +109,14 @@ extension EnumLayout {
   }
 }
 
-/// A case whose payload types are known to match the constructor that it was created from.
+/// Reads the payload of values of one enum case. The initializer checks the payload's types once.
 @usableFromInline
 struct CaseAccessor<Value>: Sendable {
   @usableFromInline let tag: Int
   @usableFromInline let boxOffset: Int
 
-  /// Finds the case. Traps if the constructor is not one of the enum's own.
+  /// Finds the case that `constructor` makes. Traps if `constructor` is not a constructor of the
+  /// enum.
   @inlinable
   init<each Field>(constructor: (repeat each Field) -> Value) {
     let layout = EnumLayout.of(Value.self)

@@ -10,7 +10,7 @@ package enum EnumCases<Value> {
   /// The names and fields of the cases.
   package static var descriptions: [CaseDescription] { EnumLayout.of(Value.self).cases }
 
-  /// Returns the tag of `value`.
+  /// Returns the tag of `value`; `nil` if `Value` is not an enum.
   @inlinable
   package static func tag(of value: Value) -> Int? {
     guard TypeMetadata(Value.self).isEnum else { return nil }
@@ -26,14 +26,14 @@ package enum EnumCases<Value> {
     return TypeMetadata(Value.self).tag(of: value)
   }
 
-  /// Returns the name of the case of `value`.
+  /// Returns the name of the case of `value`; `nil` if `Value` is not an enum.
   package static func name(of value: Value) -> String? {
     guard let tag = tag(of: value) else { return nil }
     let cases = EnumLayout.of(Value.self).cases
     return tag < cases.count ? cases[tag].name : nil
   }
 
-  /// Returns the value of a case without associated values.
+  /// Returns the value of the case with this tag; `nil` if the case has associated values.
   package static func bareValue(tag: Int) -> Value? {
     let layout = EnumLayout.of(Value.self)
     guard layout.cases.indices.contains(tag), layout.isBare(tag) else { return nil }
@@ -50,7 +50,8 @@ package enum EnumCases<Value> {
     }
   }
 
-  /// Returns the value of the case with this name, if the case has no associated values.
+  /// Returns the value of the case with this name; `nil` if the case has associated values or does
+  /// not exist.
   package static func bareValue(named name: String) -> Value? {
     if TypeReading.isReflective {
       return EnumLayout.of(Value.self).reflectedBareValue(named: name, as: Value.self)

@@ -8,20 +8,21 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   /// The cases in tag order, as the type lists them; `nil` if that list cannot be read.
   private let listedCases: [CaseDescription]?
   /// The types of each case's payload. A payload with several values has a type for each value.
-  let payloads: [[Any.Type]]
+  let payloadTypes: [[Any.Type]]
   /// The offsets of the values in each case's payload. Unit: bytes.
-  let offsets: [[Int]]
-  /// For each case: whether it has no payload.
+  let payloadOffsets: [[Int]]
+  /// For each listed case: whether the case has no payload.
   private let isListedBare: [Bool]
   /// For each case: the index in `types` of its first payload type. The last element is the total
   /// number of types.
   @usableFromInline let starts: UnsafePointer<Int>
   /// The addresses of the payload types of all cases, one case after the other.
   @usableFromInline let types: UnsafePointer<UnsafeRawPointer>
-  /// For each case: the offset of its payload in a heap box, or 0 if it is stored in the value.
+  /// For each case: the offset of the payload in a heap box, or 0 if the payload is stored in the
+  /// value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
-  /// The cases that occurred in values so far.
-  let observed: Locked<ObservedCases>
+  /// The listed cases, and the cases that have occurred in values so far.
+  let observedCases: Locked<ObservedCases>
 
   /// Reads the layout of a type.
   /// - Parameter reading: How much of the compiler's layout of types is known.
@@ -32,8 +33,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     let elements = records.map { record in
       record.payload.map { TypeMetadata($0).elements } ?? []
     }
-    payloads = elements.map { $0.map(\.type) }
-    offsets = elements.map { $0.map(\.offset) }
+    payloadTypes = elements.map { $0.map(\.type) }
+    payloadOffsets = elements.map { $0.map(\.offset) }
     isListedBare = records.map { !$0.hasPayload }
     let cases = zip(records, elements).map { record, elements in
       CaseDescription(
@@ -41,21 +42,21 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
         fields: elements.enumerated().map { index, element in
           .init(
             name: element.label.isEmpty ? "_\(index)" : element.label,
-            type: TypeName.own(element.type))
+            type: TypeName.unqualified(element.type))
         })
     }
     listedCases = reading == .mirrorOnly ? nil : cases
-    observed = Locked(ObservedCases(names: cases.map(\.name)))
-    let flat = payloads.flatMap { $0.map { TypeMetadata($0).pointer } }
-    let starts = payloads.reduce(into: [0]) { $0.append($0.last! + $1.count) }
+    observedCases = Locked(ObservedCases(names: cases.map(\.name)))
+    let flat = payloadTypes.flatMap { $0.map { TypeMetadata($0).pointer } }
+    let starts = payloadTypes.reduce(into: [0]) { $0.append($0.last! + $1.count) }
     let boxes = records.map { record -> Int in
       guard reading == .layout, record.isIndirect, let payload = record.payload else { return 0 }
       let mask = TypeMetadata(payload).alignmentMask
       return (16 + mask) & ~mask
     }
-    self.starts = Self.table(starts)
-    types = Self.table(flat)
-    boxOffsets = Self.table(boxes)
+    self.starts = Self.allocateTable(starts)
+    types = Self.allocateTable(flat)
+    boxOffsets = Self.allocateTable(boxes)
   }
 
   deinit {
@@ -64,21 +65,21 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     boxOffsets.deallocate()
   }
 
-  private static func table<Element>(_ elements: [Element]) -> UnsafePointer<Element> {
+  private static func allocateTable<Element>(_ elements: [Element]) -> UnsafePointer<Element> {
     let table = UnsafeMutablePointer<Element>.allocate(capacity: max(1, elements.count))
     table.initialize(from: elements, count: elements.count)
     return UnsafePointer(table)
   }
 
-  private static let known = Locked<[ObjectIdentifier: EnumLayout]>([:])
+  private static let cachedLayouts = Locked<[ObjectIdentifier: EnumLayout]>([:])
 
   /// Returns the layout of `type`.
   @usableFromInline
   package static func of(_ type: Any.Type) -> EnumLayout {
     let key = ObjectIdentifier(type)
-    if let layout = known.withLock({ $0[key] }) { return layout }
+    if let layout = cachedLayouts.withLock({ $0[key] }) { return layout }
     let layout = EnumLayout(TypeMetadata(type))
-    return known.withLock { layouts in
+    return cachedLayouts.withLock { layouts in
       if let earlier = layouts[key] { return earlier }
       layouts[key] = layout
       return layout
@@ -90,22 +91,22 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   /// If the type's list of cases cannot be read, this property contains only the cases that
   /// occurred in values so far.
   package var cases: [CaseDescription] {
-    listedCases ?? observed.withLock { $0.names.map { CaseDescription(name: $0) } }
+    listedCases ?? observedCases.withLock { $0.names.map { CaseDescription(name: $0) } }
   }
 
   /// Returns whether a case has no payload.
   func isBare(_ tag: Int) -> Bool {
-    listedCases == nil ? observed.withLock { $0.bare[tag] != nil } : isListedBare[tag]
+    listedCases == nil ? observedCases.withLock { $0.bare[tag] != nil } : isListedBare[tag]
   }
 
   /// Returns the tags of the cases whose payload has exactly these types.
   func tags(withPayload types: [Any.Type]) -> [Int] {
-    payloads.indices.filter { !types.isEmpty && matches(tag: $0, types) }
+    payloadTypes.indices.filter { !types.isEmpty && matches(tag: $0, types) }
   }
 
   @usableFromInline
   func matches(tag: Int, _ types: [Any.Type]) -> Bool {
-    let payload = payloads[tag]
+    let payload = payloadTypes[tag]
     if payload.count == types.count {
       return zip(payload, types).allSatisfy { $0 == $1 }
     }
@@ -116,14 +117,15 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
     return payload.count == elements.count && zip(payload, elements).allSatisfy { $0 == $1 }
   }
 
-  /// Returns whether the payload of case `tag` is this tuple, or this function.
+  /// Returns whether the payload of case `tag` is a single value of this type, or a tuple of this
+  /// type. Traps if the payload contains a function.
   @usableFromInline
   func hasOnePayload(_ tag: Int, _ type: Any.Type) -> Bool {
     guard matches(tag: tag, [type]) else { return false }
     // A function in a payload has a different calling convention from a function that is a generic
     // parameter.
     precondition(
-      !payloads[tag].contains { TypeMetadata($0).kind == TypeMetadata.Kind.function },
+      !payloadTypes[tag].contains { TypeMetadata($0).kind == TypeMetadata.Kind.function },
       """
       The payload of case '\(cases[tag].name)' is a function, which a pattern with the case's \
       constructor cannot match. Wrap the function in a struct.
@@ -154,7 +156,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
 
   @usableFromInline var isUnlisted: Bool { listedCases == nil }
 
-  /// Returns the offset of a case's payload in a heap box, or 0 if it is stored in the value.
+  /// Returns the offset of a case's payload in a heap box, or 0 if the payload is stored in the
+  /// value.
   @inlinable
   func boxOffset(_ tag: Int) -> Int { TypeReading.isReflective ? 0 : boxOffsets[tag] }
 }
@@ -176,15 +179,15 @@ struct FieldDescriptor {
   /// Reads the descriptor of an enum; `nil` if reflection metadata is disabled.
   init?(of metadata: TypeMetadata) {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
-    guard let fields = Self.follow(nominal + 16) else { return nil }
+    guard let fields = Self.resolveRelativePointer(nominal + 16) else { return nil }
     let isGeneric = nominal.load(as: UInt32.self) & 0x80 != 0
     let arguments = isGeneric ? metadata.pointer + 16 : nil
     let size = Int(fields.load(fromByteOffset: 10, as: UInt16.self))
     let count = Int(fields.load(fromByteOffset: 12, as: UInt32.self))
     records = (0..<count).map { index in
       let record = fields + 16 + index * size
-      let mangled = Self.follow(record + 4)
-      let name = Self.follow(record + 8)
+      let mangled = Self.resolveRelativePointer(record + 4)
+      let name = Self.resolveRelativePointer(record + 8)
       return Record(
         name: name.map { String(cString: $0.assumingMemoryBound(to: CChar.self)) } ?? "",
         payload: mangled.flatMap {
@@ -197,18 +200,19 @@ struct FieldDescriptor {
     }
   }
 
-  /// Returns the kind of a type's descriptor, the size of a record and the number of records.
+  /// Returns the kind of a type's descriptor, and for an enum also the size and the number of its
+  /// records.
   static func shape(of metadata: TypeMetadata) -> String {
     let nominal = metadata.pointer.load(fromByteOffset: 8, as: UnsafeRawPointer.self)
     let kind = nominal.load(as: UInt32.self) & 0x1F
-    // A descriptor of another kind has no relative pointer at this address.
-    guard kind == 18, let fields = follow(nominal + 16) else { return "\(kind)" }
+    // Kind 18 is an enum. A descriptor of another kind has no relative pointer at this address.
+    guard kind == 18, let fields = resolveRelativePointer(nominal + 16) else { return "\(kind)" }
     let size = fields.load(fromByteOffset: 10, as: UInt16.self)
     return "\(kind) \(size) \(fields.load(fromByteOffset: 12, as: UInt32.self))"
   }
 
   /// Returns the target of a relative pointer, or `nil` if the pointer is null.
-  private static func follow(_ address: UnsafeRawPointer) -> UnsafeRawPointer? {
+  private static func resolveRelativePointer(_ address: UnsafeRawPointer) -> UnsafeRawPointer? {
     let offset = Int(address.load(as: Int32.self))
     return offset == 0 ? nil : address + offset
   }
@@ -274,10 +278,12 @@ struct TypeMetadata: @unchecked Sendable {  // Immutable memory that lives as lo
   var isStoredEnum: Bool { storedKind == Kind.enumeration || storedKind == Kind.optional }
 
   @inlinable
-  var witnesses: UnsafeRawPointer { pointer.load(fromByteOffset: -8, as: UnsafeRawPointer.self) }
+  var valueWitnessTable: UnsafeRawPointer {
+    pointer.load(fromByteOffset: -8, as: UnsafeRawPointer.self)
+  }
 
   @usableFromInline
-  var alignmentMask: Int { Int(witnesses.load(fromByteOffset: 80, as: UInt32.self) & 0xFF) }
+  var alignmentMask: Int { Int(valueWitnessTable.load(fromByteOffset: 80, as: UInt32.self) & 0xFF) }
 }
 
 // The value witnesses of enums. Other types do not have them.
@@ -293,19 +299,19 @@ extension TypeMetadata {
   /// without a payload, each group in the order of declaration.
   @inlinable
   func tag(of value: UnsafeRawPointer) -> Int {
-    Int(witnesses.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
+    Int(valueWitnessTable.load(fromByteOffset: 88, as: GetTag.self)(value, pointer))
   }
 
   /// Strips the tag from the bits of an enum, which leaves the bits of its payload.
   @inlinable
   func project(_ value: UnsafeMutableRawPointer) {
-    witnesses.load(fromByteOffset: 96, as: Project.self)(value, pointer)
+    valueWitnessTable.load(fromByteOffset: 96, as: Project.self)(value, pointer)
   }
 
-  /// Turns the bits of a payload into the bits of an enum value.
+  /// Turns the bits of a payload into the bits of a value of the case with this tag.
   @inlinable
   func inject(_ tag: Int, into value: UnsafeMutableRawPointer) {
-    witnesses.load(fromByteOffset: 104, as: Inject.self)(value, UInt32(tag), pointer)
+    valueWitnessTable.load(fromByteOffset: 104, as: Inject.self)(value, UInt32(tag), pointer)
   }
 }
 

@@ -1,9 +1,9 @@
-/// The cases of a type that occurred in values so far, by tag.
+/// The cases of a type that are listed or have occurred in values so far, by tag.
 struct ObservedCases: Sendable {
   private(set) var names: [String] = []
   private var tags: [String: Int] = [:]
   /// Values of the cases without a payload, by tag.
-  // Values of `Sendable` types, which this type does not know.
+  // The values have `Sendable` types, but `Any` hides this from the compiler.
   nonisolated(unsafe) var bare: [Int: Any] = [:]
 
   init(names: [String]) {
@@ -37,19 +37,21 @@ extension EnumLayout {
       preconditionFailure(
         "\(Value.self) has no case names: compile it without -disable-reflection-metadata.")
     }
-    return observed.withLock { cases in
+    return observedCases.withLock { cases in
       let tag = cases.tag(of: name)
       if cases.bare[tag] == nil, Self.payload(of: value) == nil { cases.bare[tag] = value }
       return tag
     }
   }
 
-  /// Returns the payload of a value. The payload is a tuple if it has labels or several values.
+  /// Returns the payload of a value; `nil` if the case has no payload. A payload with labels or
+  /// several values is a tuple.
   private static func payload<Value>(of value: Value) -> Any? {
     Mirror(reflecting: value).children.first?.value
   }
 
-  /// Returns the payload of a value as these types; `nil` if it has other types.
+  /// Returns the payload of a value as these types; `nil` if the payload has other types or is
+  /// missing.
   @usableFromInline
   static func reflectedPayload<Value, each Payload>(
     of value: Value, _: repeat (each Payload).Type
@@ -82,9 +84,11 @@ extension EnumLayout {
     return cast
   }
 
-  /// Returns the value of the case with this name, if the case has no payload and a value can be made.
+  /// Returns the value of the case with this name; `nil` if the case has a payload or no value can
+  /// be made.
   func reflectedBareValue<Value>(named name: String, as type: Value.Type) -> Value? {
-    let known = observed.withLock { cases in cases.existingTag(of: name).flatMap { cases.bare[$0] }
+    let known = observedCases.withLock { cases in
+      cases.existingTag(of: name).flatMap { cases.bare[$0] }
     }
     if let known = known as? Value { return known }
     guard let value = Self.bareValue(named: name, of: type), Self.payload(of: value) == nil,

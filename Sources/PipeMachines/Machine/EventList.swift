@@ -7,7 +7,10 @@ package final class EventList {
     let isGuarded: Bool
     /// Whether the transition is asynchronous.
     let isAsynchronous: Bool
-    /// The time limit of the transition, if the transition is declared to be self-contained.
+    /// Whether the events are ignored.
+    var isIgnored = false
+    /// The time limit of the transition; `nil` if the transition is not declared to be
+    /// self-contained.
     var limit: Duration?
 
     /// Whether the transition is asynchronous, and not declared to be self-contained.
@@ -15,19 +18,34 @@ package final class EventList {
   }
 
   private(set) var entries: [Entry] = []
-  /// Whether a branch was not read. In that case, the machine may accept any event.
+  /// The timers that were read, in the order written.
+  var timers: [ListedTimer] = []
+  /// Whether the transitions may contain an `After`: one was read, or may be in a branch that was
+  /// not read.
+  private(set) var mayHaveTimers = false
+  /// The timer that fires; `nil` if none does.
+  var firingTimer: TimerLocation?
+  /// Whether a branch was not read, or the event of an `On` is unknown. The machine may then accept
+  /// any event.
   private(set) var isIncomplete = false
   private var isNextAsynchronous = false
+  private var isNextIgnored = false
 
   var tags: Set<Int> { Set(entries.flatMap(\.tags)) }
 
-  /// Adds an `On`; `nil` means that the case of its event is unknown.
+  /// The tags of the events for which there is a transition.
+  var transitionTags: Set<Int> { Set(entries.lazy.filter { !$0.isIgnored }.flatMap(\.tags)) }
+
+  /// Adds an `On` that accepts the events with these tags; `nil` if its event is unknown.
   @usableFromInline
   func add(_ tags: [Int]?, isGuarded: Bool) {
     if tags == nil { isIncomplete = true }
     entries.append(
-      Entry(tags: tags ?? [], isGuarded: isGuarded, isAsynchronous: isNextAsynchronous))
+      Entry(
+        tags: tags ?? [], isGuarded: isGuarded, isAsynchronous: isNextAsynchronous,
+        isIgnored: isNextIgnored))
     isNextAsynchronous = false
+    isNextIgnored = false
   }
 
   /// Marks the next `On` as asynchronous, if this thread is listing a machine's events.
@@ -36,7 +54,15 @@ package final class EventList {
     context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
   }
 
-  /// Sets the time limit of the last `On`, if this thread is listing a machine's events.
+  /// Marks the events of the next `On` as ignored, if this thread is listing a machine's events.
+  @usableFromInline
+  static func markNextIgnored() {
+    guard let context = MatchThread.current, context.pointee.status == .listing else { return }
+    context.pointee.listed?.takeUnretainedValue().isNextIgnored = true
+  }
+
+  /// Sets the time limit of the last `On`. Does nothing if this `On` is not asynchronous, or if
+  /// this thread is not listing a machine's events.
   static func limitLast(to limit: Duration) {
     guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue(),
       let last = list.entries.indices.last, list.entries[last].isAsynchronous
@@ -54,12 +80,25 @@ package final class EventList {
     context.pointee.listed?.takeUnretainedValue().recordSkippedBranch()
   }
 
-  /// Calls `transitions` while this list is current, so that each `On` adds itself to the list.
-  func list<State, Event>(_: State.Type, _ type: Event.Type, _ transitions: () -> Void) {
+  /// Records that the transitions of a builder may contain timers, if this thread is listing them.
+  /// - Parameter isCertain: Whether the transitions contain an `After`. If not, they come from
+  ///   another builder, and may have timers only in branches that were not read.
+  @usableFromInline
+  static func recordTimers(isCertain: Bool) {
+    guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue() else { return }
+    if isCertain || list.isIncomplete { list.mayHaveTimers = true }
+  }
+
+  /// Calls `transitions` with this list as the list of the current thread, so that each `On` adds
+  /// itself.
+  func list<State, Event>(
+    _: State.Type, _ type: Event.Type, as status: MatchContext.Status = .listing,
+    _ transitions: () -> Void
+  ) {
     withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { unused in
       let memory = unused.baseAddress!
       var context = MatchContext(
-        status: .listing, stateType: State.self, eventType: type, event: memory, tag: -1,
+        status: status, stateType: State.self, eventType: type, event: memory, tag: -1,
         layout: .of(type),
         next: memory, listed: self)
       withUnsafeMutablePointer(to: &context) { MatchThread.with($0, transitions) }

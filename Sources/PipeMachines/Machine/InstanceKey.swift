@@ -1,23 +1,26 @@
 import PipeSupport
 
-/// The key of an instance in a keyed node: one machine per order, vehicle or room.
+/// The key of an instance in a keyed node, such as the number of an order or the name of a room.
 ///
-/// Keys are compared byte by byte. Two keys that differ only by Unicode normalization are two keys,
-/// unlike two Swift strings.
+/// Keys are compared byte by byte. Unlike Swift strings, two keys are different even if they differ
+/// only in their Unicode normalization.
 package struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
   /// The maximum size of a key. Unit: bytes.
-  package static let byteLimit = 1_024
+  package static let maximumByteCount = 1_024
 
   package let text: String
 
+  /// Creates a key, and checks its length.
   /// - Throws: ``InstanceKeyError/empty`` or ``InstanceKeyError/tooLong(byteCount:)``.
   package init(_ text: String) throws(InstanceKeyError) {
     guard !text.isEmpty else { throw .empty }
-    guard text.utf8.count <= Self.byteLimit else { throw .tooLong(byteCount: text.utf8.count) }
+    guard text.utf8.count <= Self.maximumByteCount else {
+      throw .tooLong(byteCount: text.utf8.count)
+    }
     self.text = text
   }
 
-  /// Makes a key that a journal has recorded.
+  /// Creates a key from a journal record. The length was checked before the key was recorded.
   package init(recorded text: String) { self.text = text }
 
   package static func == (left: InstanceKey, right: InstanceKey) -> Bool {
@@ -30,9 +33,19 @@ package struct InstanceKey: Hashable, Sendable, CustomStringConvertible {
   }
 
   package var description: String { text }
+
+  /// The number of slots that keys are mapped to. Each shard of a node owns a range of the slots.
+  package static let slotCount = 1_024
+
+  /// The slot of the key: the 32-bit FNV-1a hash of the key's UTF-8, with its high half folded into
+  /// its low half. The hash must never change, because senders, clients and journals depend on it.
+  package var slot: Int {
+    let hash = FNV.hash(of: text)
+    return Int((hash ^ (hash >> 16)) % UInt32(Self.slotCount))
+  }
 }
 
-/// An error that prevents an event from having an instance.
+/// The reason why an event does not select an instance.
 package enum InstanceKeyError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The event does not have the field.
   case missing(field: String)
@@ -49,14 +62,14 @@ package enum InstanceKeyError: Error, Hashable, Sendable, CustomStringConvertibl
       "the field '\(field)' is \(value); the key of an instance is a string or an integer"
     case .empty: "the key of the instance is empty"
     case .tooLong(let byteCount):
-      "the key of the instance has \(byteCount) bytes; the limit is \(InstanceKey.byteLimit)"
+      "the key of the instance has \(byteCount) bytes; the limit is \(InstanceKey.maximumByteCount)"
     }
   }
 }
 
-/// Reads the key of an event's instance from a field of the event, as JSON.
+/// Reads the key of an instance from a field of an event that is encoded as JSON.
 ///
-/// The field is an associated value of the event's case, by its label. If the case has a single
+/// The field is an associated value of the event's case with this label. If the case has a single
 /// associated value without a label, the field is a property of that value.
 package struct InstanceKeyReader {
   package let field: String
@@ -72,12 +85,13 @@ package struct InstanceKeyReader {
     ofEvent bytes: UnsafeRawBufferPointer
   ) throws(InstanceKeyError) -> InstanceKey {
     if !tokens.read(bytes) {
-      // Text that only Foundation reads is written in the plain form first.
+      // `JSONTokens` cannot read every JSON text. Foundation parses the others, which are then
+      // written in a form that `JSONTokens` can read.
       let plain = (try? JSONValue(parsing: Array(bytes)))?.bytes ?? []
       guard plain.withUnsafeBytes({ tokens.read($0) }) else { throw .missing(field: field) }
       return try key(ofEvent: plain)
     }
-    guard let payload = payload(), let value = value(in: payload, bytes) else {
+    guard let payload = payloadIndex(), let value = keyIndex(in: payload, bytes) else {
       throw .missing(field: field)
     }
     let token = tokens.list[value]
@@ -105,30 +119,33 @@ package struct InstanceKeyReader {
     return try result.get()
   }
 
-  /// Returns the index of the object with the case's associated values: `{"case":{…}}`.
-  private func payload() -> Int? {
+  /// Returns the token index of the case's associated values, the inner object of `{"case":{…}}`.
+  /// Returns `nil` if the event has another form.
+  private func payloadIndex() -> Int? {
     let list = tokens.list
-    guard list.count > 2, list[0].kind == .object, list[0].count == 1, list[2].kind == .object
+    guard list.count > 2, list[0].kind == .object, list[0].childCount == 1, list[2].kind == .object
     else { return nil }
     return 2
   }
 
-  private func value(in payload: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
-    if let value = member(fieldBytes, of: payload, bytes) { return value }
-    guard tokens.list[payload].count == 1, let only = member(Array("_0".utf8), of: payload, bytes),
+  private func keyIndex(in payload: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
+    if let value = memberIndex(fieldBytes, of: payload, bytes) { return value }
+    guard tokens.list[payload].childCount == 1,
+      let only = memberIndex(Array("_0".utf8), of: payload, bytes),
       tokens.list[only].kind == .object
     else { return nil }
-    return member(fieldBytes, of: only, bytes)
+    return memberIndex(fieldBytes, of: only, bytes)
   }
 
-  /// Returns the index of a member's value.
-  private func member(_ name: [UInt8], of object: Int, _ bytes: UnsafeRawBufferPointer) -> Int? {
+  /// Returns the token index of a member's value; `nil` if the object has no member of this name.
+  private func memberIndex(_ name: [UInt8], of object: Int, _ bytes: UnsafeRawBufferPointer) -> Int?
+  {
     var index = object + 1
-    while index < tokens.list[object].next {
+    while index < tokens.list[object].nextIndex {
       let key = tokens.list[index]
-      let range = Int(key.start)..<Int(key.end)
+      let range = Int(key.startOffset)..<Int(key.endOffset)
       if range.count == name.count, bytes[range].elementsEqual(name) { return index + 1 }
-      index = Int(tokens.list[index + 1].next)
+      index = Int(tokens.list[index + 1].nextIndex)
     }
     return nil
   }

@@ -10,7 +10,7 @@ extension JSONValue {
 
   /// Returns a state in readable form: a case, or a struct as `(count: 3, note: "")`.
   /// - Parameter fields: The names of a struct's fields in order; `nil` if the state is a case. The
-  ///   JSON of a struct with one field looks the same as the JSON of a case.
+  ///   JSON alone does not show this: a struct with one field has the same JSON as a case.
   package func stateText(fields: [String]?) -> String {
     guard let fields, case .object(let members) = self else { return caseText }
     let known = fields.filter { members[$0] != nil }
@@ -35,15 +35,16 @@ extension JSONValue {
     case .array(let values):
       return "[" + values.map(\.fieldText).joined(separator: ", ") + "]"
     case .object(let members):
-      // This form represents an enum in a field, but also a dictionary whose only value is a
-      // dictionary.
+      // An object with a single object in it may be an enum value or a dictionary. It is written as
+      // an enum value.
       if let name = caseName, let fields = caseMembers { return Self.wording(name, fields) }
       let list = members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.fieldText)" }
       return list.isEmpty ? "[:]" : "[" + list.joined(separator: ", ") + "]"
     }
   }
 
-  /// Returns the index of a value without a label, which Swift names `_0`, `_1`, ….
+  /// Returns the number in the key of a value without a label (`_0`, `_1`, …); `nil` for any other
+  /// key.
   private static func unlabeledIndex(of key: String) -> Int? {
     key.first == "_" ? Int(key.dropFirst()) : nil
   }
@@ -58,7 +59,8 @@ extension JSONValue {
 }
 
 extension JSONValue {
-  /// The name of the case that this JSON encodes: a bare label, or the only key of an object.
+  /// The name of the case that this JSON encodes: a bare label, or the only key of an object. `nil`
+  /// if the JSON is not a case.
   package var caseName: String? {
     switch self {
     case .string(let label): label
@@ -67,7 +69,8 @@ extension JSONValue {
     }
   }
 
-  /// The associated values of the case that this JSON encodes; empty for a bare label.
+  /// The associated values of the case that this JSON encodes; empty for a bare label. `nil` if the
+  /// JSON is not a case.
   package var caseMembers: [String: JSONValue]? {
     switch self {
     case .string: return [:]

@@ -1,10 +1,10 @@
 import PipeSupport
 
-/// One case of a state, event or output enum: its name and the fields it carries.
+/// One case of a state, event or output enum: its name and its fields.
 public struct CaseDescription: Codable, Hashable, Sendable {
   /// One associated value of a case.
   public struct Field: Codable, Hashable, Sendable {
-    /// The label as written in JSON: the Swift label, or `_0`, `_1`, … for a value without one.
+    /// The label as written in JSON: the Swift label, or `_0`, `_1`, … for a value without a label.
     public var name: String
     /// The Swift type of the value without its module, such as `Int` or `Array<String>`.
     public var type: String
@@ -34,17 +34,22 @@ public struct PortDescription: Codable, Hashable, Sendable {
   public var name: String
   /// The Swift name of the type of events that the port carries.
   public var eventType: String
-  /// The cases of that event type.
+  /// The cases of the event type.
   public var events: [CaseDescription]
   /// For an out-port, the names of the events that the machine sends to it. `nil` if a function
   /// computes some of these events from the state, so that they are unknown before the machine
   /// runs.
   public var sent: [String]?
+  /// For an out-port, the schema version of the receiver's events that the machine sends. `nil` if
+  /// the machine does not declare the version.
+  public var schema: Int?
 
   /// Creates a port.
   public init(
-    name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil
+    name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil,
+    schema: Int? = nil
   ) {
+    self.schema = schema
     self.name = name
     self.eventType = eventType
     self.events = events
@@ -57,9 +62,9 @@ public struct EffectDescription: Codable, Hashable, Sendable {
   /// The name of the effect's output, or `feedback1`, `feedback2`, … in the order in which the
   /// runtime adds the feedbacks.
   public var name: String
-  /// The names of the events that the effect may produce.
+  /// The names of the events that the effect can produce.
   public var gives: [String]
-  /// Whether the effect may also end without producing an event.
+  /// Whether the effect can also end without producing an event.
   public var mayEnd: Bool
 
   /// Creates a description of an effect.
@@ -70,7 +75,8 @@ public struct EffectDescription: Codable, Hashable, Sendable {
   }
 }
 
-/// A machine's description of itself, sufficient to check a topology's wiring without running it.
+/// A machine's description of itself. With the description, a topology's connections to the machine
+/// can be checked without running the machine.
 public struct MachineDescription: Codable, Hashable, Sendable {
   /// The machine's registered name.
   public var machine: String
@@ -85,28 +91,37 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   public var events: [CaseDescription]
   /// The names of the events that the machine accepts in at least one state.
   public var alphabet: [String]
-  /// The names of the events whose transitions are all asynchronous, and none of them
-  /// self-contained (see ``SelfContainedEvents``). Such an event cannot be a synchronized event of
-  /// several nodes.
+  /// The names of the events whose transitions are all asynchronous and not self-contained; `nil`
+  /// if there are none. Such an event cannot be a synchronized event of several nodes; see
+  /// ``SelfContainedEvents``.
   public var asynchronous: [String]?
-  /// The names of the events for which some transitions, but not all, are asynchronous and not
-  /// self-contained. The list contains only what is known without running the machine.
+  /// The names of the events for which some transitions are asynchronous and not self-contained,
+  /// and others are not. `nil` if there are none. The list contains only the events for which this
+  /// is known without running the machine.
   public var partlyAsynchronous: [String]?
-  /// The time limits of the transitions that are asynchronous and self-contained, by the name of
-  /// the event. Unit: milliseconds.
+  /// The time limits of asynchronous self-contained transitions, by the name of the event; `nil` if
+  /// there are none. Unit: milliseconds.
   public var selfContained: [String: Int64]?
+  /// The names of the events that the machine always ignores in a state, by the name of the state;
+  /// `nil` if there are none.
+  public var ignored: [String: [String]]?
   /// Every case of the output type.
   public var outputs: [CaseDescription]
   /// The names of the outputs that no effect is mapped to; `nil` if there are none.
   public var unmappedOutputs: [String]?
   /// The effects and feedbacks whose events are declared; `nil` if there are none.
   public var effects: [EffectDescription]?
+  /// The timers, with the properties that are known without running the machine; `nil` if there are
+  /// none.
+  public var timers: [TimerDescription]?
+  /// The schema version of the machine's states, events and parameters; `nil` for version 1.
+  public var schema: Int?
   /// The out-ports: the pipes that the machine sends into.
   public var outPorts: [PortDescription]
   /// The in-ports: the pipes that the machine receives from.
   public var inPorts: [PortDescription]
-  /// The reason why the machine cannot run as described, such as parameters that cannot be decoded
-  /// or a port that is declared twice. `nil` if the machine can run.
+  /// The reason why the machine cannot run as described; `nil` if the machine can run. Examples are
+  /// parameters that cannot be decoded, and a port that is declared twice.
   public var error: String?
   /// The name of the parameter that caused the ``error``; `nil` if no parameter did.
   public var errorParameter: String?
@@ -174,9 +189,10 @@ package enum CaseMismatch {
 }
 
 extension [CaseDescription] {
-  /// Returns the reasons why some JSON is not a case of this enum; empty if none was found.
+  /// Returns the reasons why `json` is not a case of this enum; empty if none was found.
   ///
-  /// Does not check values whose type only its own decoder can check.
+  /// Does not check values of custom types, because only the decoders of these types can check
+  /// them.
   package func problems(with json: JSONValue) -> [CaseMismatch] {
     guard let name = json.caseName, let members = json.caseMembers else { return [.noCase(json)] }
     guard let found = first(where: { $0.name == name }) else {
@@ -195,16 +211,16 @@ extension [CaseDescription] {
       }
   }
 
-  /// Returns the first reason why some JSON is not a case of this enum, as a sentence; `nil` if
-  /// none was found.
+  /// Returns the first reason why `json` is not a case of this enum, as a sentence; `nil` if none
+  /// was found.
   package func problem(with json: JSONValue, noun: String, owner: String) -> String? {
     problems(with: json).first?.text(noun: noun, owner: owner)
   }
 }
 
 extension [CaseDescription.Field] {
-  /// Returns the first reason why some JSON is not an object with some of these fields, as a
-  /// sentence; `nil` if none was found.
+  /// Returns the first reason why `json` is not an object with some of these fields, as a sentence;
+  /// `nil` if none was found.
   /// - Parameter owner: The owner of the fields: `the state of node 'counter'`.
   package func problem(withSome json: JSONValue, owner: String) -> String? {
     guard case .object(let members) = json else {
@@ -226,7 +242,7 @@ extension [CaseDescription.Field] {
 }
 
 extension CaseDescription {
-  /// The case with example values of its types, as a user would type it.
+  /// An example of the case as JSON, as a user would type it: `{"moved":{"to":1}}`.
   package var exampleText: String {
     guard !fields.isEmpty else { return name }
     return JSONValue.object([name: exampleMembers]).text

@@ -7,13 +7,24 @@
 /// The context of a running `When` closure: the event, and memory for the outcome. The `On`s of the
 /// closure read the context.
 ///
-/// A step creates its `On` values itself. So they store nothing: each `On` compares itself with the
-/// context of the current thread. If a step takes another step, that step saves and restores the
-/// context.
+/// Each step runs the closure, which creates the `On`s again. An `On` therefore stores nothing: its
+/// initializer compares it with the event in the current thread's context. If a step takes another
+/// step, the inner step saves and restores the context of the outer step.
 @usableFromInline
 struct MatchContext {
   @usableFromInline
-  enum Status { case noTransition, refusedByGuard, matched, suspended, listing }
+  enum Status {
+    case noTransition, refusedByGuard, matched, suspended
+    /// An internal transition.
+    case stayed
+    case ignored
+    /// The `On`s and `After`s of sample states add themselves to a list.
+    case listing
+    /// The `After`s of a state that the machine has entered add themselves to a list.
+    case listingTimers
+    /// One of the `After`s of the state makes its transition.
+    case firing
+  }
 
   @usableFromInline var status: Status
   @usableFromInline let stateType: UnsafeRawPointer
@@ -21,11 +32,11 @@ struct MatchContext {
   @usableFromInline let event: UnsafeRawPointer
   @usableFromInline let tag: Int
   @usableFromInline unowned(unsafe) let layout: EnumLayout
-  /// Uninitialized memory of the state's type. It contains the next state after the event has
-  /// matched.
+  /// Memory for the next state, which is uninitialized until an `On` matches the event.
   @usableFromInline let next: UnsafeMutableRawPointer
   // Unmanaged, so that a step that neither suspends nor fills a list does no reference counting.
-  /// A retained ``Suspension`` once the transition is suspended.
+  /// The retained ``Suspension`` of an asynchronous transition; `nil` until an `On` suspends the
+  /// step.
   @usableFromInline var suspension: Unmanaged<AnyObject>?
   /// The list to which the `On`s add themselves, if this thread is listing a machine's events.
   @usableFromInline let listed: Unmanaged<EventList>?
@@ -57,7 +68,7 @@ enum MatchThread {
   @usableFromInline
   typealias Slot = UnsafeMutablePointer<UnsafeMutablePointer<MatchContext>?>
 
-  private static let key: pthread_key_t = {
+  private static let threadKey: pthread_key_t = {
     var key = pthread_key_t()
     let failed = pthread_key_create(&key) { $0?.deallocate() }
     precondition(
@@ -68,12 +79,12 @@ enum MatchThread {
   /// The memory in which this thread keeps its context, allocated at the thread's first step.
   @usableFromInline
   static var slot: Slot {
-    if let known = pthread_getspecific(key) {
+    if let known = pthread_getspecific(threadKey) {
       return known.assumingMemoryBound(to: UnsafeMutablePointer<MatchContext>?.self)
     }
     let slot = Slot.allocate(capacity: 1)
     slot.initialize(to: nil)
-    pthread_setspecific(key, slot)
+    pthread_setspecific(threadKey, slot)
     return slot
   }
 

@@ -4,7 +4,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   @usableFromInline
   typealias Context = UnsafeMutablePointer<MatchContext>
 
-  /// The context of the current thread, if no `On` has answered the event yet.
+  /// The context of the current thread; `nil` if an `On` has already answered the event.
   @inlinable
   static var unansweredContext: Context? {
     guard let context = MatchThread.current else { trapOnMisplacedTransition() }
@@ -15,7 +15,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return context
   }
 
-  /// Traps, because a statement of a builder ran outside a machine of the builder's types.
+  /// Traps. Called if transitions are read outside the `When`s of a machine with these types.
   @usableFromInline
   static func trapOnMisplacedTransition() -> Never {
     preconditionFailure(
@@ -25,7 +25,8 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
       """)
   }
 
-  /// Returns the context if its event has the same case as `event`.
+  /// Returns the context if its event has the same case as `event`; otherwise `nil`. If this thread
+  /// is listing a machine's events, adds the case to the list and returns `nil`.
   @inlinable
   static func matching(_ event: Event, isGuarded: Bool = false) -> Context? {
     guard let context = unansweredContext else { return nil }
@@ -37,7 +38,8 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     return tag == context.pointee.tag ? context : nil
   }
 
-  /// Returns the context if its event has one of the cases in `events`.
+  /// Returns the context if its event has one of the cases in `events`; otherwise `nil`. If this
+  /// thread is listing a machine's events, adds the cases to the list and returns `nil`.
   @inlinable
   static func matching(_ events: OneOf<Event>, isGuarded: Bool = false) -> Context? {
     guard let context = unansweredContext else { return nil }
@@ -79,8 +81,11 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   @inlinable
   static func finish(_ context: Context, _ transition: Transition<State>) {
     context.pointee.next.initializeMemory(as: State.self, to: transition.state)
-    context.pointee.status = .matched
+    context.pointee.status = transition.isInternal ? .stayed : .matched
   }
+
+  @inlinable
+  static func ignore(_ context: Context) { context.pointee.status = .ignored }
 
   @inlinable
   static func passes(_ guard: Guard, _ context: Context) -> Bool {
@@ -93,7 +98,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     context.pointee.status = .suspended
   }
 
-  /// Sets the time limit of the last transition that was suspended.
+  /// Sets the time limit of the asynchronous transition that has suspended the step.
   static func limit(_ context: Context, to limit: Duration) {
     let suspension = context.pointee.suspension?.takeUnretainedValue()
     (suspension as? Suspension<State>)?.limit = limit
@@ -103,7 +108,8 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
 extension MatchContext {
   /// Returns whether the event has the case that the constructor makes.
   ///
-  /// A constructor does not reveal its case, so it is called with the event's own payload.
+  /// A constructor does not reveal its case. So it is called with the event's own payload, and the
+  /// case of the result is compared with the case of the event.
   @inlinable
   func matches<Event, each Value>(_ constructor: (repeat each Value) -> Event) -> Bool {
     guard layout.hasPayload(tag, repeat (each Value).self) else { return false }

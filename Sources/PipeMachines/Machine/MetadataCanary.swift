@@ -1,7 +1,7 @@
 import PipeSupport
 
-/// Checks, with types that are declared for this purpose, whether PipeRuntime reads the memory of
-/// values and types correctly.
+/// Checks whether PipeRuntime reads the memory of values and types correctly. The check uses types
+/// that are declared for this purpose.
 ///
 /// Swift guarantees the layout of its metadata on Apple's systems only. If a compiler uses another
 /// layout, machines would match the wrong cases without an error: see ``TypeReading``.
@@ -9,14 +9,14 @@ package enum MetadataCanary {
   /// A fact that PipeRuntime has read from a known type, with the expected value.
   package struct Fact: Hashable, Sendable {
     /// A description of the fact.
-    package let what: String
-    package let found: String
-    package let expected: String
+    package let subject: String
+    package let foundValue: String
+    package let expectedValue: String
 
     package init(_ what: String, _ found: String, _ expected: String) {
-      self.what = what
-      self.found = found
-      self.expected = expected
+      self.subject = what
+      self.foundValue = found
+      self.expectedValue = expected
     }
   }
 
@@ -31,15 +31,16 @@ package enum MetadataCanary {
     #endif
   }
 
-  /// Returns what can be read from memory, and the first fact that differs from the expected value.
+  /// Returns how enums can be read, and the first fact that differs from its expected value, if
+  /// any.
   package static func reading(
-    kinds: [Fact] = kinds(), cases: @autoclosure () -> [Fact] = cases(),
-    values: @autoclosure () -> [Fact] = values()
+    kinds: [Fact] = kindFacts(), cases: @autoclosure () -> [Fact] = caseFacts(),
+    values: @autoclosure () -> [Fact] = valueFacts()
   ) -> (TypeReading, difference: Fact?) {
     // Compares the facts in this order, because each step relies on data that the previous step has
     // checked.
     func difference(_ readings: [Fact]) -> Fact? {
-      readings.first { $0.found != $0.expected }
+      readings.first { $0.foundValue != $0.expectedValue }
     }
     if let found = difference(kinds) ?? difference(cases()) { return (.mirrorOnly, found) }
     if let found = difference(values()) { return (.mirror, found) }
@@ -49,15 +50,15 @@ package enum MetadataCanary {
   /// Returns the warning for a program whose compiler lays out types differently.
   package static func warning(_ difference: Fact) -> String {
     "this program was built with \(compiler), whose memory layout of types is unknown to "
-      + "PipeRuntime (\(difference.what): \(difference.found) instead of \(difference.expected)); "
+      + "PipeRuntime (\(difference.subject): \(difference.foundValue) instead of \(difference.expectedValue)); "
       + "machines work, but each step is slower; update PipeRuntime, or build with Swift 6.3"
   }
 
-  /// Reads facts about the kinds of types. Reads them without a call, at addresses that have been
-  /// the same in every layout so far.
-  package static func kinds() -> [Fact] {
+  /// Reads facts about the kinds of types. Only reads memory at offsets that have been the same in
+  /// every layout so far, and calls no function that it finds there.
+  package static func kindFacts() -> [Fact] {
     let probe = TypeMetadata(Probe.self)
-    let witnesses = probe.witnesses
+    let witnesses = probe.valueWitnessTable
     return [
       Fact(
         "kinds",
@@ -79,7 +80,7 @@ package enum MetadataCanary {
   }
 
   /// Reads facts about the lists of cases.
-  package static func cases() -> [Fact] {
+  package static func caseFacts() -> [Fact] {
     let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
     let generic = EnumLayout(TypeMetadata(GenericProbe<Int8>.self), reading: .layout)
     return [
@@ -91,7 +92,7 @@ package enum MetadataCanary {
         "_0|left right|_0|_0||"),
       Fact("types", types(of: plain), "Int8|String Int|Int64|Inner||"),
       Fact(
-        "offsets", line(plain.offsets.map { line($0.map { "\($0)" }) }, "|"), "0|0 16|0|0||"),
+        "offsets", line(plain.payloadOffsets.map { line($0.map { "\($0)" }) }, "|"), "0|0 16|0|0||"),
       Fact(
         "bare", line(plain.cases.indices.map { plain.isBare($0) ? "1" : "0" }, ""), "000011"),
       Fact("a generic enum", types(of: generic), "Int8|Int8 Array<Int8>|"),
@@ -99,7 +100,7 @@ package enum MetadataCanary {
   }
 
   /// Reads facts about values.
-  package static func values() -> [Fact] {
+  package static func valueFacts() -> [Fact] {
     let plain = EnumLayout(TypeMetadata(Probe.self), reading: .layout)
     return [
       Fact("tags", tags(of: Probe.samples), "0 1 2 3 4 5"),
@@ -121,7 +122,8 @@ package enum MetadataCanary {
     ]
   }
 
-  /// Joins the words. The standard library's `joined` would search all conformances of the process once.
+  /// Joins the words with the separator. The standard library's `joined` is slower: its first call
+  /// searches all conformances of the process.
   private static func line(_ words: [String], _ separator: String = " ") -> String {
     var line = ""
     for (index, word) in words.enumerated() {
@@ -134,7 +136,7 @@ package enum MetadataCanary {
   private static let text = "a text that is too long to lie in its own value"
 
   private static func types(of layout: EnumLayout) -> String {
-    line(layout.payloads.map { line($0.map { TypeName.own($0) }) }, "|")
+    line(layout.payloadTypes.map { line($0.map { TypeName.unqualified($0) }) }, "|")
   }
 
   private static func tags<Value>(of values: [Value]) -> String {
@@ -144,7 +146,7 @@ package enum MetadataCanary {
       })
   }
 
-  /// Returns the payload of a value, if the type's cases are understood well enough to read it.
+  /// Returns the payload of a value; `nil` if the type's cases were not read correctly.
   private static func payload<Payload>(
     of value: Probe, _ layout: EnumLayout, _ tag: Int, _ type: Payload.Type
   ) -> Payload? {
@@ -163,8 +165,8 @@ package enum MetadataCanary {
       bytes.initializeMemory(as: UInt8.self, repeating: 0, count: MemoryLayout<Probe>.size)
       bytes.initializeMemory(as: Payload.self, to: payload)
       TypeMetadata(Probe.self).inject(tag, into: bytes)
-      // If the tag is not the expected tag, the value may be invalid. Such a value stays in the
-      // temporary memory.
+      // If the tag is not the expected tag, the value may be invalid. So the value is not moved out
+      // of the temporary memory.
       guard TypeMetadata(Probe.self).tag(of: bytes) == tag else { return "another" }
       return storage.baseAddress!.move().text
     }

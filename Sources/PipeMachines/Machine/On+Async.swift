@@ -82,8 +82,8 @@ extension On {
   }
 }
 
-// Several events. The overloads for stored `On`s are disfavored, because they would also match an
-// `On` of ``Listed`` events.
+// Initializers for several events. The overloads for stored `On`s are disfavored, because they
+// would also match an `On` of ``Listed`` events.
 extension On {
   /// Creates an asynchronous transition on any of several events.
   @_disfavoredOverload

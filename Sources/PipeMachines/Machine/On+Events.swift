@@ -1,5 +1,5 @@
-// Several events. The overloads for stored `On`s are disfavored, because they would also match an
-// `On` of ``Listed`` events.
+// Initializers for several events. The overloads for stored `On`s are disfavored, because they
+// would also match an `On` of ``Listed`` events.
 extension On {
   /// Creates a transition on any of several events.
   @inlinable

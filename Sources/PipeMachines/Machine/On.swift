@@ -1,11 +1,10 @@
 /// The response of a machine to an event in the state of the enclosing `When`.
 ///
 /// Events are matched by case: `On(event: Event.moved(to: 3))` matches every `moved`. The first
-/// `On` that matches and whose guard passes makes the transition. The machine ignores the `On`s
-/// after it.
+/// `On` that matches and whose guard passes makes the transition. Later `On`s are not tried.
 ///
 /// A transition written without `await` runs within the step. An asynchronous transition suspends
-/// the machine until it returns. A suspended machine accepts no other event.
+/// the machine until the transition returns. A suspended machine accepts no other event.
 ///
 /// You can store an `On` in a variable or a list. It has an effect only if a `When` lists it.
 ///
@@ -28,14 +27,14 @@ public struct On<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 /// A placeholder for the event type of an `On` that is written directly in the closure of a `When`.
 /// Such an `On` is compared with the event while it is created, and stores nothing.
 ///
-/// Swift infers this type for such an `On`. A stored `On` has the event type itself.
+/// Swift infers this type for such an `On`. For a stored `On`, Swift infers the event type itself.
 public enum Listed<Event: DSLCompatible, Builder>: DSLCompatible {}
 
-// In the code below, `nonisolated(unsafe)` allows a closure to be passed on to an `On`. The
-// closures are `sending`, so no other code can access their captures. The closures that a `When`
-// calls must be pure.
+// In the code below, `nonisolated(unsafe)` lets an `On` store a closure, which a `When` may then
+// call on any thread. This is safe: such closures must be pure, and since they are `sending`, no
+// other code can access their captures.
 
-// An event given as a value.
+// Transitions on an event that is given as a value.
 extension On {
   /// Creates a transition on `event`.
   @inlinable
@@ -121,7 +120,7 @@ extension On {
   }
 }
 
-// An event given by its constructor.
+// Transitions on events of one case, which is given by its constructor.
 extension On {
   /// Creates a transition on any event of one case, and passes the associated values to the closure.
   @inlinable

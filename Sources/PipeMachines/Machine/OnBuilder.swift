@@ -8,8 +8,8 @@
 /// }
 /// ```
 public struct Transitions<State: DSLCompatible, Event: DSLCompatible>: Sendable {
-  // The `On`s that the builder has not read. A builder reads the `On`s that are written in its
-  // closure, and does not store them here.
+  // The `On`s of an explicit list. `nil` if the `On`s are written directly in the closure, because
+  // the closure's builder compares such `On`s immediately, and does not store them.
   @usableFromInline let storedOns: [On<State, Event>]?
 
   @inlinable
@@ -40,7 +40,67 @@ extension Transitions: ExpressibleByArrayLiteral {
   }
 }
 
-/// A result builder for the transitions of a `When`: `On`s and lists of `On`s,
+/// Whether the transitions that a builder has read contain an `After`, even in a skipped branch.
+public enum _TimerPresence: Sendable {
+  case none
+  /// The transitions were created outside the builder, and their type does not show whether they
+  /// contain an `After`.
+  case unknown
+  case some
+
+  @inlinable
+  func joined(with other: Self) -> Self {
+    switch (self, other) {
+    case (.some, _), (_, .some): .some
+    case (.unknown, _), (_, .unknown): .unknown
+    case (.none, .none): .none
+    }
+  }
+}
+
+/// A part of the transitions that a builder has read. The part's type shows whether the part
+/// contains an `After`, even in a branch that is not taken. The machine reads timers only on entry
+/// into a state whose transitions may contain an `After`.
+public protocol _TransitionBlock {
+  /// Creates the value, which has no contents: only its type matters.
+  init()
+  /// Whether the part contains an `After`.
+  static var timers: _TimerPresence { get }
+}
+
+/// Transitions without `After`.
+public struct _EventBlock: _TransitionBlock {
+  /// Creates the value, which has no contents.
+  @inlinable public init() {}
+  /// Whether the part contains an `After`.
+  @inlinable public static var timers: _TimerPresence { .none }
+}
+
+/// Transitions that were created outside the builder.
+public struct _ListedBlock: _TransitionBlock {
+  /// Creates the value, which has no contents.
+  @inlinable public init() {}
+  /// Whether the part contains an `After`.
+  @inlinable public static var timers: _TimerPresence { .unknown }
+}
+
+/// An `After`.
+public struct _TimerBlock: _TransitionBlock {
+  /// Creates the value, which has no contents.
+  @inlinable public init() {}
+  /// Whether the part contains an `After`.
+  @inlinable public static var timers: _TimerPresence { .some }
+}
+
+/// Two parts of a builder's transitions: one after the other, or two branches.
+public struct _JoinedBlock<First: _TransitionBlock, Second: _TransitionBlock>: _TransitionBlock {
+  /// Creates the value, which has no contents.
+  @inlinable public init() {}
+  /// Whether the part contains an `After`.
+  @inlinable public static var timers: _TimerPresence { First.timers.joined(with: Second.timers) }
+}
+
+/// A result builder for the transitions of a `When`: `On`s, `After`s and lists of `On`s,
 /// with `if`, `switch` and `for`.
 @resultBuilder
 public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
@@ -49,67 +109,99 @@ public enum OnBuilder<State: DSLCompatible, Event: DSLCompatible> {
 
   /// Accepts an `On` that is written in the closure. Such an `On` was read when it was created.
   @inlinable
-  public static func buildExpression(_ on: On<State, Listed<Event, Self>>) -> Block { Block() }
+  public static func buildExpression(_ on: On<State, Listed<Event, Self>>) -> _EventBlock {
+    _EventBlock()
+  }
 
-  /// Reads an `On` that was created before.
+  /// Compares an `On` that was created before with the event.
   @inlinable
   @_disfavoredOverload
-  public static func buildExpression(_ on: On<State, Event>) -> Block {
+  public static func buildExpression(_ on: On<State, Event>) -> _EventBlock {
     on.read?()
-    return Block()
+    return _EventBlock()
   }
 
-  /// Reads a list of `On`s.
+  /// Reads an `After`.
   @inlinable
-  public static func buildExpression(_ list: [On<State, Event>]) -> Block {
+  public static func buildExpression(_ after: After<State>) -> _TimerBlock {
+    after.readTimer()
+    return _TimerBlock()
+  }
+
+  /// Compares each `On` of a list with the event.
+  @inlinable
+  public static func buildExpression(_ list: [On<State, Event>]) -> _EventBlock {
     Block.read(list)
-    return Block()
+    return _EventBlock()
   }
 
-  /// Reads transitions that were listed before.
+  /// Reads transitions that were created before.
   @inlinable
-  public static func buildExpression(_ block: Block) -> Block {
+  public static func buildExpression(_ block: Block) -> _ListedBlock {
     block.read()
-    return Block()
+    return _ListedBlock()
   }
 
   /// Accepts an empty body.
   @inlinable
-  public static func buildBlock() -> Block { Block() }
+  public static func buildBlock() -> _EventBlock { _EventBlock() }
 
   /// Accepts the first element.
   @inlinable
-  public static func buildPartialBlock(first: Block) -> Block { first }
+  public static func buildPartialBlock<First: _TransitionBlock>(first: First) -> First { first }
 
   /// Accepts the next element.
   @inlinable
-  public static func buildPartialBlock(accumulated: Block, next: Block) -> Block { next }
+  public static func buildPartialBlock(
+    accumulated: _EventBlock, next: _EventBlock
+  ) -> _EventBlock { next }
+
+  /// Accepts the next element.
+  @inlinable
+  public static func buildPartialBlock<First: _TransitionBlock, Next: _TransitionBlock>(
+    accumulated: First, next: Next
+  ) -> _JoinedBlock<First, Next> { _JoinedBlock() }
 
   /// Accepts an `if` without `else`.
   @inlinable
-  public static func buildOptional(_ block: Block?) -> Block {
+  public static func buildOptional<Part: _TransitionBlock>(_ block: Part?) -> Part {
     if block == nil { EventList.recordSkippedBranch() }
-    return Block()
+    return Part()
   }
 
   /// Accepts the first branch of an `if` or `switch`.
   @inlinable
-  public static func buildEither(first: Block) -> Block {
+  public static func buildEither<First: _TransitionBlock, Second: _TransitionBlock>(
+    first: First
+  ) -> _JoinedBlock<First, Second> {
     EventList.recordSkippedBranch()
-    return first
+    return _JoinedBlock()
   }
 
   /// Accepts the second branch of an `if` or `switch`.
   @inlinable
-  public static func buildEither(second: Block) -> Block {
+  public static func buildEither<First: _TransitionBlock, Second: _TransitionBlock>(
+    second: Second
+  ) -> _JoinedBlock<First, Second> {
     EventList.recordSkippedBranch()
-    return second
+    return _JoinedBlock()
   }
 
   /// Accepts a loop.
   @inlinable
-  public static func buildArray(_ blocks: [Block]) -> Block {
+  public static func buildArray<Part: _TransitionBlock>(_ blocks: [Part]) -> Part {
     if blocks.isEmpty { EventList.recordSkippedBranch() }
+    return Part()
+  }
+
+  /// Returns the transitions after the builder has read the last element.
+  @inlinable
+  public static func buildFinalResult<Body: _TransitionBlock>(_ body: Body) -> Block {
+    switch Body.timers {
+    case .none: break
+    case .unknown: EventList.recordTimers(isCertain: false)
+    case .some: EventList.recordTimers(isCertain: true)
+    }
     return Block()
   }
 }

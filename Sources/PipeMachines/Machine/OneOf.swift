@@ -119,7 +119,8 @@ public enum OneOfBuilder<Value: DSLCompatible> {
 
 // Events of an `On` that is written directly in a `When`.
 extension OneOfBuilder {
-  /// Returns the context of the current step, if the events of the context are of this type.
+  /// Returns the context of the current step; `nil` outside a step, or if its events have another
+  /// type.
   @inlinable
   static func step<Event>(over: Event.Type) -> UnsafeMutablePointer<MatchContext>? {
     guard let context = MatchThread.current, context.pointee.status != .listing,

@@ -1,9 +1,10 @@
 /// Two `When`s or `On`s of one machine that apply to the same state or event.
 ///
-/// - Two `When`s may name one state. Their transitions are tried in the order written. The first
-///   `When` that has an output closure determines the output, even if that is `noOutput`.
-/// - Two `On`s may name one event in one state. The first `On` whose guard passes makes the
-///   transition. An `On` without a guard always passes and hides all later ones: they are never tried.
+/// - Two `When`s can name the same state. Their transitions are tried in the order written. The
+///   first `When` with an output closure determines the output, even if the output is `noOutput`.
+/// - Two `On`s can name the same event in the same state. The first `On` whose guard passes makes
+///   the transition. An `On` without a guard always passes, so later `On`s for the event are never
+///   tried: they are hidden.
 public struct Overlap: Hashable, Sendable {
   /// The position of a `When` or an `On` in the machine, counted from one.
   public struct Location: Hashable, Sendable {
@@ -72,8 +73,8 @@ extension StateMachine {
         state: name, event: nil, first: .init(when: whens[0] + 1), second: .init(when: when + 1),
         isHidden: false)
     }
-    // For each event: the first `On` without a guard, which hides all later ones. If there is none:
-    // the latest `On` so far.
+    // For each event, the `On` that a later `On` overlaps: the first `On` without a guard, which
+    // hides all later `On`s. If each `On` so far has a guard, the latest `On`.
     var earlier: [Int: (location: Overlap.Location, isGuarded: Bool)] = [:]
     for when in whens {
       for (index, entry) in lists[when].enumerated() {

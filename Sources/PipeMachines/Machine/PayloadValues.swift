@@ -8,11 +8,11 @@ package struct PayloadValues: Hashable, Sendable {
   /// Whether these are all values of the type.
   package var isComplete: Bool
 
-  /// Returns the values of each field of a case.
+  /// Returns sample values for each field of the case `name`; empty if `type` has no such case.
   package static func fields<Value>(of type: Value.Type, case name: String) -> [PayloadValues] {
     let layout = EnumLayout.of(type)
     guard let tag = layout.cases.firstIndex(where: { $0.name == name }) else { return [] }
-    return layout.payloads.indices.contains(tag) ? layout.payloads[tag].map { of($0) } : []
+    return layout.payloadTypes.indices.contains(tag) ? layout.payloadTypes[tag].map { of($0) } : []
   }
 
   /// Returns sample values of a type.

@@ -29,8 +29,8 @@ extension Refusal {
     return .thrown(text.count > textLimit ? text.prefix(textLimit) + "…" : text)
   }
 
-  /// The reason as one word for programs: `noTransition`, `guard`, `thrown`, `asynchronous`,
-  /// `timedOut`, `stateTooLarge`, `ended`.
+  /// The reason as one word for programs. The words are `noTransition`, `guard`, `thrown`,
+  /// `asynchronous`, `timedOut`, `stateTooLarge` and `ended`.
   public var code: String {
     switch self {
     case .noTransition: "noTransition"
@@ -43,12 +43,13 @@ extension Refusal {
     }
   }
 
-  /// The error's text, if an error was thrown.
+  /// The error's text; `nil` if no error was thrown.
   public var error: String? {
     if case .thrown(let text) = self { text } else { nil }
   }
 
-  /// - Parameter error: The text of ``thrown(_:)``.
+  /// Creates the reason with this code; `nil` if the code is unknown.
+  /// - Parameter error: The text of ``thrown(_:)``. Not used for other codes.
   package init?(code: String, error: String?) {
     switch code {
     case "noTransition": self = .noTransition
@@ -64,7 +65,8 @@ extension Refusal {
 }
 
 extension Refusal {
-  /// Whether `on_refused: ignore` drops the event. Any other refusal is an error.
+  /// Whether `on_refused: ignore` drops an event that is refused for this reason. Any other reason
+  /// is handled as an error.
   package var canBeIgnored: Bool {
     switch self {
     case .noTransition, .guard, .ended: true

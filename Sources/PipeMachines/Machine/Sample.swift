@@ -1,8 +1,9 @@
 @_spi(Reflection) import Swift
 
-/// Makes sample values of any type, if the type can be decoded.
+/// Makes sample values of any decodable type.
 ///
-/// A constructor does not reveal its case, but it can be called with sample values.
+/// A constructor does not reveal its case, and a `When` does not reveal its transitions. But both
+/// can be called with sample values.
 @usableFromInline
 enum Sample {
   /// Returns one value of each type; `nil` if no value can be made for one of the types.
@@ -27,7 +28,7 @@ enum Sample {
   /// without a payload.
   static func value<Value>(_ type: Value.Type, depth: Int = 0) throws -> Value {
     guard depth < 16 else { throw NoSampleError() }
-    if let plain = plain(type) { return plain }
+    if let plain = plainValue(type) { return plain }
     if let bare = firstBareCase(type) { return bare }
     guard let decodable = type as? any Decodable.Type else { throw NoSampleError() }
     func decode<Wanted: Decodable>(_ wanted: Wanted.Type) throws -> Any {
@@ -37,10 +38,10 @@ enum Sample {
     return value
   }
 
-  /// Returns a sample of `type`, if it is one of the most common types. For these types, a cast to
-  /// `any Decodable.Type` would work, too. But such a cast searches all conformances of the
-  /// program.
-  private static func plain<Value>(_ type: Value.Type) -> Value? {
+  /// Returns a sample of `type`; `nil` if `type` is not one of the most common types. For these
+  /// types, a cast to `any Decodable.Type` would work, too. But such a cast searches all
+  /// conformances of the program.
+  private static func plainValue<Value>(_ type: Value.Type) -> Value? {
     if type == Int.self { return 0 as? Value }
     if type == String.self { return "" as? Value }
     if type == Double.self { return 0.0 as? Value }
@@ -93,7 +94,8 @@ private struct SampleFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let decoder: SampleDecoder
   var codingPath: [any CodingKey] { [] }
 
-  /// One key, for the first case. An enum expects a single key, which names its case.
+  /// The name of the enum's first case. The decoder of an enum expects a single key, which names
+  /// the case.
   var allKeys: [Key] {
     EnumLayout.of(decoder.type).cases.first.flatMap { Key(stringValue: $0.name) }.map { [$0] } ?? []
   }
@@ -145,7 +147,7 @@ private struct SampleElements: UnkeyedDecodingContainer {
   mutating func superDecoder() -> any Decoder { decoder }
 }
 
-/// Sample arguments for the constructor of a case, which only stores them.
+/// Sample arguments for the constructor of a case. The constructor only stores its arguments.
 ///
 /// The values are valid for their types. They may violate rules between the fields of a struct that
 /// cannot be decoded, because these rules are unknown. Closures that read their arguments never
@@ -164,11 +166,11 @@ extension Sample {
   private static func constructorArgument<Value>(_ type: Value.Type, depth: Int) throws -> Value {
     if let value = try? value(type, depth: depth) { return value }
     guard depth < 16 else { throw NoSampleError() }
-    return try empty(type) ?? boxed(type) ?? composed(type, depth)
+    return try emptyValue(type) ?? boxedValue(type) ?? composedValue(type, depth)
   }
 
   /// Returns an empty collection if `type` is a collection type; otherwise `nil`.
-  private static func empty<Value>(_ type: Value.Type) -> Value? {
+  private static func emptyValue<Value>(_ type: Value.Type) -> Value? {
     func make(_ type: (some RangeReplaceableCollection).Type) -> Any { type.init() }
     func make(_ type: (some ExpressibleByDictionaryLiteral).Type) -> Any { type.init() }
     func make(_ type: (some SetAlgebra).Type) -> Any { type.init() }
@@ -184,9 +186,9 @@ extension Sample {
 
   private struct Failure: Error {}
 
-  /// Returns a value of a type such as `any Protocol`, if one of a few simple types conforms to the
-  /// protocol; otherwise `nil`.
-  private static func boxed<Value>(_ type: Value.Type) -> Value? {
+  /// Returns a value of a type such as `any Protocol`; `nil` if no sample value conforms to the
+  /// protocol. The sample values are an error, an integer and a string.
+  private static func boxedValue<Value>(_ type: Value.Type) -> Value? {
     switch TypeMetadata(type).kind {
     case TypeMetadata.Kind.existential:
       for value in [Failure(), 0, ""] as [Any] {
@@ -198,8 +200,8 @@ extension Sample {
     }
   }
 
-  /// Returns a struct or a tuple whose fields all contain samples.
-  private static func composed<Value>(_ type: Value.Type, _ depth: Int) throws -> Value {
+  /// Returns a struct or a tuple whose fields all contain samples. Throws if a field has no sample.
+  private static func composedValue<Value>(_ type: Value.Type, _ depth: Int) throws -> Value {
     let kind = TypeMetadata(type).kind
     guard kind == TypeMetadata.Kind.structure || kind == TypeMetadata.Kind.tuple else {
       throw NoSampleError()

@@ -48,12 +48,12 @@ public struct SelfContainedEvents<Event: DSLCompatible>: Sendable {
   }
 
   /// Returns the time limit of the function for an event; `nil` if the event is not in the set.
-  func limit(of event: Event) -> Duration? {
+  func timeLimit(of event: Event) -> Duration? {
     if case .none = content { return nil }
-    return EnumCases<Event>.tag(of: event).flatMap(limit(ofTag:))
+    return EnumCases<Event>.tag(of: event).flatMap(timeLimit(ofTag:))
   }
 
-  func limit(ofTag tag: Int) -> Duration? {
+  func timeLimit(ofTag tag: Int) -> Duration? {
     switch content {
     case .none: nil
     case .all(let limit): limit

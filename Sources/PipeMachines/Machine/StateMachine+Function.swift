@@ -6,14 +6,23 @@ extension StateMachine {
   /// Creates a machine from a function that answers events.
   /// - Parameters:
   ///   - initial: The state that the machine starts in.
-  ///   - reduce: A pure function, called once for each event.
+  ///   - reduce: A pure function that returns the machine's answer to an event. It is called once
+  ///     for each event.
   ///   - output: Returns the output that the runtime executes on entering a state. Default: no output.
   @inlinable
   public init(
     initial: State, reduce: @escaping @Sendable (State, Event) -> Reduction<State>,
     output: @escaping @Sendable (State) -> Output? = { _ in nil }
   ) {
-    self.init(initial: initial, step: reduce, emit: output)
+    self.init(
+      initial: initial,
+      step: { state, event in
+        let reduction = reduce(state, event)
+        guard case .stays(let next) = reduction,
+          let refusal = LeftStateError.refusal(from: state, to: next)
+        else { return reduction }
+        return .refused(refusal)
+      }, emit: output)
   }
 
   /// Creates a machine from a function that returns the next state. The machine accepts every event.
@@ -88,7 +97,7 @@ extension StateMachine {
       initial: initial,
       step: { state, event in
         .suspended(
-          SuspendedTransition(within: selfContained.limit(of: event)) {
+          SuspendedTransition(within: selfContained.timeLimit(of: event)) {
             try await next(state, event)
           })
       }, emit: output)

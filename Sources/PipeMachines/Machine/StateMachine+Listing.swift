@@ -5,13 +5,15 @@ package struct TransitionListing: Sendable {
   package struct Entry: Hashable, Sendable {
     package var state: String
     package var event: String
+    /// Whether the state always ignores the event.
+    package var isIgnored = false
   }
 
   /// The transitions, sorted by state and then by event. States and events are in the order of
   /// declaration.
   package var entries: [Entry]
-  /// The states that may accept further events, because an `if` or a `for` hides some `On`s, or
-  /// because no sample of the associated values can be made.
+  /// The states that may accept further events. Either an `if` or a `for` hides some of their
+  /// `On`s, or no sample of the associated values can be made.
   package var incompleteStates: [String]
   /// Whether the transitions can be read. `false` if the machine is defined by a function.
   package var isReadable = true
@@ -20,36 +22,58 @@ package struct TransitionListing: Sendable {
 extension StateMachine {
   /// The transitions of all states.
   ///
-  /// To find them, each `When` is read with sample values and with the initial state.
+  /// To find the transitions, each `When` is read with sample values and with the initial state.
   package var transitions: TransitionListing {
     guard isListed else {
       return TransitionListing(
         entries: [], incompleteStates: EnumCases<State>.names, isReadable: false)
     }
     var taken: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
+    // The events for which a state has a transition. In contrast to `taken`, ignored events are not
+    // included.
+    var moving = taken
     var isOpen = taken.map { _ in false }
-    for when in table.whens where when.transitions != nil {
-      let list = EventList()
-      list.list(State.self, Event.self) { if when.list?() != true { list.recordSkippedBranch() } }
-      for tag in when.tags {
+    for list in table.sampleLists {
+      for tag in table.whens[list.whenIndex].tags {
         taken[tag].formUnion(list.tags)
+        moving[tag].formUnion(list.transitionTags)
         isOpen[tag] = isOpen[tag] || list.isIncomplete
       }
     }
     for tag in taken.indices {
       guard let state = EnumCases<State>.bareValue(tag: tag) else { continue }
-      // A case without associated values has only one value, so nothing hides an `On` from it.
-      taken[tag] = list(state).tags
+      // A state without associated values has only one value. So the list for this value contains
+      // every `On` of the state.
+      let list = list(state)
+      taken[tag] = list.tags
+      moving[tag] = list.transitionTags
       isOpen[tag] = false
     }
     if let tag = EnumCases<State>.tag(of: initial) {
-      taken[tag].formUnion(list(initial).tags)
+      let list = list(initial)
+      taken[tag].formUnion(list.tags)
+      moving[tag].formUnion(list.transitionTags)
     }
     return TransitionListing(
-      entries: zip(EnumCases<State>.names, taken).flatMap { state, taken in
-        names(of: taken).map { TransitionListing.Entry(state: state, event: $0) }
+      entries: EnumCases<State>.names.enumerated().flatMap { tag, state in
+        names(of: taken[tag], isIgnored: { !moving[tag].contains($0) }).map {
+          TransitionListing.Entry(state: state, event: $0.name, isIgnored: $0.isIgnored)
+        }
       },
       incompleteStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
+  }
+
+  /// The events that the machine always ignores in a state, by the name of the state. States that
+  /// ignore no event are left out.
+  package var ignoredEvents: [String: [String]] {
+    // Most machines ignore no event. For these machines, the events of each state need not be
+    // listed.
+    guard isListed, table.sampleLists.contains(where: { $0.entries.contains(where: \.isIgnored) })
+    else {
+      return [:]
+    }
+    return Dictionary(grouping: transitions.entries.filter(\.isIgnored), by: \.state)
+      .mapValues { $0.map(\.event) }
   }
 
   /// How many of an event's transitions are asynchronous.
@@ -60,22 +84,24 @@ extension StateMachine {
     case all
   }
 
-  /// The events with asynchronous transitions that are not declared to be self-contained, by name.
-  /// For a machine that is defined by a function, the answer follows from the initializer that
-  /// created the machine.
+  /// For each event, whether some or all of its transitions are asynchronous and not
+  /// self-contained. The keys are the names of the events. Other events are left out. For a machine
+  /// that is defined by a function, the initializer determines the answer.
   package var asynchronousEvents: [String: Asynchrony] {
     guard isListed else {
       guard isAsynchronous else { return [:] }
       let names = EnumCases<Event>.names.enumerated()
-        .filter { selfContained.limit(ofTag: $0.offset) == nil }
+        .filter { selfContained.timeLimit(ofTag: $0.offset) == nil }
       return Dictionary(uniqueKeysWithValues: names.map { ($0.element, .all) })
     }
-    let list = listedEvents
+    let lists = table.sampleLists
+    let isComplete = lists.allSatisfy { !$0.isIncomplete }
+    let all = lists.flatMap(\.entries)
     var found: [String: Asynchrony] = [:]
     for (tag, name) in EnumCases<Event>.names.enumerated() {
-      let entries = list.entries.filter { $0.tags.contains(tag) }
+      let entries = all.filter { $0.tags.contains(tag) }
       guard entries.contains(where: \.isUnlimited) else { continue }
-      let isAll = !list.isIncomplete && entries.allSatisfy(\.isUnlimited)
+      let isAll = isComplete && entries.allSatisfy(\.isUnlimited)
       found[name] = isAll ? .all : .some
     }
     return found
@@ -84,29 +110,20 @@ extension StateMachine {
   /// The time limits of the self-contained asynchronous transitions, by the name of the event. If
   /// an event has several such transitions, the longest limit applies.
   package var selfContainedEvents: [String: Duration] {
-    let list = isListed ? listedEvents : EventList()
+    let all = isListed ? table.sampleLists.flatMap(\.entries) : []
     var found: [String: Duration] = [:]
     for (tag, name) in EnumCases<Event>.names.enumerated() {
-      let limits = list.entries.filter { $0.tags.contains(tag) }.compactMap(\.limit)
-      found[name] = (limits + [selfContained.limit(ofTag: tag)].compactMap { $0 }).max()
+      let limits = all.filter { $0.tags.contains(tag) }.compactMap(\.limit)
+      found[name] = (limits + [selfContained.timeLimit(ofTag: tag)].compactMap { $0 }).max()
     }
     return found
   }
 
-  /// The transitions of all states, read with sample values.
-  private var listedEvents: EventList {
-    let list = EventList()
-    for when in table.whens {
-      list.list(State.self, Event.self) { if when.list?() == false { list.recordSkippedBranch() } }
-    }
-    return list
-  }
-
-  /// Returns the names of the events that this state accepts if their guards pass; empty if the
-  /// machine is defined by a function.
+  /// Returns the names of the events that this state accepts if their guards pass. Returns no names
+  /// if the machine is defined by a function.
   package func events(acceptedIn state: State) -> [String] { names(of: list(state).tags) }
 
-  /// Returns the names of the events of ``events(acceptedIn:)`` for which each `On` has a guard.
+  /// Returns the names of the events that this state accepts only through `On`s with guards.
   package func guardedEvents(in state: State) -> [String] {
     let entries = list(state).entries
     let free = Set(entries.filter { !$0.isGuarded }.flatMap(\.tags))
@@ -125,6 +142,13 @@ extension StateMachine {
       }
     }
     return list
+  }
+
+  private func names(
+    of tags: Set<Int>, isIgnored: (Int) -> Bool
+  ) -> [(name: String, isIgnored: Bool)] {
+    let names = EnumCases<Event>.names
+    return names.indices.filter(tags.contains).map { (names[$0], isIgnored($0)) }
   }
 
   private func names(of tags: Set<Int>) -> [String] {

@@ -22,8 +22,8 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   public let initial: State
   @usableFromInline let table: StateTable<State, Event, Output>
   // These closures are compiled for the concrete types where the machine is defined. Generic code
-  // such as the engine calls them, because there they are several times faster than `reduce` and
-  // `output`.
+  // such as the engine calls these closures instead of `reduce` and `output`, which are several
+  // times slower in generic code.
   @usableFromInline package internal(set) var step: @Sendable (State, Event) -> Reduction<State>
   @usableFromInline let emit: @Sendable (State) -> Output?
   /// Whether the transitions are listed in the table. `false` for a machine that is defined by a
@@ -33,7 +33,12 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline var isAsynchronous = false
   /// The events for which the asynchronous function acts only on the machine's own state.
   @usableFromInline var selfContained = SelfContainedEvents<Event>.none
-  /// The reason why the machine cannot run, if one is known.
+  /// Returns whether the transition of a timer may lead from `state` to `next`. If this property is
+  /// `nil`, such a transition may lead to any state.
+  var admits: (@Sendable (_ next: State, _ state: State) -> Bool)?
+  /// The tags of the final states; `nil` if there are none.
+  var finalTags: Set<Int>?
+  /// The reason why the machine cannot run; `nil` if none is known.
   @usableFromInline package var problem: String?
 
   @inlinable
@@ -79,18 +84,20 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
 }
 
 extension StateMachine {
-  /// Returns the machine's answer to an event. This function is pure. It evaluates guards and
+  /// Returns the machine's answer to an event. The function is pure. It evaluates guards and
   /// transitions in the order written, each at most once, and stops at the first match.
   @inlinable
   public func reduce(_ state: State, _ event: Event) -> Reduction<State> {
     isListed ? table.reduce(state, event) : step(state, event)
   }
 
-  /// Returns the state after the event, when the event's transition has returned. Returns `nil` if
-  /// the machine refuses the event, or if the transition throws.
+  /// Returns the state after the event, and waits for an asynchronous transition. Returns `nil` if
+  /// the machine refuses the event, or if the transition throws. Returns `state` if the machine
+  /// ignores the event.
   public func next(_ state: State, _ event: Event) async -> State? {
     switch step(state, event) {
-    case .next(let state): state
+    case .next(let state), .stays(let state): state
+    case .ignored: state
     case .refused: nil
     case .suspended(let transition): try? await transition()
     }
@@ -103,7 +110,7 @@ extension StateMachine {
   }
 }
 
-// Listing.
+// The cases of the machine's states, events and outputs.
 extension StateMachine {
   /// Every case of the state type.
   public var states: [CaseDescription] { EnumCases<State>.descriptions }
@@ -112,7 +119,7 @@ extension StateMachine {
   /// `nil`.
   public var stateFields: [CaseDescription.Field]? {
     StructFields.of(State.self)?.map {
-      CaseDescription.Field(name: $0.name, type: TypeName.own($0.type))
+      CaseDescription.Field(name: $0.name, type: TypeName.unqualified($0.type))
     }
   }
 
@@ -124,19 +131,17 @@ extension StateMachine {
 
   /// The names of the events that the machine accepts in at least one state.
   ///
-  /// To find them, each `When` is read with sample values. Every event counts as accepted if an
-  /// `if` or a `for` hides some `On`s from the samples, if no sample can be made, or if the machine
-  /// is defined by a function.
+  /// To find these events, the machine reads each `When` with sample values. Every event counts as
+  /// accepted if an `if` or a `for` hides some `On`s from the samples, if no sample can be made, or
+  /// if the machine is defined by a function.
   @export(interface)
   public var alphabet: [String] {
     guard isListed else { return EnumCases<Event>.names }
-    let list = EventList()
-    for when in table.whens {
-      guard let transitions = when.list else { continue }
-      list.list(State.self, Event.self) { if !transitions() { list.recordSkippedBranch() } }
-    }
+    let lists = table.sampleLists
     let names = EnumCases<Event>.names
-    return list.isIncomplete ? names : names.indices.filter(list.tags.contains).map { names[$0] }
+    if lists.contains(where: \.isIncomplete) { return names }
+    let tags = lists.reduce(into: Set<Int>()) { $0.formUnion($1.tags) }
+    return names.indices.filter(tags.contains).map { names[$0] }
   }
 }
 
@@ -144,6 +149,8 @@ extension StateMachine {
 package enum Evaluation: Hashable, Sendable {
   /// The machine would accept the event.
   case accepted
+  /// The machine would consume the event, and nothing would change.
+  case ignored
   /// The machine would accept the event by an asynchronous transition that is not declared to be
   /// self-contained.
   case asynchronous
@@ -157,20 +164,21 @@ package enum Evaluation: Hashable, Sendable {
 }
 
 extension Evaluation: Codable {
-  private static let words: [String: Evaluation] = [
-    "accepted": .accepted, "asynchronous": .asynchronous, "selfContained": .selfContained,
-    "dependsOnValues": .dependsOnValues,
+  private static let evaluationsByWord: [String: Evaluation] = [
+    "accepted": .accepted, "ignored": .ignored, "asynchronous": .asynchronous,
+    "selfContained": .selfContained, "dependsOnValues": .dependsOnValues,
   ]
 
   package init(from decoder: any Decoder) throws {
     let word = try? decoder.singleValueContainer().decode(String.self)
-    self = try word.flatMap { Self.words[$0] } ?? .refused(Refusal(from: decoder))
+    self = try word.flatMap { Self.evaluationsByWord[$0] } ?? .refused(Refusal(from: decoder))
   }
 
   package func encode(to encoder: any Encoder) throws {
     let word: String
     switch self {
     case .accepted: word = "accepted"
+    case .ignored: word = "ignored"
     case .asynchronous: word = "asynchronous"
     case .selfContained: word = "selfContained"
     case .dependsOnValues: word = "dependsOnValues"
@@ -185,16 +193,17 @@ extension StateMachine {
   /// Returns the machine's answer to an event, without taking a step.
   package func evaluate(_ event: Event, in state: State) -> Evaluation {
     switch step(state, event) {
-    case .next: .accepted
-    // The transition is discarded before it begins.
+    case .next, .stays: .accepted
+    case .ignored: .ignored
+    // The transition does not begin: it is discarded here.
     case .suspended(let transition): transition.limit == nil ? .asynchronous : .selfContained
     case .refused(.asynchronous): .asynchronous
     case .refused(let refusal): .refused(refusal)
     }
   }
 
-  /// Returns the machine's answer to an event, if only the name of the event's case is known; `nil`
-  /// if the machine has no such case.
+  /// Returns the machine's answer to an event with this case name, whose values are unknown.
+  /// Returns `nil` if the machine's event type has no such case.
   ///
   /// An event without associated values is evaluated directly. For any other event, the transitions
   /// of `state` are read. The answer depends on the values if each of these transitions has a
@@ -202,10 +211,10 @@ extension StateMachine {
   package func evaluate(caseNamed name: String, in state: State) -> Evaluation? {
     guard let tag = EnumCases<Event>.names.firstIndex(of: name) else { return nil }
     if let event = EnumCases<Event>.bareValue(tag: tag) { return evaluate(event, in: state) }
-    // The function must be called with the values, so its answer is not known here.
+    // Only a call of the function with the event's values can give the answer.
     guard isListed else {
       guard isAsynchronous else { return .dependsOnValues }
-      return selfContained.limit(ofTag: tag) == nil ? .asynchronous : .selfContained
+      return selfContained.timeLimit(ofTag: tag) == nil ? .asynchronous : .selfContained
     }
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
@@ -217,6 +226,9 @@ extension StateMachine {
 
   /// Returns the answer to an event that these entries accept. The last entry has no guard.
   private static func evaluation(_ entries: ArraySlice<EventList.Entry>) -> Evaluation {
+    if entries.allSatisfy(\.isIgnored) { return .ignored }
+    // The guards decide whether the event is ignored.
+    if entries.contains(where: \.isIgnored) { return .dependsOnValues }
     if entries.allSatisfy({ !$0.isAsynchronous }) { return .accepted }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }
     return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil }
@@ -230,6 +242,7 @@ extension StateMachine {
   package func ending(in finalTags: Set<Int>) -> Self {
     guard !finalTags.isEmpty else { return self }
     var machine = self
+    machine.finalTags = finalTags
     machine.step = { [step] state, event in
       if let tag = EnumCases<State>.tag(of: state), finalTags.contains(tag) {
         return .refused(.ended)

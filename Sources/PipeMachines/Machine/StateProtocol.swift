@@ -1,14 +1,15 @@
 /// The state of a model or of a composite, which reports whether work is in progress.
 public protocol StateProtocol: Sendable {
-  /// Whether no work is in progress in this state, so that a model may start in it. Default: `true`.
+  /// Whether no work is in progress in this state, so that a model can start in this state.
+  /// Default: `true`.
   var isStable: Bool { get }
 }
 
 extension StateProtocol {
-  /// Whether no work is in progress: `true` unless the state says otherwise.
+  /// Whether no work is in progress. The default implementation returns `true`.
   public var isStable: Bool { true }
 
-  /// Returns the state itself, for a model to start in.
+  /// Returns the state if a model can start in it.
   /// - Throws: ``UnstableStateError`` if the state is not stable.
   public func stable() throws(UnstableStateError) -> Self {
     guard isStable else { throw UnstableStateError(state: "\(self)") }

@@ -1,3 +1,5 @@
+import PipeSupport
+
 /// The outputs and transitions of a machine's states, indexed by the tag of the state's case.
 @usableFromInline
 final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>:
@@ -49,14 +51,38 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   }
 
   private let ruleCount: Int
+  private let cachedSampleLists = Locked<[SampleList]?>(nil)
   @usableFromInline let stateCount: Int
+
+  /// The transitions of each `When` with a transitions closure, read with sample values on first
+  /// use.
+  var sampleLists: [SampleList] {
+    if let known = cachedSampleLists.withLock({ $0 }) { return known }
+    // Read outside the lock, because reading runs the machine's closures.
+    var lists: [SampleList] = []
+    for (index, when) in whens.enumerated() {
+      guard let transitions = when.list else { continue }
+      let list = EventList()
+      var hasSample = false
+      list.list(State.self, Event.self) {
+        hasSample = transitions()
+        if !hasSample { list.recordSkippedBranch() }
+      }
+      lists.append(
+        SampleList(
+          whenIndex: index, entries: list.entries, timers: list.timers,
+          isIncomplete: list.isIncomplete, hasSample: hasSample, mayHaveTimers: list.mayHaveTimers))
+    }
+    cachedSampleLists.withLock { [lists] in $0 = lists }
+    return lists
+  }
 
   /// Calls `body` for each `When` of the state until `body` returns `true`.
   @inlinable
   func visit(_ state: UnsafePointer<State>, _ body: (UnsafePointer<Rule>) -> Bool) {
     guard stateCount > 0 else { return }
     let tag = EnumCases<State>.tag(at: state)
-    // No `When` names this case, and it did not occur in any value before the table was made.
+    // The case first occurred in a value after the table was created. So no `When` names the case.
     if TypeReading.isReflective, tag >= stateCount { return }
     var rule = starts[tag]
     let end = starts[tag + 1]
@@ -93,15 +119,48 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
       }
     }
     switch context.status {
-    case .noTransition, .listing: return .refused(.noTransition)
+    case .noTransition, .listing, .listingTimers, .firing: return .refused(.noTransition)
     case .refusedByGuard: return .refused(.guard)
     case .matched: return .next(next.move())
+    case .stayed: return stay(state, next.move())
+    case .ignored: return .ignored
     case .suspended:
       let suspension = unsafeDowncast(
         context.suspension!.takeRetainedValue(), to: Suspension<State>.self)
-      return .suspended(
-        SuspendedTransition(within: suspension.limit) { try await suspension.run().state })
+      return suspend(state.pointee, suspension)
     }
+  }
+
+  // A separate function, so that `reduce` stays small: few steps are internal transitions.
+  @inline(never)
+  @usableFromInline
+  func stay(_ state: UnsafePointer<State>, _ next: State) -> Reduction<State> {
+    refusal(ofStay: state.pointee, next).map { .refused($0) } ?? .stays(next)
+  }
+
+  /// Returns the refusal of an internal transition that would leave the state or change its timers.
+  /// Returns `nil` for any other internal transition.
+  private func refusal(ofStay state: State, _ next: State) -> Refusal? {
+    if let refusal = LeftStateError.refusal(from: state, to: next) { return refusal }
+    return timers(in: state).timers == timers(in: next).timers
+      ? nil : .thrown(by: ChangedTimersError())
+  }
+
+  @inline(never)
+  @usableFromInline
+  func suspend(_ state: State, _ suspension: Suspension<State>) -> Reduction<State> {
+    .suspended(
+      SuspendedTransition(
+        within: suspension.limit,
+        target: {
+          let transition = try await suspension.run()
+          if transition.isInternal,
+            let refusal = self.refusal(ofStay: state, transition.state)
+          {
+            throw RefusedStep(refusal: refusal)
+          }
+          return TransitionTarget(transition.state, isInternal: transition.isInternal)
+        }))
   }
 
   @inlinable
@@ -116,4 +175,22 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
       return found
     }
   }
+}
+
+/// The transitions of one `When`, read with sample values.
+struct SampleList: Sendable {
+  /// The index of the `When`.
+  let whenIndex: Int
+  let entries: [EventList.Entry]
+  let timers: [ListedTimer]
+  /// Whether a branch was not read, or no sample can be made of the state's values.
+  let isIncomplete: Bool
+  /// Whether a sample of the state's values can be made.
+  let hasSample: Bool
+  let mayHaveTimers: Bool
+
+  var tags: Set<Int> { Set(entries.flatMap(\.tags)) }
+
+  /// The tags of the events for which there is a transition.
+  var transitionTags: Set<Int> { Set(entries.lazy.filter { !$0.isIgnored }.flatMap(\.tags)) }
 }

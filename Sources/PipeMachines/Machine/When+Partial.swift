@@ -1,4 +1,4 @@
-// A state with transitions only.
+// States with transitions and without an output.
 extension When where Output == Never {
   /// Describes a state without an output.
   @inlinable
@@ -44,13 +44,13 @@ extension When where Output == Never {
       .withoutOutput
   }
 
-  /// A copy of this `When` without an output closure, which does not affect the output of its
+  /// A copy of this `When` without an output closure. The copy does not affect the output of its
   /// states.
   @inlinable
   var withoutOutput: Self { Self(tags: tags, output: nil, transitions: transitions, list: list) }
 }
 
-// A state with an output only. Events do not change it.
+// States with an output and without transitions.
 extension When {
   /// Describes a state without transitions.
   @inlinable
@@ -63,7 +63,7 @@ extension When {
       transitions: nil, list: nil)
   }
 
-  /// Describes a state without transitions, and passes it to the closure.
+  /// Describes a state without transitions, and passes the state to the closure.
   @inlinable
   public init(
     state: State,
@@ -116,7 +116,7 @@ extension When where Event == Never {
       transitions: nil, list: nil)
   }
 
-  /// Describes a state without transitions, and passes it to the closure.
+  /// Describes a state without transitions, and passes the state to the closure.
   @inlinable
   public init(
     state: State,

@@ -1,9 +1,10 @@
-/// The description of a state: the output on entering it, and the transitions out of it.
+/// The description of a state: the output on entry into the state, and the transitions out of the
+/// state.
 ///
-/// States are matched by case, whatever their associated values. If several `When`s name one case,
-/// their transitions are tried in the order written. The first of them that has an output closure
-/// determines the output, even if that is `noOutput`. A `When` with transitions only does not
-/// affect the output.
+/// States are matched by case, regardless of their associated values. If several `When`s name the
+/// same case, their transitions are tried in the order written. The first of these `When`s with an
+/// output closure determines the output, even if the output is `noOutput`. A `When` with
+/// transitions only does not affect the output.
 public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible>: Sendable {
   @usableFromInline
   typealias Step = @Sendable (UnsafePointer<State>) -> Void
@@ -15,8 +16,8 @@ public struct When<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompat
   @usableFromInline let output: Emit?
   /// Compares each `On` with the event of the current ``MatchContext``.
   @usableFromInline let transitions: Step?
-  /// Adds each `On` to the current list. Returns `false` if no sample of the associated values can
-  /// be made.
+  /// Adds each `On` to the ``EventList`` of the current thread. Returns `false` if no sample of the
+  /// associated values can be made.
   @usableFromInline let list: (@Sendable () -> Bool)?
 
   @usableFromInline
@@ -45,7 +46,7 @@ extension When {
       })
   }
 
-  /// Describes a state, and passes it to the output closure.
+  /// Describes a state, and passes the state to the output closure.
   @inlinable
   public init(
     state: State,
@@ -60,7 +61,7 @@ extension When {
       })
   }
 
-  /// Describes a state, and passes it to both closures.
+  /// Describes a state, and passes the state to the output closure and to the transitions closure.
   @inlinable
   public init(
     state: State,
@@ -124,7 +125,8 @@ extension When {
       })
   }
 
-  /// Describes several states, and passes the current state to both closures.
+  /// Describes several states, and passes the current state to the output closure and to the
+  /// transitions closure.
   @inlinable
   public init(
     states: OneOf<State>,
@@ -134,7 +136,8 @@ extension When {
     self.init(
       tags: states.tags, output: { output($0.pointee).output },
       transitions: { transitions($0.pointee).read() },
-      // The closure may read the state, and no single state can be a sample of all of them.
+      // The transitions are not listed: their closure may read the state, and no single state can
+      // represent all of these states.
       list: { false })
   }
 

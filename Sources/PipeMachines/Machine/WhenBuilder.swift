@@ -1,4 +1,4 @@
-/// The states that a builder has read so far.
+/// The `When`s that a builder has collected so far.
 public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
   @usableFromInline var all: [When<State, Event, Output>]
 
@@ -8,8 +8,7 @@ public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompa
   @inlinable
   static func + (left: Self, right: Self) -> Self { Self(left.all + right.all) }
 
-  /// Returns the same states for a machine with other event or output types. A converted type was
-  /// `Never`.
+  /// Returns the same `When`s with another event or output type in place of `Never`.
   @inlinable
   func converted<NewEvent, NewOutput>(
     output: @escaping @Sendable (Output) -> NewOutput
@@ -26,8 +25,7 @@ public struct Whens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompa
   }
 }
 
-/// Converts an output of a machine without outputs. It is never called, because there are no
-/// outputs.
+/// Converts the outputs of a machine without outputs. Never called, because `Never` has no values.
 @inlinable
 @Sendable
 func none<Output>(_ never: Never) -> Output {}
@@ -35,7 +33,7 @@ func none<Output>(_ never: Never) -> Output {}
 /// A result builder for a machine whose state, event and output types are known from the context.
 @resultBuilder
 public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
-  /// The states that a builder has read so far.
+  /// The `When`s that a builder has collected so far.
   public typealias Block = Whens<State, Event, Output>
 
   /// Adds a `When`.
@@ -94,7 +92,7 @@ public enum WhenBuilder<State: DSLCompatible, Event: DSLCompatible, Output: DSLC
   public static func buildArray(_ blocks: [Block]) -> Block { Block(blocks.flatMap(\.all)) }
 }
 
-/// The states of a machine whose types are inferred from these states.
+/// The `When`s of a machine whose event and output types are inferred from these `When`s.
 public struct InferredWhens<State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible> {
   @usableFromInline let whens: Whens<State, Event, Output>
 
@@ -147,16 +145,16 @@ public enum WhenInferringBuilder<State: DSLCompatible> {
     Whens(blocks.flatMap(\.all))
   }
 
-  /// Returns the states after the builder has read the last element.
+  /// Returns the collected `When`s after the builder has read the last element.
   @inlinable
   public static func buildFinalResult<E, O>(
     _ block: Whens<State, E, O>
   ) -> InferredWhens<State, E, O> { InferredWhens(whens: block) }
 }
 
-// An overload for every combination in which a type of one side is `Never`, and the type of the
-// other side replaces it or is `Never`, too. For any two sides, one of these overloads is a better
-// match than all others.
+// One overload for each combination in which the event or output type of a side is `Never`. The
+// type of the other side replaces `Never`, unless this type is `Never`, too. For any two sides, one
+// overload is a better match than all others.
 extension WhenInferringBuilder {
   /// Adds the next element to the previous elements.
   @inlinable

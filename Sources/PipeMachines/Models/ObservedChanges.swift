@@ -1,7 +1,7 @@
 import Observation
 
-/// Calls the function `willChange` on the main actor before each change of the properties that the
-/// function `read` reads. The calls end when this object is stopped or deallocated.
+/// Calls `willChange` on the main actor before each change of the properties that `read` reads. The
+/// calls end when this object is stopped or deallocated.
 ///
 /// `ObservableObject` requires this behaviour. `Observation` alone reports only one change per
 /// registration.
@@ -11,7 +11,8 @@ package final class ObservedChanges {
   private let willChange: @MainActor () -> Void
   private var isStopped = false
 
-  /// - Parameter read: Reads observable properties, which are changed on the main actor only.
+  /// Starts to observe properties.
+  /// - Parameter read: Reads observable properties, which must be changed on the main actor only.
   package init(
     of read: @escaping @MainActor () -> Void, willChange: @escaping @MainActor () -> Void
   ) {

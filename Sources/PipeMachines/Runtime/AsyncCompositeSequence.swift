@@ -1,5 +1,5 @@
-/// A composite of running machines, as the sequence of its states. Each state is a tuple of the
-/// components' states.
+/// A running composite of machines, as a sequence of the composite's states. Each state is a tuple
+/// of the components' states.
 ///
 /// ```swift
 /// let door = CompositeComponent("door", stateMachine: doorMachine, runtime: doorRuntime)
@@ -20,7 +20,7 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   /// The sequence does not fail.
   public typealias Failure = Never
 
-  /// This run, as a sequence whose states are lists.
+  /// A sequence of the same run, whose states are lists instead of tuples.
   public let product: AsyncProductSequence
   /// The name of the composite.
   public let name: String
@@ -34,7 +34,7 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   ) throws(CompositionError) where States == (repeat each State) {
     tuple = { state in
       let reader = TupleReader(state)
-      return (repeat reader.next((each State).self))
+      return (repeat reader.nextValue((each State).self))
     }
     var list: [AnyCompositeComponent] = []
     for component in repeat each components { list.append(component.erased) }
@@ -54,22 +54,22 @@ public struct AsyncCompositeSequence<States: Sendable>: AsyncSequence, Sendable 
   /// running, and no event is queued.
   public var isStable: Bool { product.isStable }
 
-  /// Returns the current state, which the given initializer makes from the components' states.
+  /// Returns the value that `project` makes from the components' current states.
   public func state<Whole, each State: MachineState>(
     as project: (repeat each State) -> Whole
   ) -> Whole where States == (repeat each State) {
     let reader = TupleReader(product.state)
-    return project(repeat reader.next((each State).self))
+    return project(repeat reader.nextValue((each State).self))
   }
 
-  /// Returns the sequence of the states that the given initializer makes from the components'
-  /// states.
+  /// Returns the sequence of the values that `project` makes from the components' states, one for
+  /// each state.
   public func states<Whole, each State: MachineState>(
     as project: @escaping @Sendable (repeat each State) -> Whole
   ) -> AsyncMapSequence<AsyncProductSequence, Whole> where States == (repeat each State) {
     product.map { state in
       let reader = TupleReader(state)
-      return project(repeat reader.next((each State).self))
+      return project(repeat reader.nextValue((each State).self))
     }
   }
 

@@ -1,13 +1,13 @@
 import PipeSupport
 
-/// Any number of running machines as one composite, or as several composites that overlap. The
-/// sequence yields the initial state first, then one state for each step.
+/// Any number of running machines, as one composite or as several composites, which can overlap.
+/// The sequence yields the initial state first, then one state for each step.
 ///
 /// The rules of ``Product`` for events apply here, too. If a composite synchronizes an event,
-/// either all of its participants accept the event, or none does. One component alone accepts any
-/// other event. A synchronized event yields one state of the composite. The components' effects and
-/// pipes work as they do outside a composite. If an effect produces a synchronized event, the event
-/// waits until all participants accept it, or until the effect is cancelled.
+/// either all of its participants accept the event, or none does. Any other event concerns only the
+/// component that it is sent to. A synchronized event yields only one state. The components'
+/// effects and pipes work as they do outside a composite. If an effect produces a synchronized
+/// event, the event waits until all participants accept it, or until the effect is cancelled.
 ///
 /// Only one step runs at a time. The run ends with ``finish()``, or when the sequence and its
 /// iterators are deallocated.
@@ -36,7 +36,7 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
     handle = Handle(try CompositeRun(name, components, composites: composites))
   }
 
-  /// The composition, which says which components synchronize which events.
+  /// The composition, which specifies the components that synchronize each event.
   public var composition: Composition { handle.run.composition }
 
   /// The current state, which is always the state after a complete step.
@@ -147,7 +147,7 @@ public struct AsyncProductSequence: AsyncSequence, Sendable {
 @available(*, unavailable)
 extension AsyncProductSequence.Iterator: Sendable {}
 
-/// A wait that may be cancelled before it begins.
+/// A wait that can be cancelled before it begins.
 private final class CancellableWait: Sendable {
   private enum State {
     case notStarted

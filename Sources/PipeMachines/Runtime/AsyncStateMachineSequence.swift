@@ -7,10 +7,11 @@
 /// begins with the oldest of the last ``bufferCapacity`` states. Later iterators begin with the
 /// current state.
 ///
-/// An iterator misses no state: when it lags ``bufferCapacity`` states behind, the machine waits
-/// for it. Therefore, do not await many sends in the body of the loop that reads the machine's
-/// states, and release an iterator that you do not read. If an iterator blocks the machine for a
-/// second without a read, the run writes a warning to standard error, once per run.
+/// An iterator misses no state: when an iterator lags ``bufferCapacity`` states behind, the machine
+/// waits for the iterator. Therefore, do not await many sends in the body of the loop that reads
+/// the machine's states, and release an iterator that you do not read. If an iterator blocks the
+/// machine and reads no state for a second, the run writes a warning to standard error, once per
+/// run.
 ///
 /// The run ends with ``finish()``, when the sequence and its iterators are deallocated, or when the
 /// task of the only iterator is cancelled. The run then cancels its effects and accepts no more
@@ -60,7 +61,7 @@ public struct AsyncStateMachineSequence<
     case .accepted(let state, _)?: .accepted(state)
     case .refused(let refusal)?: .refused(refusal)
     case .pending?: await handle.run.transitionEnd()
-    case nil: await handle.run.sendLater(event)
+    case nil: await handle.run.sendAfterCurrentStep(event)
     }
   }
 
@@ -123,7 +124,7 @@ extension AsyncStateMachineSequence.Iterator: Sendable {}
 
 /// The outcome of a send.
 public enum SendOutcome<State: Sendable>: Sendable {
-  /// The machine accepted the event and entered this state.
+  /// The machine accepted or ignored the event, and was in this state afterwards.
   case accepted(State)
   /// The machine refused the event.
   case refused(Refusal)

@@ -1,6 +1,6 @@
-// Events.
+// Sending events, and requesting synchronized events.
 extension CompositeRun {
-  /// Sends an event to one component.
+  /// Sends an event to the component at index `position`.
   func send(
     _ event: any MachineEvent, to position: Int,
     answer: @escaping @Sendable (SendOutcome<any MachineState>) -> Void
@@ -13,8 +13,8 @@ extension CompositeRun {
     }
   }
 
-  /// Returns the participants of a synchronized event of a composite, after checking that each of
-  /// them can read the event.
+  /// Returns the indices of the participants of a composite's synchronized event. Throws if a
+  /// participant cannot read the event.
   func participants(
     of event: SynchronizedEvent, in composite: String
   ) throws(RoutingError) -> [Int] {
@@ -29,7 +29,7 @@ extension CompositeRun {
     for name in vector.participants {
       let position = try position(of: name)
       do throws(SynchronizedEventError) {
-        _ = try components[position].read(event)
+        _ = try components[position].readEvent(event)
       } catch {
         throw .noEvent(error, component: name)
       }
@@ -38,8 +38,9 @@ extension CompositeRun {
     return participants
   }
 
-  /// Requests a synchronized event. The returned function ends the wait for the event. The request
-  /// is then answered with its last failure.
+  /// Requests a synchronized event. Call the returned function to stop waiting for the event. The
+  /// request is then answered with the failure of its last attempt.
+  /// - Parameter waits: Whether the request is tried again until all participants accept the event.
   func requestEvent(
     _ event: SynchronizedEvent, _ participants: [Int], waits: Bool,
     answer: @escaping @Sendable (SynchronizedReply) -> Void
@@ -47,14 +48,15 @@ extension CompositeRun {
     let id = mailbox.withLock { _ in nextRequest() }
     let sender = PendingStep.ofCaller
     post { [self] in
-      // If a participant's own step waited for this event, that step would never end.
+      // If the sender is a step of a participant, waiting would be a deadlock: the step would wait
+      // for itself.
       let isSentByParticipant = sender.map { sender in
         participants.contains { hosts[$0].isInStep(awaiting: sender) }
       }
-      begin(
+      beginRequest(
         Request(
           id: id, event: event, participants: participants,
-          waits: waits && isSentByParticipant != true,
+          waitsUntilEnabled: waits && isSentByParticipant != true,
           isWanted: { true }, answer: answer))
     }
     return { [self] in post { [self] in endWait(id) } }
@@ -77,19 +79,20 @@ extension CompositeRun {
     guard vectors.count == 1, let participants = try? participants(of: event, vectors[0])
     else { return answer(true) }
     let id = mailbox.withLock { _ in nextRequest() }
-    begin(
+    beginRequest(
       Request(
-        id: id, event: event, participants: participants, waits: true, isWanted: isWanted,
+        id: id, event: event, participants: participants, waitsUntilEnabled: true,
+        isWanted: isWanted,
         answer: { reply in answer(reply.isCommitted) }))
   }
 
-  private func begin(_ request: Request) {
+  private func beginRequest(_ request: Request) {
     guard !isFinished else { return request.answer(.unavailable(name)) }
     requests.append(request)
     attempt(request.id)
   }
 
-  /// Tries each waiting request once, in the order of their arrival.
+  /// Tries each waiting request once, in order of arrival.
   func retry() {
     for id in requests.map(\.id) { attempt(id) }
   }
@@ -109,7 +112,7 @@ extension CompositeRun {
     for participant in request.participants {
       let host = hosts[participant]
       switch host.prepare(request.event) {
-      case .next?: continue
+      case .next?, .stays?, .ignored?: continue
       case .suspended(let run)?: suspended.append((participant, run))
       case nil: busy.append(host.name)
       case .refused(let refusal)?: blockers.append(blockingParticipant(of: host, refusal))
@@ -125,7 +128,7 @@ extension CompositeRun {
   /// Handles a failed attempt at a request. If the request waits, stores the failure; otherwise,
   /// answers the request with the failure.
   private func fail(_ position: Int, _ failure: SynchronizedReply) {
-    if requests[position].waits {
+    if requests[position].waitsUntilEnabled {
       requests[position].failure = failure
     } else {
       requests.remove(at: position).answer(failure)
@@ -140,8 +143,9 @@ extension CompositeRun {
       version: host.version, reason: refusal)
   }
 
-  /// Commits a request whose participants are all prepared. The participants change their states,
-  /// then the composite publishes the result, then the participants enter their new states.
+  /// Commits a request whose participants are all prepared. First the participants change their
+  /// states, then the composite publishes its new state, and then the participants enter their new
+  /// states.
   private func commit(_ id: UInt64) {
     guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
     let request = requests.remove(at: position)
@@ -164,8 +168,10 @@ extension CompositeRun {
   /// Ends the wait of a request.
   private func endWait(_ id: UInt64) {
     guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
-    // The transitions of the request are running. Their outcome becomes the answer.
-    guard requests[position].evaluation == nil else { return requests[position].waits = false }
+    // If the transitions of the request are running, their outcome becomes the answer.
+    guard requests[position].evaluation == nil else {
+      return requests[position].waitsUntilEnabled = false
+    }
     let request = requests.remove(at: position)
     request.answer(request.failure ?? .busy(request.participants.map { hosts[$0].name }))
   }
@@ -179,7 +185,7 @@ extension CompositeRun {
     /// return, with other numbers.
     let number: UInt64
     /// The participants whose transitions have not returned.
-    var missing: Set<Int>
+    var missingParticipants: Set<Int>
     /// The tasks of the transitions and of their time limits.
     var tasks: [Task<Void, Never>] = []
   }
@@ -191,14 +197,16 @@ extension CompositeRun {
     for participant in requests[position].participants { hosts[participant].isFrozen = true }
     lastEvaluation += 1
     let number = lastEvaluation
-    var evaluation = Evaluation(number: number, missing: Set(transitions.map(\.0)))
+    var evaluation = Evaluation(number: number, missingParticipants: Set(transitions.map(\.0)))
     for (participant, run) in transitions {
       hosts[participant].begin()
       evaluation.tasks.append(
         Task { [weak self] in
           // The transition may never return, so it must not keep the composite's run alive.
-          let result: Reduction<any Sendable>
-          do { result = .next(try await run()) } catch { result = .refused(.thrown(by: error)) }
+          let result: Result<TransitionTarget<any Sendable>, RefusedStep>
+          do { result = .success(try await run.target()) } catch {
+            result = .failure(RefusedStep(refusal: .thrown(by: error)))
+          }
           self?.post { [weak self] in self?.returned(result, from: participant, of: number) }
         })
       guard let limit = run.limit else { continue }
@@ -213,32 +221,36 @@ extension CompositeRun {
 
   /// Handles a transition that has returned or thrown, even if its attempt has already ended.
   private func returned(
-    _ result: Reduction<any Sendable>, from participant: Int, of number: UInt64
+    _ result: Result<TransitionTarget<any Sendable>, RefusedStep>, from participant: Int,
+    of number: UInt64
   ) {
     guard !isFinished else { return }
     hosts[participant].returned()
     switch result {
-    case .next(let state): complete(state, from: participant, of: number)
-    case .refused(let refusal): refused(refusal, by: participant, number)
-    case .suspended: break
+    case .success(let target): complete(target, from: participant, of: number)
+    case .failure(let step): refused(step.refusal, by: participant, number)
     }
   }
 
-  /// Returns the index of the request whose attempt waits for the transition of a participant.
+  /// Returns the index of the request whose attempt waits for a participant's transition; `nil` if
+  /// the attempt has ended.
   private func position(of number: UInt64, missing participant: Int) -> Int? {
     requests.firstIndex {
-      $0.evaluation?.number == number && $0.evaluation?.missing.contains(participant) == true
+      $0.evaluation?.number == number
+        && $0.evaluation?.missingParticipants.contains(participant) == true
     }
   }
 
-  /// Notes the result of a transition. After the last transition, all participants are prepared and
-  /// the request is committed.
-  private func complete(_ state: any Sendable, from participant: Int, of number: UInt64) {
+  /// Records the result of a transition. After the last transition, all participants are prepared
+  /// and the request is committed.
+  private func complete(
+    _ target: TransitionTarget<any Sendable>, from participant: Int, of number: UInt64
+  ) {
     guard let position = position(of: number, missing: participant) else { return }
-    requests[position].evaluation?.missing.remove(participant)
-    hosts[participant].complete(with: state)
-    guard requests[position].evaluation?.missing.isEmpty == true else { return }
-    end(position)
+    requests[position].evaluation?.missingParticipants.remove(participant)
+    hosts[participant].complete(with: target)
+    guard requests[position].evaluation?.missingParticipants.isEmpty == true else { return }
+    endEvaluation(position)
     commit(requests[position].id)
   }
 
@@ -247,7 +259,7 @@ extension CompositeRun {
   private func refused(_ refusal: Refusal, by participant: Int, _ number: UInt64) {
     guard !isFinished, let position = position(of: number, missing: participant) else { return }
     let id = requests[position].id
-    end(position)
+    endEvaluation(position)
     for participant in requests[position].participants {
       hosts[participant].isFrozen = false
       hosts[participant].abandon()
@@ -260,8 +272,8 @@ extension CompositeRun {
     }
   }
 
-  /// Cancels the tasks of an attempt and stops waiting for its transitions.
-  private func end(_ position: Int) {
+  /// Cancels the tasks of an attempt, and stops waiting for the attempt's transitions.
+  private func endEvaluation(_ position: Int) {
     for task in requests[position].evaluation?.tasks ?? [] { task.cancel() }
     requests[position].evaluation = nil
   }

@@ -1,10 +1,11 @@
 import PipeSupport
 
-/// Machines that run in this process as one composite: their engines behind one mailbox.
+/// Runs machines in this process as one composite. Their engines share one mailbox.
 ///
-/// A caller that adds a job to an idle mailbox becomes its drainer and takes steps on its own
-/// thread, as with a ``MachineRun``. So the composite takes one step at a time, and each published
-/// state is a state that the composite was in. A run keeps itself alive until it is finished.
+/// A caller that adds a job to an idle mailbox becomes the drainer: it runs the queued jobs, and so
+/// takes steps, on its own thread, as with a ``MachineRun``. So the composite takes one step at a
+/// time, and each published state is a state that the composite was in. A run keeps itself alive
+/// until it is finished.
 final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable state.
   typealias Job = @Sendable () -> Void
 
@@ -24,7 +25,7 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
   /// The clock for the time limits of transitions.
   let clock = EffectClock.current
 
-  // Owned by the drainer.
+  // Only the drainer uses these properties.
   var hosts: [any ComponentHost] = []
   var states: ProductState
   var scheduledPumps: Set<Int> = []
@@ -43,12 +44,12 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
     let event: SynchronizedEvent
     let participants: [Int]
     /// Whether the request is retried after a failed attempt.
-    var waits: Bool
+    var waitsUntilEnabled: Bool
     /// Returns whether the requester still needs the event.
     let isWanted: () -> Bool
     let answer: (SynchronizedReply) -> Void
     var failure: SynchronizedReply?
-    /// The running transitions of the current attempt.
+    /// The running transitions of the current attempt; `nil` if no transition is running.
     var evaluation: Evaluation?
 
     /// Whether the last attempt failed because a participant was busy.
@@ -145,23 +146,23 @@ extension CompositeRun {
     return !scheduledPumps.isEmpty || hasStepped
   }
 
-  /// Notes that a component may have input to process.
+  /// Records that a component may have input to process.
   func schedulePump(_ position: Int) { scheduledPumps.insert(position) }
 
-  /// Notes that a component has taken a step.
+  /// Records that a component has taken a step.
   func noteStep() { hasStepped = true }
 }
 
 // Publishing states.
 extension CompositeRun {
   /// Stores the new state of a component that changes its state together with other components. The
-  /// caller calls ``publish()`` afterwards.
+  /// caller must then call ``publish()``.
   func keep(_ state: some MachineState, at position: Int) {
     states.components[position] = ComponentState(state, isCompared: false)
   }
 
-  /// Publishes that one component has entered a state.
-  func show(_ state: some MachineState, at position: Int) {
+  /// Publishes the composite's state after one component has entered a state.
+  func publishState(_ state: some MachineState, at position: Int) {
     keep(state, at: position)
     // The components enter their initial states one by one, but the composite has already published
     // these states.
@@ -180,8 +181,8 @@ extension CompositeRun {
     }
   }
 
-  /// Whether a reader has reached the maximum lag. When such a reader has capacity again, it calls
-  /// back.
+  /// Whether a reader has reached the maximum lag. Such a reader wakes the composite when it has
+  /// capacity again.
   var mustWait: Bool {
     guard mayHaveToWait else { return false }
     mayHaveToWait = publishedStates.withLock { publishedStates in
@@ -238,18 +239,18 @@ extension CompositeRun {
   }
 }
 
-/// One machine of a running composite, with its types erased. The drainer of its ``CompositeRun``
-/// calls it.
+/// One machine of a running composite, with its types erased. Only the drainer of the machine's
+/// ``CompositeRun`` calls these functions.
 protocol ComponentHost: AnyObject {
   var name: String { get }
   var state: any MachineState { get }
   var version: UInt64 { get }
-  /// Whether the machine may process an input now.
+  /// Whether the machine can process an input now.
   var isReady: Bool { get }
   /// Whether nothing is running in the machine and nothing is queued for it.
   var isAtRest: Bool { get }
-  /// Whether the machine takes part in a synchronized event whose transitions are running. It then
-  /// keeps all other input queued.
+  /// Whether the machine takes part in a synchronized event whose transitions are running. While
+  /// this property is `true`, all other input stays queued.
   var isFrozen: Bool { get set }
 
   /// Enters the initial state.
@@ -261,22 +262,21 @@ protocol ComponentHost: AnyObject {
   func offer(
     _ event: any MachineEvent, by sender: PendingStep?,
     answer: @escaping (SendOutcome<any MachineState>) -> Void)
-  /// Whether the machine's current step is the given step, or waits for it.
+  /// Returns whether the machine's current step is `step`, or waits for `step`.
   func isInStep(awaiting step: PendingStep) -> Bool
   /// Processes a bounded number of queued inputs. Returns whether the machine has taken a step.
   func pump() -> Bool
 
-  /// Determines whether the machine would accept an event, and keeps the result for ``adopt()``.
-  /// - Returns: `nil` if the machine is busy: one of its transitions is running, or a pipe that it
-  ///   sends into is full. If the result is an asynchronous transition, the transition has a time
-  ///   limit.
+  /// Determines whether the machine would accept an event, and stores the result for ``adopt()``.
+  /// - Returns: `nil` if the machine is busy, because one of its transitions is running or a pipe
+  ///   that it sends into is full. An asynchronous transition in the result has a time limit.
   func prepare(_ event: SynchronizedEvent) -> Reduction<any Sendable>?
-  /// Notes that the asynchronous transition of a preparation has begun. When the transition
+  /// Records that the asynchronous transition of a prepared event has begun. When the transition
   /// returns, the caller calls ``returned()``, exactly once and possibly much later.
   func begin()
   func returned()
   /// Completes a preparation with the state that its asynchronous transition has produced.
-  func complete(with state: any Sendable)
+  func complete(with target: TransitionTarget<any Sendable>)
   /// Discards the prepared result. The machine keeps its state.
   func abandon()
   /// Changes to the prepared state.

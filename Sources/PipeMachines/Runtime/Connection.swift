@@ -11,10 +11,11 @@ struct SendRule<Cause: DSLCompatible>: Sendable {
   let fire: @Sendable (Cause) -> Void
   let pipe: SendTarget
 
+  /// Creates a rule that sends the event that the closure `event` returns, or nothing for `nil`.
   /// - Parameters:
-  ///   - cases: The tags of the cases that the rule applies to, if it applies to no others.
-  ///   - sent: The event that is sent, if it is always of the same case.
-  ///   - sends: The events that may be sent, as declared, if their case varies.
+  ///   - cases: The tags of the cases that the rule applies to; `nil` if they are unknown.
+  ///   - sent: The event that is sent, if the rule always sends the same event.
+  ///   - sends: The declared events that can be sent, if the rule sends different events.
   init<Other>(
     _ pipe: EventPipe<Other>, on cases: [Int]? = nil, sent: Other? = nil,
     sends: OneOf<Other>? = nil, _ event: @escaping @Sendable (Cause) -> Other?
@@ -24,14 +25,14 @@ struct SendRule<Cause: DSLCompatible>: Sendable {
     port = pipe.name.map {
       PortDescription(
         name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions,
-        sent: sent)
+        sent: sent, schema: pipe.schema)
     }
     fire = { if let event = event($0) { pipe.send(event) } }
     self.pipe = SendTarget(pipe)
   }
 
   /// Returns the index of the rule's pipe in `pipes`, the pipes that the machine sends into.
-  func place(in pipes: [SendTarget]) -> Int {
+  func pipeIndex(in pipes: [SendTarget]) -> Int {
     var place = 0
     while pipes[place].id != pipe.id { place += 1 }
     return place
@@ -55,7 +56,7 @@ extension Runtime {
 
   /// Sends an event each time the machine enters the case that the constructor makes. The closure
   /// makes the event from the associated values.
-  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
+  /// - Parameter sends: The events that can be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other, each Value>(
     to pipe: EventPipe<Other>, when state: (repeat each Value) -> State,
     sends: OneOf<Other>? = nil, send event: @escaping @Sendable (repeat each Value) -> Other
@@ -78,7 +79,7 @@ extension Runtime {
 
   /// Sends an event each time the machine enters one of several cases. The closure makes the event
   /// from the state.
-  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
+  /// - Parameter sends: The events that can be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, when states: OneOf<State>, sends: OneOf<Other>? = nil,
     send event: @escaping @Sendable (State) -> Other
@@ -88,7 +89,7 @@ extension Runtime {
 
   /// Sends an event each time the machine enters a state. The closure makes the event from the
   /// state, or returns `nil` to send nothing.
-  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
+  /// - Parameter sends: The events that can be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
     forEachState event: @escaping @Sendable (State) -> Other?
@@ -98,13 +99,13 @@ extension Runtime {
   /// closure makes the event to send from the accepted event, or returns `nil` to send nothing.
   ///
   /// Such rules run after the rules that depend on states.
-  /// - Parameter sends: The events that may be sent, for `orchestrator check`; `nil` for any event.
+  /// - Parameter sends: The events that can be sent, for `orchestrator check`; `nil` for any event.
   public func connectAsSender<Other>(
     to pipe: EventPipe<Other>, sends: OneOf<Other>? = nil,
     forEachEvent event: @escaping @Sendable (Event) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.eventSenders.append(SendRule(pipe, sends: sends, event))
+    runtime.eventSendRules.append(SendRule(pipe, sends: sends, event))
     return runtime
   }
 
@@ -115,21 +116,21 @@ extension Runtime {
     return runtime
   }
 
-  /// Sends the event that the closure makes from a state of these cases, or from any state if
-  /// `cases` is `nil`.
+  /// Adds a rule that sends an event each time the machine enters one of these cases. The closure
+  /// makes the event from the state. If `cases` is `nil`, the rule applies to all states.
   func sending<Other>(
     into pipe: EventPipe<Other>, on cases: [Int]? = nil, _ sends: OneOf<Other>? = nil,
     _ event: @escaping @Sendable (State) -> Other?
   ) -> Self {
     var runtime = self
-    runtime.senders.append(SendRule(pipe, on: cases, sends: sends, event))
+    runtime.stateSendRules.append(SendRule(pipe, on: cases, sends: sends, event))
     return runtime
   }
 
-  /// Sends the same event each time the machine enters one of these cases.
+  /// Adds a rule that sends the same event each time the machine enters one of these cases.
   func sending<Other>(_ event: Other, into pipe: EventPipe<Other>, on cases: [Int]) -> Self {
     var runtime = self
-    runtime.senders.append(
+    runtime.stateSendRules.append(
       SendRule(pipe, on: cases, sent: event) { state in
         guard let tag = EnumCases<State>.tag(of: state), cases.contains(tag) else { return nil }
         return event

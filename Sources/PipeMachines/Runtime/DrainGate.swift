@@ -3,12 +3,12 @@ import Synchronization
 
 /// Decides which caller takes the steps of a ``MachineRun``, and which input comes next.
 ///
-/// The type is not generic, and is separate from the queues whose inputs it counts. That makes the
-/// path through it several times faster than a path through a generic mailbox. While no input is
-/// queued, the path needs only one atomic word.
+/// The gate is not generic, and is separate from the queues whose inputs it counts. A send through
+/// the gate is therefore several times faster than through a generic mailbox. While no input is
+/// queued, a send accesses only one atomic word.
 @usableFromInline
 final class DrainGate: Sendable {
-  enum Next {
+  enum NextAction {
     case post
     case send
     case receive
@@ -26,16 +26,17 @@ final class DrainGate: Sendable {
     @usableFromInline static let idle: UInt8 = 0
     /// A sender processes its own event; nothing is queued.
     @usableFromInline static let quick: UInt8 = 1
-    /// Any other situation. The state behind the lock describes it.
+    /// Any other situation: only the state behind the lock shows the queue and whether there
+    /// is a drainer.
     static let locked: UInt8 = 2
   }
 
   private struct State {
-    /// The number of inputs from the engine's own tasks. They can be processed at any time.
+    /// The number of inputs from the engine's own tasks. These inputs can be processed at any time.
     var posts = 0
-    /// The number of events from outside. They are processed when the engine can take input.
+    /// The number of events from outside. These events are processed when the engine accepts input.
     var sends = 0
-    /// Whether a pipe has an event. The event is processed when the engine can take input.
+    /// Whether a pipe has an event. The event is processed when the engine accepts input.
     var hasReceived = false
     var prefersSends = false
     /// Whether there is a drainer. The drainer processes all new input.
@@ -52,16 +53,18 @@ final class DrainGate: Sendable {
   @usableFromInline let word = Atomic<UInt8>(Word.locked)
   private let state = Locked(State())
 
-  // Each of these functions notes an input, and makes the caller the drainer if there is none.
-  func posted() -> Bool { enter { $0.posts += 1 } }
-  func sent() -> Bool { enter { $0.sends += 1 } }
-  func received() -> Bool { enter { $0.hasReceived = true } }
-  func finished() -> Bool { enter { $0.isFinished = true } }
+  // Each of these functions records an input. If there is no drainer, the caller becomes the
+  // drainer, and the function returns `true`.
+  func recordPost() -> Bool { enter { $0.posts += 1 } }
+  func recordSend() -> Bool { enter { $0.sends += 1 } }
+  func recordReceipt() -> Bool { enter { $0.hasReceived = true } }
+  func recordFinish() -> Bool { enter { $0.isFinished = true } }
 
   private func enter(_ note: (inout State) -> Void) -> Bool {
     state.withLock { state in
       let former = word.exchange(Word.locked, ordering: .acquiringAndReleasing)
-      // The sender on the fast path detects the changed word, and continues as the drainer.
+      // The sender that is on the fast path will detect that the word has changed, and will
+      // continue as the drainer.
       if former == Word.quick { state.isDraining = true }
       note(&state)
       return state.begin()
@@ -69,6 +72,7 @@ final class DrainGate: Sendable {
   }
 
   /// Makes the caller the drainer for one event, if there is no drainer and nothing is queued.
+  /// Returns whether the caller has become the drainer.
   @inlinable
   func beginFastPath() -> Bool {
     word.compareExchange(
@@ -87,11 +91,14 @@ final class DrainGate: Sendable {
     ).exchanged
   }
 
-  /// Notes, after an event was taken from a pipe, that the pipes may have further events.
+  /// Records that the pipes may have further events, after an event was removed from a pipe.
   func noteRemainingEvents() { state.withLock { $0.hasReceived = true } }
 
-  /// Returns what the drainer must do next.
-  func next(acceptsInput: Bool, isBudgetSpent: Bool) -> Next {
+  /// Returns the drainer's next action, and counts the input of that action as processed.
+  /// - Parameters:
+  ///   - acceptsInput: Whether the engine can process an event now.
+  ///   - isBudgetSpent: Whether the drainer has processed its maximum number of inputs.
+  func nextAction(acceptsInput: Bool, isBudgetSpent: Bool) -> NextAction {
     state.withLock { state in
       if state.isFinished && !state.isStopped {
         state.isStopped = true
@@ -112,7 +119,7 @@ final class DrainGate: Sendable {
         state.posts -= 1
         return .post
       }
-      // Alternate, so that neither a busy pipe nor a busy sender starves the other.
+      // Alternates between pipes and senders, so that neither starves the other.
       state.prefersSends.toggle()
       if canReceive && !(canSend && state.prefersSends) {
         state.hasReceived = false

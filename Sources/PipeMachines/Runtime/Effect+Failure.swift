@@ -1,5 +1,5 @@
-/// An event type with an event for failures of effects. For such a type, an effect that throws can
-/// be mapped without `catch`.
+/// An event type with an event that reports a failed effect. For such a type, an effect that throws
+/// can be mapped without `catch`.
 ///
 /// ```swift
 /// enum Event: MachineEvent, FailureEvent {
@@ -15,8 +15,8 @@ public protocol FailureEvent: DSLCompatible {
 }
 
 extension Runtime where Event: FailureEvent {
-  /// Runs `effect` when the machine emits `output`, and processes the event that it returns, or the
-  /// failure event if it throws.
+  /// Runs `effect` when the machine emits `output`, and processes the event that it returns. If the
+  /// effect throws, processes the failure event.
   @_disfavoredOverload
   public func map(
     output: Output, to effect: sending @escaping () async throws -> Event?,
@@ -28,8 +28,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` with the output's associated values, and processes the event that it returns, or
-  /// the failure event if it throws.
+  /// Runs `effect` with the output's associated values, and processes the event that it returns. If
+  /// the effect throws, processes the failure event.
   @_disfavoredOverload
   public func map<each Value: Sendable>(
     output: (repeat each Value) -> Output,
@@ -42,8 +42,8 @@ extension Runtime where Event: FailureEvent {
       strategy: strategy)
   }
 
-  /// Runs `effect` with the output's associated value, and processes the event that it returns, or
-  /// the failure event if it throws.
+  /// Runs `effect` with the output's associated value, and processes the event that it returns. If
+  /// the effect throws, processes the failure event.
   @_disfavoredOverload
   public func map<Value: Sendable>(
     output: (Value) -> Output,

@@ -5,22 +5,23 @@ package struct Effect<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   let tag: Int
   let priority: TaskPriority?
   let strategy: ExecutionStrategy<State>
-  /// Whether the effect may produce more than one event.
+  /// Whether the effect can produce more than one event.
   var isSequence = false
-  /// The events that the effect may produce, if they are declared.
+  /// The events that the effect can produce; `nil` if they are not declared.
   var gives: GivenEvents<Event>?
   let run: @Sendable (Output, Deliver) async -> Void
 }
 
-// In the code below, `nonisolated(unsafe)` allows a function to be passed on to its effects. The
-// function is `sending`, so no other code can access its captures. If an effect may run several
-// times at once, its captures must be safe for that.
+// In the code below, `nonisolated(unsafe)` lets an effect store the function that performs it. The
+// function is `sending`, so no other code can access its captures. If several runs of the effect
+// can overlap, the captures must be safe for concurrent use.
 
 // Effects that produce one event.
 extension Runtime {
   /// Runs `effect` when the machine emits `output`, and processes the event that it returns.
-  /// - Parameter gives: The events that the effect may produce, for `orchestrator check --explore`.
-  ///   With `nil`, the model checker makes its own assumption.
+  /// - Parameter gives: The events that the effect can produce, for `orchestrator check --explore`.
+  ///   With `nil`, the model checker assumes that the effect can produce each event that nothing
+  ///   else sends.
   public func map(
     output: Output, to effect: sending @escaping () async -> Event?,
     gives: GivenEvents<Event>? = nil, priority: TaskPriority? = nil,
@@ -213,7 +214,7 @@ public struct ExecutionStrategy<State: DSLCompatible>: Sendable {
   /// Cancels the effect on the next entry into a state.
   public static var cancelWhenAnyState: Self { Self { _ in true } }
 
-  /// Cancels the effect on entry into the case of `state`, whatever its associated values.
+  /// Cancels the effect on entry into the case of `state`, regardless of its associated values.
   public static func cancel(when state: State) -> Self {
     let pattern = CasePattern(value: state)
     return Self { pattern.matches($0) }

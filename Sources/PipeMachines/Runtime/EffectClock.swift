@@ -13,21 +13,21 @@
 /// }
 /// ```
 ///
-/// An effect that is run again, because its process died, starts from its beginning. The function
-/// that it calls decides how the time is measured:
+/// If a node's process dies, the next process runs an unfinished effect again from its beginning.
+/// How much longer the effect waits then depends on the function that it calls:
 ///
-/// - ``sleep(for:)``: a duration that is the same in each run of the effect, such as `.seconds(1)`.
-///   The time that passed in earlier runs is subtracted.
-/// - ``sleep(until:)-(Date)``: a deadline that is set outside the effect, such as a deadline in the
-///   state. Each run measures the remaining time, so nothing may be subtracted. `sleep(for:
-///   deadline - now)` would end early.
+/// - ``sleep(for:)``: for a duration that is the same in each run of the effect, such as
+///   `.seconds(1)`. The time that passed in earlier runs is subtracted.
+/// - ``sleep(until:)-(Date)``: for a deadline that is set outside the effect, such as a deadline in
+///   the state. Each run measures the remaining time again, so nothing must be subtracted.
+///   `sleep(for: deadline - now)` would end too early.
 public enum EffectClock {
-  /// The clock of the task's effects: the clock that was current when the machine of the effects
-  /// was made.
+  /// The clock of the effects that the current task performs. A machine's effects use the clock
+  /// that was current when the machine was made.
   @TaskLocal package static var current: any Clock<Duration> = ContinuousClock()
 
-  /// Suspends the effect for a time that counts from the effect's start. If the process has died
-  /// and the effect is run again, it waits only for the remaining time.
+  /// Suspends the effect for a duration. If the process has died and the effect is run again, the
+  /// time that passed in earlier runs is subtracted.
   /// - Parameter duration: The time to wait. If it is not positive, there is no wait. Do not pass
   ///   the time left until a deadline: see ``sleep(until:)-(Date)``.
   /// - Throws: `CancellationError` as soon as the effect is cancelled.
@@ -36,7 +36,7 @@ public enum EffectClock {
     if let run, duration.looksMeasured, run.hasElapsed {
       Warnings.tell(misuseWarning(duration, of: run))
     }
-    try await current.sleep(for: run?.remaining(of: duration) ?? duration)
+    try await current.sleep(for: run?.remainingDuration(of: duration) ?? duration)
   }
 
   /// Suspends the effect until a moment of the wall clock, such as a deadline in the state. An
@@ -71,8 +71,8 @@ public enum EffectClock {
 }
 
 extension Duration {
-  /// Whether the duration seems to be measured with a clock: it is precise to the nanosecond, and
-  /// not a multiple of a microsecond.
+  /// Whether the duration looks like a difference of two clock readings. Such a duration is a
+  /// multiple of a nanosecond, but not of a microsecond.
   fileprivate var looksMeasured: Bool {
     let (nanosecond, microsecond) = (1_000_000_000 as Int64, 1_000_000_000_000 as Int64)
     let part = components.attoseconds

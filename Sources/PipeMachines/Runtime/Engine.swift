@@ -4,8 +4,9 @@ import PipeSupport
 ///
 /// The engine is not thread-safe: its owner calls it from one isolation. A step consists of the
 /// following, in this order: event middleware, the transition, `onEntry`, state middleware, sends
-/// into pipes in the declared order, cancellation of effects by their strategies, and the start of
-/// the effect of the new state's output.
+/// into pipes in the declared order, cancellation of the former state's timers and start of the new
+/// state's timers, cancellation of effects by their strategies, and the start of the effect of the
+/// new state's output.
 ///
 /// The path of a step that only has a transition is inlinable; see ``MachineRun``.
 @usableFromInline
@@ -28,15 +29,21 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   @usableFromInline
   @exclusivity(unchecked)
   package internal(set) var refusals: UInt64 = 0
+  /// The number of events that the machine has consumed without a step.
+  package internal(set) var ignoredEvents: UInt64 = 0
   /// Called on every entry into a state, in step order, after state and version have changed.
   @usableFromInline
   @exclusivity(unchecked)
   package var onEntry: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
+  /// Called instead of ``onEntry`` for an internal transition, which enters no state. If this
+  /// property is `nil`, ``onEntry`` is called.
+  package var onInternalTransition: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
   /// Returns whether the owner itself must wait before the next step, for example for capacity in a
   /// buffer. When the wait is over, the owner processes ``EngineInput/wake``.
   @exclusivity(unchecked)
   package var mustWait: (() -> Bool)?
-  /// The step that waits for the next asynchronous step. Default: the step of the calling task.
+  /// The step that sends the next event and waits for the outcome, for the detection of deadlocks.
+  /// Default: the step of the calling task.
   enum Sender {
     case caller
     case known(PendingStep?)
@@ -49,8 +56,9 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Called instead of ``onEntry`` for an intermediate state of a transition. If this property is
   /// `nil`, ``onEntry`` is called.
   package var onIntermediateState: ((_ state: State, _ version: UInt64, _ cause: String) -> Void)?
-  /// Called again for each intermediate state when the step is over, before the machine enters its
-  /// final state. `nil` if the owner does nothing with intermediate states then.
+  /// Called for each intermediate state of a transition that has returned. The call is made before
+  /// the machine enters the next state. `nil` if the owner does nothing with intermediate states at
+  /// that time.
   package var onIntermediateStateSettled: ((_ state: State) -> Void)?
   @usableFromInline
   @exclusivity(unchecked)
@@ -58,34 +66,40 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// The intermediate states of the running transition.
   @usableFromInline
   @exclusivity(unchecked)
-  private(set) var intermediateStates = IntermediateStates<State>()
+  var intermediateStates = IntermediateStates<State>()
 
   @usableFromInline package let machine: StateMachine<State, Event, Output>
-  private let runtime: Runtime<State, Event, Output>
+  let runtime: Runtime<State, Event, Output>
   private let post: @Sendable (Input) -> Void
-  private let observers: MiddlewareQueues
+  let observers: MiddlewareQueues
   private let hasObservers: Bool
-  private let senders: SenderRules<State>
+  let senders: SenderRules<State>
   /// The pipes that the machine sends into.
   @exclusivity(unchecked)
-  private var pipes: SendTargets
+  var pipes: SendTargets
   /// For each rule that sends on an event: the index of its pipe in `pipes`.
-  private let eventPipes: [Int]
+  let eventPipeIndices: [Int]
   // Whether the machine uses these parts of a step. A step skips the other parts.
   @usableFromInline package let hasEventMiddleware: Bool
   @usableFromInline let hasEntryRules: Bool
+  /// Whether the machine has effects, feedbacks or timers.
   @usableFromInline let hasEffects: Bool
   @usableFromInline let hasBounds: Bool
   @usableFromInline let hasEventSenders: Bool
 
   package let effects: EngineEffects<State, Event, Output>
+  /// The timers; `nil` if the machine has no timers in any state.
+  package let timers: EngineTimers<State, Event, Output>?
   /// The scope in which the transitions and effects run.
   package let scope: RunScope
   /// Whether the event of the step comes from an effect of the machine.
-  private var isTakingEffectEvent = false
+  var isTakingEffectEvent = false
   /// Called with a message when the running machine has an error.
   package var onError: (String) -> Void = Warnings.tell
-  private var transition: RunningTransition?
+  /// Called with a message when the machine cannot continue in the state that it has entered. If
+  /// this property is `nil`, ``onError`` is called, and the machine continues.
+  package var onFailure: ((String) -> Void)?
+  var transition: RunningTransition?
   @exclusivity(unchecked)
   private var queuedInputs = Queue<QueuedInput>()
   /// Whether an input is queued. The input was posted, or it arrived during a step.
@@ -102,7 +116,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package private(set) var isInTransition = false
 
   /// A running asynchronous transition.
-  private struct RunningTransition {
+  struct RunningTransition {
     let task: Task<Void, Never>
     let event: Event
     let cause: String
@@ -114,6 +128,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   private enum QueuedInput {
     case taken(Event, cause: String, done: Done?)
     case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
+    case timerDue(UInt64)
   }
 
   /// Makes an engine in the initial state. ``start()`` enters that state.
@@ -130,20 +145,24 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
       if let state = state as? State { post(.passed(state)) }
     }
     effects = EngineEffects(runtime, scope: scope, post: post)
+    let timerKnowledge = machine.timerKnowledge
+    timers =
+      timerKnowledge.isNone
+      ? nil : EngineTimers(machine, timerKnowledge, clock: scope.clock, post: post)
     state = machine.initial
     observers = MiddlewareQueues(runtime.middlewareQueues) { post(.wake) }
     hasObservers = !observers.isEmpty
     let sent = runtime.sendTargets
-    senders = SenderRules(runtime.senders, into: sent)
-    var eventPipes: [Int] = []
-    for sender in runtime.eventSenders { eventPipes.append(sender.place(in: sent)) }
-    self.eventPipes = eventPipes
+    senders = SenderRules(runtime.stateSendRules, into: sent)
+    var eventPipeIndices: [Int] = []
+    for sender in runtime.eventSendRules { eventPipeIndices.append(sender.pipeIndex(in: sent)) }
+    self.eventPipeIndices = eventPipeIndices
     pipes = SendTargets(sent)
     hasEventMiddleware = !runtime.eventMiddleware.isEmpty
-    hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.senders.isEmpty
-    hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
+    hasEntryRules = !runtime.stateMiddleware.isEmpty || !runtime.stateSendRules.isEmpty
+    hasEffects = !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty || timers != nil
     hasBounds = hasObservers || !sent.isEmpty
-    hasEventSenders = !runtime.eventSenders.isEmpty
+    hasEventSenders = !runtime.eventSendRules.isEmpty
   }
 
   deinit { stop() }
@@ -164,8 +183,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     return pipes.haveCapacity()
   }
 
-  /// The number of running effects. Held effects do not count.
-  package var runningEffects: Int { effects.count }
+  /// The number of running effects. Held and parked effects do not count.
+  package var runningEffectCount: Int { effects.runningCount }
 
   /// Enters the initial state.
   @export(interface)
@@ -176,11 +195,12 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     actOnEntry()
   }
 
-  /// Restores a state that the machine entered in an earlier run. ``resume()`` continues from that
-  /// state.
+  /// Restores a state that the machine entered in an earlier run. Call ``resume()`` to continue
+  /// from that state.
   package func restore(_ state: State, version: UInt64) {
     self.state = state
     self.version = version
+    timers?.cancel()
     scope.restart(in: state)
     effects.restore(state)
   }
@@ -191,7 +211,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     effects.startAnnouncing(in: state)
   }
 
-  /// Prepares the engine to take steps for one instance after the other; see ``restore(_:version:)``.
+  /// Prepares the engine to take steps for several instances in turn. Call ``restore(_:version:)``
+  /// to switch to an instance.
   package func beginSharing() {
     for problem in runtime.problems { onError(problem) }
     watchCapacity()
@@ -207,12 +228,20 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// instance.
   package var isAtRest: Bool {
     !isInTransition && !hasQueuedInput && effects.isEmpty && !effects.hasUnrecordedChanges
+      && timers?.entry == nil
   }
 
   @export(interface)
   private func watchCapacity() {
     let post = post
     for pipe in pipes.all { capacityWatches.append(pipe.watchCapacity { post(.wake) }) }
+  }
+
+  /// Starts the timers of the restored state. Called if the state had no timers when the machine
+  /// entered it.
+  /// - Throws: ``InvalidTimerError`` if a duration is negative or too long.
+  package func startTimers() throws(InvalidTimerError) {
+    try timers?.entered(state, version: version)
   }
 
   /// Cancels the effects and the running transition. Later input is ignored.
@@ -227,6 +256,7 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     isInTransition = false
     for case .effectEvent(_, _, _, let reply) in queuedInputs.removeAll() { reply.resume(false) }
     hasQueuedInput = false
+    timers?.stop()
     effects.stop()
     scope.end()
     for unwatch in capacityWatches { unwatch() }
@@ -242,7 +272,7 @@ extension Engine {
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
     guard !isInTransition else {
-      wait(.taken(event, cause: cause, done: done))
+      enqueue(.taken(event, cause: cause, done: done))
       return .pending
     }
     return step(event, cause: cause, done: done)
@@ -256,7 +286,7 @@ extension Engine {
     }
     switch input {
     case .effectEvent(let event, let effect, let place, let reply):
-      wait(.effectEvent(event, effect: effect, place: place, reply: reply))
+      enqueue(.effectEvent(event, effect: effect, place: place, reply: reply))
     case .effectEnded(let effect):
       effects.end(effect)
     case .transitionEnded(let next):
@@ -264,8 +294,12 @@ extension Engine {
       transition = nil
       isInTransition = false
       isTakingEffectEvent = ended.isFromEffect
-      trace.tally?.count(ended.event, in: settledState)
-      move(to: next, on: ended.event, because: ended.cause)
+      trace.tally?.countTransition(ended.event, in: settledState)
+      if next.isInternal {
+        stay(in: next.state, on: ended.event, because: ended.cause)
+      } else {
+        move(to: next.state, on: ended.event, because: ended.cause)
+      }
       isTakingEffectEvent = false
       (ended.done ?? onTransitionEnd)?(.accepted(state, version: version))
     case .transitionThrew(let refusal):
@@ -277,12 +311,13 @@ extension Engine {
       let done = ended.done ?? onTransitionEnd
       if let done { done(.refused(refusal)) } else { reportThrown(.refused(refusal), ended.event) }
     case .passed(let state): pass(through: state)
+    case .timerDue(let alarm): enqueue(.timerDue(alarm))
     case .wake: break
     }
     if hasQueuedInput { takeQueuedInput() }
   }
 
-  private func wait(_ one: QueuedInput) {
+  private func enqueue(_ one: QueuedInput) {
     queuedInputs.append(one)
     hasQueuedInput = true
   }
@@ -295,20 +330,51 @@ extension Engine {
       case .taken(let event, let cause, let done):
         step(event, cause: cause, done: done)
       case .effectEvent(let event, let effect, let place, let reply):
-        // A step after this input was posted may have cancelled the effect or withdrawn the event.
+        // After this input was posted, a step may have cancelled the effect or withdrawn the event.
         guard effects.wants(place, of: effect) else {
           reply.resume(false)
           continue
         }
-        take(event, of: effect, place, reply)
+        takeEffectEvent(event, of: effect, place, reply)
+      case .timerDue(let alarm): fireTimer(of: alarm)
       }
+    }
+  }
+
+  /// Makes the transition of a timer that is due, unless the machine has left the timer's state.
+  @export(interface)
+  private func fireTimer(of alarm: UInt64) {
+    guard let timers, let entry = timers.entry, let timer = timers.dueTimer(of: alarm) else {
+      return
+    }
+    guard effects.areRecorded else { return fire(timer, timers) }
+    // If the transition ends the process, this origin is written to the step marker file, and
+    // identifies the timer.
+    let origin = EffectOrigin(
+      version: entry.version, feedback: EffectOrigin.timers, instance: effects.instance)
+    EffectOrigin.$recorded.withValue(origin) { fire(timer, timers) }
+  }
+
+  private func fire(_ timer: StateTimer, _ timers: EngineTimers<State, Event, Output>) {
+    switch machine.fire(timer.index, in: state) {
+    case .next(let next):
+      if let tally = trace.tally { tally.countTimer(in: state) }
+      move(to: next, on: nil, because: timer.cause)
+    case .refused(let refusal):
+      timers.dropFirst()
+      refusals &+= 1
+      onError(
+        "the transition \(timer.cause) was refused, and the timer is dropped: \(refusal.wording)")
+    case .stays, .ignored, .suspended, nil:
+      timers.dropFirst()
+      onError("the timer \(timer.cause) is dropped: the state has no such timer any more")
     }
   }
 
   /// Processes an event of an effect. The effect continues when the event is applied. If steps are
   /// recorded, the effect continues when the step is recorded.
   @export(interface)
-  private func take(
+  private func takeEffectEvent(
     _ event: Event, of effect: UInt64, _ place: EffectEventIndex, _ reply: EffectReply
   ) {
     if trace.isOn, let origin = effects.origin(of: effect) { trace.effectVersion = origin.version }
@@ -322,11 +388,19 @@ extension Engine {
   }
 
   /// Takes a step whose transition was evaluated earlier in the same state.
+  /// - Parameter isInternal: Whether the transition is internal, so that the machine enters no
+  ///   state.
   @inlinable
-  package func take(_ event: Event?, leadingTo next: State, cause: String) {
+  package func take(
+    _ event: Event?, leadingTo next: State, isInternal: Bool = false, cause: String
+  ) {
     if hasEventMiddleware, let event { observe(event) }
-    if let tally = trace.tally, let event { tally.count(event, in: state) }
-    move(to: next, on: event, because: cause)
+    if let tally = trace.tally, let event { tally.countTransition(event, in: state) }
+    if isInternal {
+      stay(in: next, on: event, because: cause)
+    } else {
+      move(to: next, on: event, because: cause)
+    }
   }
 
   /// Counts a refused event that was not passed to the engine.
@@ -341,8 +415,14 @@ extension Engine {
     let outcome: StepOutcome<State>
     switch machine.step(state, event) {
     case .next(let next):
-      if let tally = trace.tally { tally.count(event, in: state) }
+      if let tally = trace.tally { tally.countTransition(event, in: state) }
       move(to: next, on: event, because: cause)
+      outcome = .accepted(state, version: version)
+    case .stays(let next):
+      stay(in: next, tallying: event, because: cause)
+      outcome = .accepted(state, version: version)
+    case .ignored:
+      ignore(event)
       outcome = .accepted(state, version: version)
     case .refused(let refusal):
       refusals &+= 1
@@ -372,8 +452,14 @@ extension Engine {
     if hasEventMiddleware { observe(event) }
     switch machine.step(state, event) {
     case .next(let next):
-      if let tally = trace.tally { tally.count(event, in: state) }
+      if let tally = trace.tally { tally.countTransition(event, in: state) }
       move(to: next, on: event, entered: entered)
+      return .accepted(state, version: version)
+    case .stays(let next):
+      stay(in: next, tallying: event, because: cause)
+      return .accepted(state, version: version)
+    case .ignored:
+      ignore(event)
       return .accepted(state, version: version)
     case .refused(let refusal):
       refusals &+= 1
@@ -384,8 +470,8 @@ extension Engine {
     }
   }
 
-  // Kept out of `step`, because it would prevent the compiler from inlining `step` into its
-  // callers.
+  // A separate function: its code within `step` would prevent the compiler from inlining `step`
+  // into its callers.
   @inline(never)
   @usableFromInline
   func suspend(
@@ -404,180 +490,11 @@ extension Engine {
     transition = RunningTransition(
       task: Task {
         do {
-          let next = try await step.perform { try await scope.run(run.callAsFunction) }
+          let next = try await step.perform { try await scope.run(run.target) }
           post(.transitionEnded(next))
         } catch {
           post(.transitionThrew(.thrown(by: error)))
         }
       }, event: event, cause: cause, done: done, isFromEffect: isTakingEffectEvent)
-  }
-
-  @inlinable
-  func move(to next: State, on event: Event?, because cause: String) {
-    let isTraced = beginMove(to: next, on: event)
-    onEntry?(state, version, cause)
-    endMove(on: event, isTraced: isTraced)
-  }
-
-  @inlinable
-  func move(to next: State, on event: Event, entered: () -> Void) {
-    let isTraced = beginMove(to: next, on: event)
-    entered()
-    endMove(on: event, isTraced: isTraced)
-  }
-
-  /// Changes the state: the first half of a step.
-  /// - Returns: Whether the step is traced.
-  @inlinable
-  func beginMove(to next: State, on event: Event?) -> Bool {
-    let isTraced = trace.isOn && trace.willTakeStep?(event, settledState) == true
-    if isIntermediate { applyIntermediateStateRules() }
-    adopt(next)
-    return isTraced
-  }
-
-  /// Applies the consequences of entering a state, after the entry is reported: the second half of
-  /// a step.
-  @inlinable
-  func endMove(on event: Event?, isTraced: Bool) {
-    actOnEntry()
-    if hasEventSenders, let event { send(event) }
-    if isTraced { trace.didTakeStep?() }
-  }
-
-  /// Sends the events that the rules make from the accepted event.
-  @usableFromInline
-  func send(_ event: Event) {
-    for (place, sender) in runtime.eventSenders.enumerated() {
-      sender.fire(event)
-      pipes.sent(into: eventPipes[place])
-    }
-  }
-
-  @inlinable
-  func actOnEntry() {
-    if hasEntryRules { applyEntryRules() }
-    if hasEffects { updateEffects() }
-  }
-
-  /// Changes the state: the first half of a step that is taken together with other machines.
-  @inlinable
-  func adopt(_ next: State) {
-    state = next
-    version &+= 1
-  }
-
-  /// Enters the state, after the states of all machines have changed: the second half of a joint
-  /// step.
-  func enterAdopted(on event: Event) {
-    actOnEntry()
-    if hasEventSenders { send(event) }
-  }
-
-  /// Cancels effects on entry into the current state, then starts the effect of its output.
-  @usableFromInline
-  func updateEffects() {
-    // Most steps neither cancel nor start an effect. The code up to this check is specialized for
-    // the machine.
-    if !effects.isEmpty { effects.cancel(on: state) }
-    if !runtime.effects.isEmpty, let output = machine.emit(state) {
-      effects.start(output, in: state, version: version)
-    }
-    if !runtime.feedbacks.isEmpty { updateFeedbacks() }
-  }
-
-  @export(interface)
-  private func updateFeedbacks() {
-    for problem in effects.follow(state, version: version, isFromEffect: isTakingEffectEvent) {
-      onError(problem)
-    }
-  }
-
-  /// Runs an effect again that did not end in an earlier process. Returns `false` if the machine no
-  /// longer has an effect for that state.
-  /// - Parameter isParked: Whether the effect does not run yet, but waits for
-  ///   ``EngineEffects/unpark(_:)``.
-  @export(interface)
-  package func resumeEffect(
-    of state: State, _ origin: EffectOrigin, elapsed: Duration, isParked: Bool = false
-  ) -> Bool {
-    let output = origin.feedback == 0 && !runtime.effects.isEmpty ? machine.emit(state) : nil
-    return effects.resume(of: state, output, origin, elapsed: elapsed, isParked: isParked)
-  }
-
-  @usableFromInline
-  func applyEntryRules() {
-    observe(state, runtime.stateMiddleware)
-    fireSenders(state)
-  }
-
-  /// Applies the rules that send on entry into a state. A receiver may take a step on this thread,
-  /// and send an event back, so this code has no exclusive access to the pipes during the calls.
-  private func fireSenders(_ state: State) {
-    senders.fire(state) { pipes.sent(into: $0) }
-  }
-
-  @usableFromInline
-  package func observe(_ event: Event) { observe(event, runtime.eventMiddleware) }
-
-  @export(interface)
-  private func observe<Value: Sendable>(_ value: Value, _ middleware: [Middleware<Value>]) {
-    for observer in middleware {
-      switch observer {
-      case .inline(let observer): observer(value)
-      case .async(let observer, let priority):
-        observers.append({ await observer(value) }, priority)
-      }
-    }
-  }
-}
-
-// Intermediate states of a transition.
-extension Engine {
-  /// Whether the current state is an intermediate state, so that the step is lost if the process
-  /// dies.
-  @inlinable
-  package var isIntermediate: Bool { intermediateStates.count > 0 }
-
-  /// The state after the last complete step.
-  @usableFromInline
-  package var settledState: State { intermediateStates.origin ?? state }
-
-  /// The version of ``settledState``.
-  package var settledVersion: UInt64 { version - intermediateStates.count }
-
-  /// The number of intermediate states since the run began.
-  package var intermediateStateCount: UInt64 { intermediateStates.total }
-
-  /// Publishes an intermediate state. Its consequences are postponed until the end of the step.
-  @export(interface)
-  private func pass(through next: State) {
-    guard let transition, canShow?(next) ?? true else { return }
-    let hasConsequences = onIntermediateStateSettled != nil || !senders.isEmpty
-    intermediateStates.pass(from: state, through: next, hasConsequences: hasConsequences)
-    show(next, because: transition.cause)
-  }
-
-  /// Handles the failure of a step. If intermediate states were published, restores the state in
-  /// which the step began, and publishes it under a new version.
-  private func rollBack(because cause: String) {
-    if let origin = intermediateStates.rollBack() { show(origin, because: cause) }
-  }
-
-  private func show(_ next: State, because cause: String) {
-    state = next
-    version &+= 1
-    (onIntermediateState ?? onEntry)?(state, version, cause)
-    observe(state, runtime.stateMiddleware)
-  }
-
-  /// Sends the events that the rules make from the intermediate states. Called when the step is
-  /// over.
-  @usableFromInline
-  func applyIntermediateStateRules() {
-    for state in intermediateStates.end() {
-      onIntermediateStateSettled?(state)
-      fireSenders(state)
-    }
   }
 }

@@ -1,7 +1,8 @@
 import PipeSupport
 
-/// The effects of a machine that have not ended, including feedbacks. Starts and cancels them.
-/// Actions that must follow the record of a step are postponed until the step is recorded.
+/// The unfinished effects and feedbacks of a machine. This class starts and cancels effects. If
+/// steps are recorded, it waits for the record of a step before it starts the step's effects or
+/// answers effects.
 @usableFromInline
 package final class EngineEffects<
   State: DSLCompatible, Event: DSLCompatible, Output: DSLCompatible
@@ -9,14 +10,15 @@ package final class EngineEffects<
   private let runtime: Runtime<State, Event, Output>
   private let post: @Sendable (EngineInput<State, Event>) -> Void
   private let scope: RunScope
-  private var running: [UInt64: RunningEffect<State, Event>] = [:]
-  private var last: UInt64 = 0
+  private var runningEffects: [UInt64: RunningEffect<State, Event>] = [:]
+  private var lastID: UInt64 = 0
   /// The changes since the last record; `nil` if steps are not recorded.
   private var unrecordedChanges: UnrecordedEffects? {
     didSet { hasUnrecordedChanges = unrecordedChanges?.isEmpty == false }
   }
-  /// Whether effects have changed since the last record.
-  // A stored property, because the loop reads it in each turn.
+  /// Whether effects have started, produced events or ended since the last record.
+  // A stored property, because the owner's loop reads the value in each iteration, and computing it
+  // would take longer.
   @usableFromInline
   @exclusivity(unchecked)
   package private(set) var hasUnrecordedChanges = false
@@ -35,10 +37,13 @@ package final class EngineEffects<
     self.post = post
   }
 
-  /// The number of running effects. Held effects and announcing feedbacks do not count.
-  package var count: Int {
+  /// The number of running effects. Held effects, parked effects and announcing feedbacks do not
+  /// count.
+  package var runningCount: Int {
     var count = 0
-    for (_, effect) in running where !effect.isBlocked && !isAnnouncing(effect) { count += 1 }
+    for (_, effect) in runningEffects where !effect.isBlocked && !isAnnouncing(effect) {
+      count += 1
+    }
     return count
   }
 
@@ -47,35 +52,37 @@ package final class EngineEffects<
     return feedback > 0 && runtime.feedbacks[feedback - 1].isAnnouncing
   }
 
-  /// Whether no effect is running or held.
-  var isEmpty: Bool { running.isEmpty }
+  /// Whether there are no unfinished effects, neither running nor held or parked.
+  var isEmpty: Bool { runningEffects.isEmpty }
 
   /// The effects that have not ended, in the order in which they were started.
   var unfinishedEffects: [(id: UInt64, effect: RunningEffect<State, Event>)] {
-    running.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    runningEffects.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
   /// Adds an effect that was started before the current state was entered. Does not run the effect.
-  func keep(_ effect: RunningEffect<State, Event>) {
-    last += 1
-    running[last] = effect
+  func restoreEffect(_ effect: RunningEffect<State, Event>) {
+    lastID += 1
+    runningEffects[lastID] = effect
   }
 
-  /// Whether an effect has neither ended nor been cancelled.
-  package func contains(_ id: UInt64) -> Bool { running.index(forKey: id) != nil }
+  /// Returns whether the effect with this ID has neither ended nor been cancelled.
+  package func contains(_ id: UInt64) -> Bool { runningEffects.index(forKey: id) != nil }
 
-  /// Whether an event of an effect should still be processed.
+  /// Returns whether an event of an effect should still be processed.
+  /// - Parameter place: The position of the event among the effect's events.
   package func wants(_ place: EffectEventIndex, of id: UInt64) -> Bool {
     !place.isWithdrawn && contains(id)
   }
 
   /// Returns the origin of an effect; `nil` if the effect has ended.
-  package func origin(of id: UInt64) -> EffectOrigin? { running[id]?.origin }
+  package func origin(of id: UInt64) -> EffectOrigin? { runningEffects[id]?.origin }
 
-  /// The version of the step that started the oldest effect that has not ended.
+  /// The version of the step that started the oldest unfinished effect; `nil` if there is no such
+  /// effect.
   package var oldestVersion: UInt64? {
     var oldest: UInt64?
-    for effect in running.values { oldest = min(oldest ?? .max, effect.origin.version) }
+    for effect in runningEffects.values { oldest = min(oldest ?? .max, effect.origin.version) }
     return oldest
   }
 
@@ -84,7 +91,7 @@ package final class EngineEffects<
   /// Cancels the effects whose strategy requires it on entry into a state.
   @export(interface)
   func cancel(on state: State) {
-    for (id, effect) in running where effect.strategy.cancels(state) {
+    for (id, effect) in runningEffects where effect.strategy.cancels(state) {
       effect.task?.cancel()
       end(id)
     }
@@ -123,16 +130,16 @@ package final class EngineEffects<
   func startAnnouncing(in state: State) {
     for (index, feedback) in runtime.feedbacks.enumerated() where feedback.isAnnouncing {
       guard let effect = self.feedback(index + 1, of: state, version: 0) else { continue }
-      last += 1
-      running[last] = effect
-      launch(last)
+      lastID += 1
+      runningEffects[lastID] = effect
+      launch(lastID)
     }
   }
 
   // MARK: Parking
 
-  /// Returns the name of an effect that has not ended: the case of its output, or `feedback1`,
-  /// `feedback2`, …
+  /// Returns the name of an unfinished effect: the case of its output, or `feedback1`, `feedback2`,
+  /// …. Returns `nil` if the effect has ended.
   package func name(of origin: EffectOrigin) -> String? {
     guard let (_, effect) = find(origin) else { return nil }
     if let tag = effect.outputTag { return EnumCases<Output>.names[tag] }
@@ -144,7 +151,7 @@ package final class EngineEffects<
   /// - Returns: `false` if the effect has ended, or if a step has cancelled it.
   package func unpark(_ origin: EffectOrigin) -> Bool {
     guard let (id, effect) = find(origin), effect.isBlocked else { return false }
-    running[id]?.isBlocked = false
+    runningEffects[id]?.isBlocked = false
     noteProgress(id)
     if unrecordedChanges == nil { launch(id) }
     return true
@@ -156,13 +163,13 @@ package final class EngineEffects<
   }
 
   private func find(_ origin: EffectOrigin) -> (UInt64, RunningEffect<State, Event>)? {
-    for (id, effect) in running where effect.origin == origin { return (id, effect) }
+    for (id, effect) in runningEffects where effect.origin == origin { return (id, effect) }
     return nil
   }
 
   @export(interface)
   private func cancelFeedback(_ place: Int) {
-    for (id, effect) in running where effect.origin.feedback == place {
+    for (id, effect) in runningEffects where effect.origin.feedback == place {
       effect.task?.cancel()
       end(id)
     }
@@ -186,23 +193,23 @@ package final class EngineEffects<
 
   @export(interface)
   private func add(_ effect: RunningEffect<State, Event>) -> UInt64 {
-    last += 1
-    running[last] = effect
-    noteProgress(last)
-    return last
+    lastID += 1
+    runningEffects[lastID] = effect
+    noteProgress(lastID)
+    return lastID
   }
 
-  /// Notes that an effect was started, or has produced an event.
+  /// Records that an effect was started, or has produced an event.
   private func noteProgress(_ id: UInt64) {
     guard unrecordedChanges != nil else { return }
-    running[id]?.progress = BootClock.now
+    runningEffects[id]?.lastProgress = BootClock.now
     unrecordedChanges?.started(id)
   }
 
-  /// Runs an effect. `elapsed` is the time that already passed in an earlier process.
+  /// Runs an effect. `elapsed` is the time for which the effect ran in earlier processes.
   @export(interface)
   private func launch(_ id: UInt64, elapsed: Duration = .zero) {
-    guard let effect = running[id] else { return }
+    guard let effect = runningEffects[id] else { return }
     let post = post
     let work = effect.run
     let isOver = Locked(false)
@@ -210,7 +217,7 @@ package final class EngineEffects<
       of: scope, key: IdempotencyKey(scope: keyScope, origin: effect.origin), elapsed: elapsed)
     let clock = scope.clock
     let recordedOrigin = unrecordedChanges == nil ? nil : effect.origin
-    running[id]?.task = Task(priority: effect.priority) {
+    runningEffects[id]?.task = Task(priority: effect.priority) {
       await run.perform(recordedAs: recordedOrigin, clock) {
         await work { event, place in
           guard !Task.isCancelled else { return false }
@@ -236,15 +243,15 @@ package final class EngineEffects<
   /// Removes an effect that has ended.
   @export(interface)
   func end(_ id: UInt64) {
-    guard let effect = running.removeValue(forKey: id) else { return }
+    guard let effect = runningEffects.removeValue(forKey: id) else { return }
     unrecordedChanges?.ended(id, effect.origin)
   }
 
   /// Cancels all effects.
   @export(interface)
   func stop() {
-    for effect in running.values { effect.task?.cancel() }
-    running = [:]
+    for effect in runningEffects.values { effect.task?.cancel() }
+    runningEffects = [:]
     for reply in unrecordedChanges?.takeReplies() ?? [] { reply.resume(false) }
   }
 
@@ -252,11 +259,11 @@ package final class EngineEffects<
 
   /// Prepares for the step on an event that an effect has produced.
   /// - Returns: The effect's origin, if the effect ends with this event. Such an effect is removed
-  ///   before the step, because the step could cancel it. It is recorded as ended, together with
-  ///   the step.
+  ///   before the step, because the step could cancel the effect. The end of the effect is recorded
+  ///   together with the step.
   func willTakeEvent(from id: UInt64, _ place: EffectEventIndex) -> EffectOrigin? {
     switch place {
-    case .last: return running.removeValue(forKey: id)?.origin
+    case .last: return runningEffects.removeValue(forKey: id)?.origin
     case .oneOfMany, .announced:
       noteProgress(id)
       return nil
@@ -272,8 +279,8 @@ package final class EngineEffects<
     unrecordedChanges?.append(reply)
   }
 
-  /// Notes that the machine accepts the event of an effect together with other machines. Call this
-  /// before the step, so that the event and the step are in one record.
+  /// Records that the machine accepts the event of an effect together with other machines. Call
+  /// this function before the step, so that the event and the step are in one record.
   package func takeJointly(from id: UInt64, _ place: EffectEventIndex, _ reply: EffectReply) {
     didTakeEvent(from: id, willTakeEvent(from: id, place), reply)
   }
@@ -284,6 +291,9 @@ package final class EngineEffects<
   /// ``didRecord(willStart:willAnswer:)`` is called.
   package func deferUntilRecorded() { unrecordedChanges = UnrecordedEffects() }
 
+  /// Whether the steps, and the effects that they start, are recorded.
+  var areRecorded: Bool { unrecordedChanges != nil }
+
   /// Returns the changes of effects that must be recorded.
   @export(interface)
   package func changesToRecord() -> (started: [RunningEffect<State, Event>], ended: [EffectOrigin])
@@ -291,9 +301,9 @@ package final class EngineEffects<
     guard let unrecordedChanges else { return ([], []) }
     var started: [RunningEffect<State, Event>] = []
     for id in unrecordedChanges.startedIDs {
-      // Announcing feedbacks are not recorded, because a later process does not have to finish
-      // them.
-      if let effect = running[id], !isAnnouncing(effect) { started.append(effect) }
+      // A feedback that only announces the changes of a model is not recorded, because a later
+      // process does not have to finish it.
+      if let effect = runningEffects[id], !isAnnouncing(effect) { started.append(effect) }
     }
     return (started, unrecordedChanges.ended)
   }
@@ -309,7 +319,7 @@ package final class EngineEffects<
     unrecordedChanges = UnrecordedEffects()
     if !done.startedIDs.isEmpty { willStart() }
     for id in done.startedIDs {
-      guard let effect = running[id], effect.task == nil, !effect.isBlocked else { continue }
+      guard let effect = runningEffects[id], effect.task == nil, !effect.isBlocked else { continue }
       launch(id)
     }
     if !done.replies.isEmpty { willAnswer() }
@@ -320,7 +330,7 @@ package final class EngineEffects<
   /// - Parameters:
   ///   - output: The output that the machine emits in the state.
   ///   - isParked: Whether the effect does not run yet, but waits for ``unpark(_:)``.
-  /// - Returns: `false` if the machine no longer has an effect for that state.
+  /// - Returns: `false` if the machine no longer has this effect in `state`.
   @export(interface)
   func resume(
     of state: State, _ output: Output?, _ origin: EffectOrigin, elapsed: Duration, isParked: Bool
@@ -331,14 +341,15 @@ package final class EngineEffects<
       : feedback(origin.feedback, of: state, version: origin.version)
     guard var effect else { return false }
     if isAnnouncing(effect) {
-      // An earlier version of this library recorded announcing feedbacks.
+      // An earlier version of this library recorded the feedbacks that announce a model's changes.
+      // Such a record is deleted here.
       unrecordedChanges?.ended(0, origin)
       return true
     }
     effect.isBlocked = isParked
-    last += 1
-    running[last] = effect
-    if !isParked { launch(last, elapsed: elapsed) }
+    lastID += 1
+    runningEffects[lastID] = effect
+    if !isParked { launch(lastID, elapsed: elapsed) }
     return true
   }
 
@@ -358,7 +369,7 @@ package final class EngineEffects<
       strategy: effect.strategy, priority: effect.priority, run: { await run(output, $0) })
   }
 
-  /// Returns the work of a feedback; `nil` if the runtime has no feedback with this number.
+  /// Returns a feedback as an effect; `nil` if the runtime has no feedback with this number.
   @export(interface)
   private func feedback(
     _ place: Int, of state: State, version: UInt64
@@ -377,8 +388,12 @@ package final class EngineEffects<
 package struct EffectOrigin: Hashable, Sendable {
   /// The version of the step.
   package var version: UInt64
-  /// The number of the feedback in the runtime, counted from 1; 0 for the effect of the output.
+  /// The number of the feedback in the runtime, counted from 1. The number is 0 for the effect of
+  /// the output, and ``timers`` for the timers of the state.
   package var feedback = 0
+
+  /// The value of ``feedback`` in the record of the timers of a state.
+  package static var timers: Int { -1 }
   /// The number of the instance in a keyed node; 0 in a node with one machine.
   package var instance: Int64
 
@@ -402,10 +417,11 @@ package struct RunningEffect<State: DSLCompatible, Event: DSLCompatible> {
   let strategy: ExecutionStrategy<State>
   let priority: TaskPriority?
   let run: @Sendable (EffectDelivery<Event>) async -> Void
-  /// The time when the effect was started or last produced an event.
-  package var progress: BootClock.Instant?
-  /// Whether the effect is kept from running. Either it is a feedback that has started too often,
-  /// or it is parked because it has ended its process.
+  /// The time when this process started the effect or received an event from it, whichever was
+  /// later. Set only if steps are recorded.
+  package var lastProgress: BootClock.Instant?
+  /// Whether the effect must not run. Either the effect is a feedback that is held because it has
+  /// started too often, or it is parked because it has ended earlier processes.
   var isBlocked = false
   /// The task of the effect; `nil` while the start waits for the record, and while the effect is
   /// blocked.

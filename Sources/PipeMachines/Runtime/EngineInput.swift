@@ -1,6 +1,7 @@
 import PipeSupport
 
-/// An input from a task of the engine. The owner passes it to the engine in the engine's isolation.
+/// An input from a task of the engine. The owner passes the input to the engine in the engine's
+/// isolation.
 @usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// An effect has an event for the machine, and waits for the step.
@@ -10,9 +11,11 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// The asynchronous transition has entered an intermediate state.
   case passed(State)
   /// The asynchronous transition has returned.
-  case transitionEnded(State)
+  case transitionEnded(TransitionTarget<State>)
   /// The asynchronous transition has thrown an error, so its event is refused.
   case transitionThrew(Refusal)
+  /// The alarm with this number has gone off, so a timer of the state is due.
+  case timerDue(UInt64)
   /// The engine may be able to continue: a pipe or a buffer may have capacity again.
   case wake
 }
@@ -21,7 +24,7 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 @usableFromInline
 package enum EffectEventIndex: Sendable {
   case oneOfMany
-  /// One of many events. It is not processed if it has been withdrawn.
+  /// An event that announces a change. A withdrawn event is not processed.
   case announced(Announcement)
   /// The last event of the effect. The effect ends with the step on this event.
   case last
@@ -34,12 +37,14 @@ package enum EffectEventIndex: Sendable {
   }
 }
 
-/// The answer to an effect's event. An answer that is released without a call counts as `false`.
+/// The answer to an effect's event. If the answer is released without a call, the effect receives
+/// `false`.
 @usableFromInline
 package final class EffectReply: Sendable {
   private let answer: Locked<(@Sendable (Bool) -> Void)?>
 
-  /// - Parameter answer: Called once, with whether the effect should continue.
+  /// Creates a reply.
+  /// - Parameter answer: Called once. The argument says whether the effect should continue.
   package init(_ answer: @escaping @Sendable (Bool) -> Void) {
     self.answer = Locked(answer)
   }

@@ -1,9 +1,9 @@
 import PipeSupport
 
-/// A bounded FIFO of events, from the machines that send into it to the machines that receive from
-/// it.
+/// A bounded queue that carries events, in order, from the machines that send into it to the
+/// machines that receive from it.
 ///
-/// Every receiver gets, in order, every event that is sent while it is attached. An attached
+/// A receiver gets, in order, every event that is sent while the receiver is attached. An attached
 /// receiver loses no event: if a receiver is full, a machine that sends into the pipe accepts no
 /// further event until the receiver has capacity again.
 ///
@@ -22,6 +22,10 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
   /// Unit: events. Default: 1024.
   public let capacity: Int
 
+  /// The schema version of the receiver's events that the machine sends; `nil` if it is not
+  /// declared.
+  package let schema: Int?
+
   /// Appends the JSON of an event. A host calls this function, always on the host's only thread.
   package let encode: (@Sendable (Event, inout [UInt8]) throws -> Void)?
   /// The cause that is reported for steps on events of this pipe.
@@ -32,26 +36,27 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     var receivers: [PipeReceiver<Event>] = []
     var senders: [(id: Int, notify: @Sendable () -> Void)] = []
     var nextSender = 0
-    var discarded: UInt64 = 0
+    var discardedCount: UInt64 = 0
     var outlet: (any PipeOutlet<Event>)?
   }
 
   private let state = Locked(State())
-  private let tell = Warnings.tell
+  private let warn = Warnings.tell
 
   /// The number of events that were discarded because there was no receiver and the pipe was full.
-  public var discarded: UInt64 { state.withLock(\.discarded) }
+  public var discarded: UInt64 { state.withLock(\.discardedCount) }
 
   /// Makes a pipe within the process.
   public convenience init(capacity: Int = 1024) { self.init(name: nil, capacity: capacity) }
 
   package init(
-    name: String?, capacity: Int = 1024,
+    name: String?, capacity: Int = 1024, schema: Int? = nil,
     encode: (@Sendable (Event, inout [UInt8]) throws -> Void)? = nil
   ) {
     precondition(capacity > 0, "The capacity of a pipe must be at least 1, not \(capacity).")
     self.name = name
     self.capacity = capacity
+    self.schema = schema
     self.encode = encode
     cause = name.map { "pipe \($0)" } ?? "pipe"
   }
@@ -68,13 +73,13 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     return outlet.isFull ? .none : .untilSent
   }
 
-  /// Queues one event. The caller has checked ``isFull`` before its step began, so only the events
-  /// of one step can exceed the capacity.
+  /// Queues one event. The caller has checked ``isFull`` before its step, so the queue exceeds its
+  /// capacity by the events of one step at most.
   package func send(_ event: Event) {
     let (outlet, receivers, isFirstLoss) = state.withLock { state in
       var isFirstLoss = false
       if state.outlet == nil {
-        if state.receivers.isEmpty { isFirstLoss = keep(event, &state) }
+        if state.receivers.isEmpty { isFirstLoss = storeUndelivered(event, &state) }
         // Appends under the pipe's lock, so that all receivers get the events in the same order.
         for receiver in state.receivers { receiver.append(event) }
       }
@@ -83,24 +88,24 @@ public final class EventPipe<Event: DSLCompatible>: Sendable {
     outlet?.enqueue(event)
     for receiver in receivers { receiver.notify() }
     if isFirstLoss {
-      tell(
-        "\(subject) has no receiver and is full with \(capacity) events; the oldest events are "
+      warn(
+        "\(pipeDescription) has no receiver and is full with \(capacity) events; the oldest events are "
           + "discarded")
     }
   }
 
-  private var subject: String {
+  private var pipeDescription: String {
     name.map { "pipe '\($0)'" } ?? "a pipe of \(TypeName.of(Event.self)) events"
   }
 
-  /// Keeps an event for a later receiver.
+  /// Stores an event for a later receiver.
   /// - Returns: Whether an older event was discarded for the first time.
-  private func keep(_ event: Event, _ state: inout State) -> Bool {
+  private func storeUndelivered(_ event: Event, _ state: inout State) -> Bool {
     state.queuedEvents.append(event)
     guard state.queuedEvents.count > capacity else { return false }
     _ = state.queuedEvents.popFirst()
-    state.discarded += 1
-    return state.discarded == 1
+    state.discardedCount += 1
+    return state.discardedCount == 1
   }
 
   /// Forwards every event to the host's own pipe. Forwards the queued events first.
@@ -129,8 +134,8 @@ extension EventPipe {
     return receiver
   }
 
-  /// Removes a receiver. If there is no other receiver, the events that it has not processed are
-  /// kept for the next receiver.
+  /// Removes a receiver. If there is no other receiver, the removed receiver's unprocessed events
+  /// are kept for the next receiver.
   package func detach(_ receiver: PipeReceiver<Event>) {
     state.withLock { state in
       guard let index = state.receivers.firstIndex(where: { $0 === receiver }) else { return }
@@ -184,7 +189,7 @@ package final class PipeReceiver<Event: DSLCompatible>: Sendable {
   fileprivate func append(_ event: Event) { queue.withLock { $0.append(event) } }
   fileprivate func close() -> [Event] { queue.withLock { $0.removeAll() } }
 
-  /// Removes and returns the oldest event.
+  /// Removes and returns the oldest event; `nil` if there is none.
   package func next() -> Event? {
     let (event, wasFull) = queue.withLock { queue in
       let full = queue.count >= capacity
@@ -205,7 +210,8 @@ enum RemainingCapacity: Sendable {
   case untilSent
 }
 
-/// A pipe that rules send into, without its event type: only its identity and its capacity.
+/// A pipe that a machine's rules send into, reduced to its identity and its capacity. Without the
+/// event type, pipes of different event types can be in one list.
 struct SendTarget: Sendable {
   /// The identity of the pipe, which several rules may share.
   let id: ObjectIdentifier
@@ -231,12 +237,12 @@ struct SendTarget: Sendable {
 struct SendTargets {
   private let pipes: [SendTarget]
   /// The indices of the pipes to query before the next step.
-  private var possiblyFull: [Int]
+  private var possiblyFullIndices: [Int]
   private var isPossiblyFull: [Bool]
 
   init(_ pipes: [SendTarget]) {
     self.pipes = pipes
-    possiblyFull = Array(pipes.indices)
+    possiblyFullIndices = Array(pipes.indices)
     isPossiblyFull = Array(repeating: true, count: pipes.count)
   }
 
@@ -244,28 +250,28 @@ struct SendTargets {
 
   /// Returns whether all pipes have capacity.
   mutating func haveCapacity() -> Bool {
-    var next = possiblyFull.count
+    var next = possiblyFullIndices.count
     while next > 0 {
       next -= 1
-      let place = possiblyFull[next]
+      let place = possiblyFullIndices[next]
       switch pipes[place].remainingCapacity() {
       case .none: return false
       case .forNow: break
       case .untilSent:
         isPossiblyFull[place] = false
         // The pipes at higher indices have already been queried.
-        possiblyFull.swapAt(next, possiblyFull.count - 1)
-        possiblyFull.removeLast()
+        possiblyFullIndices.swapAt(next, possiblyFullIndices.count - 1)
+        possiblyFullIndices.removeLast()
       }
     }
     return true
   }
 
-  /// Notes that a rule has sent an event into a pipe, or may have.
+  /// Records that a rule has, or may have, sent an event into a pipe.
   mutating func sent(into place: Int) {
     guard !isPossiblyFull[place] else { return }
     isPossiblyFull[place] = true
-    possiblyFull.append(place)
+    possiblyFullIndices.append(place)
   }
 }
 
@@ -274,8 +280,10 @@ extension Runtime {
   var sendTargets: [SendTarget] {
     var seen: Set<ObjectIdentifier> = []
     var pipes: [SendTarget] = []
-    for sender in senders where seen.insert(sender.pipe.id).inserted { pipes.append(sender.pipe) }
-    for sender in eventSenders where seen.insert(sender.pipe.id).inserted {
+    for sender in stateSendRules where seen.insert(sender.pipe.id).inserted {
+      pipes.append(sender.pipe)
+    }
+    for sender in eventSendRules where seen.insert(sender.pipe.id).inserted {
       pipes.append(sender.pipe)
     }
     return pipes

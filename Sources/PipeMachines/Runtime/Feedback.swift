@@ -11,9 +11,9 @@
 /// A feedback that has ended starts again only when its part of the state changes. If the process
 /// of a node dies, the next process runs an unfinished feedback again, like any unfinished effect.
 ///
-/// A feedback that keeps starting itself is held: it does not start until an event from outside the
-/// machine's effects arrives, or the node is restarted. The limit is ``startLimit`` starts within a
-/// second without such an event. A held feedback is reported.
+/// A feedback whose events make it start again and again, more than ``startLimit`` times within a
+/// second, is held and reported. A held feedback does not start until an event from outside the
+/// machine's effects arrives, or the node is restarted.
 public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// The change that a step makes to the work of a feedback.
   enum Change {
@@ -21,12 +21,12 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   }
 
   let priority: TaskPriority?
-  /// Whether the feedback may produce more than one event.
+  /// Whether the feedback can produce more than one event.
   let isSequence: Bool
-  /// The events that the feedback may produce, if they are declared.
+  /// The events that the feedback can produce; `nil` if they are not declared.
   let gives: GivenEvents<Event>?
-  /// Whether the feedback has no work of its own, and only announces the actions of a model while
-  /// the model exists.
+  /// Whether the feedback has no work of its own, and only announces the changes that a model makes
+  /// by itself.
   var isAnnouncing = false
   let change: @Sendable (_ old: State?, _ new: State) -> Change
   let run: @Sendable (State, EffectDelivery<Event>) async -> Void
@@ -34,11 +34,12 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// Runs `effect` on a part of the state while that part exists, and processes the event that it
   /// returns.
   /// - Parameters:
-  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure: it is called
-  ///     on every entry.
-  ///   - gives: The events that the effect may produce, for `orchestrator check --explore`. With
-  ///     `nil`, the model checker makes its own assumption.
-  ///   - effect: The work.
+  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure, because every
+  ///     step calls it.
+  ///   - gives: The events that the effect can produce, for `orchestrator check --explore`. With
+  ///     `nil`, the model checker assumes that the effect can produce each event that nothing else
+  ///     sends.
+  ///   - effect: The work for the part.
   public init<Part: Equatable & Sendable>(
     lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
     priority: TaskPriority? = nil,
@@ -52,11 +53,12 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// Runs `effects` on a part of the state while that part exists, and processes every event of its
   /// sequence.
   /// - Parameters:
-  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure: it is called
-  ///     on every entry.
-  ///   - gives: The events that the effects may produce, for `orchestrator check --explore`. With
-  ///     `nil`, the model checker makes its own assumption.
-  ///   - effects: The work.
+  ///   - lens: Returns the part, or `nil` if there is nothing to do. It must be pure, because every
+  ///     step calls it.
+  ///   - gives: The events that the effects can produce, for `orchestrator check --explore`. With
+  ///     `nil`, the model checker assumes that the effects can produce each event that nothing else
+  ///     sends.
+  ///   - effects: The work for the part.
   public init<Part: Equatable & Sendable, Events: AsyncSequence & SendableMetatype>(
     lensing lens: @escaping @Sendable (State) -> Part?, gives: GivenEvents<Event>? = nil,
     priority: TaskPriority? = nil,
@@ -137,8 +139,9 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
     }
   }
 
-  /// The number of times that feedbacks of a machine may start within a second without an event
-  /// from outside the machine's effects.
+  /// The maximum number of times that a machine's feedbacks may start within one second.
+  ///
+  /// An event that does not come from one of the machine's own effects resets the count.
   public static var startLimit: Int { FeedbackGuard.startLimit }
 }
 
@@ -147,7 +150,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 typealias EffectDelivery<Event> = @Sendable (Event, EffectEventIndex) async -> Bool
 
 extension Runtime {
-  /// Adds a feedback loop on the machine's states.
+  /// Adds a feedback to the runtime.
   public func feedback(_ feedback: Feedback<State, Event>) -> Self {
     var runtime = self
     runtime.feedbacks.append(feedback)
@@ -161,8 +164,8 @@ struct FeedbackGuard {
   /// stays far below this limit.
   static let startLimit = 1_000
 
-  private var first: ContinuousClock.Instant?
-  private var starts = 0
+  private var firstStart: ContinuousClock.Instant?
+  private var startCount = 0
   /// Whether feedbacks are held. A held feedback does not start.
   private(set) var isHolding = false
 
@@ -173,13 +176,13 @@ struct FeedbackGuard {
   mutating func permitsStart() -> Bool {
     guard !isHolding else { return false }
     let now = ContinuousClock.now
-    if let first, now - first < .seconds(1) {
-      starts += 1
-      isHolding = starts > Self.startLimit
+    if let firstStart, now - firstStart < .seconds(1) {
+      startCount += 1
+      isHolding = startCount > Self.startLimit
       return !isHolding
     }
-    first = now
-    starts = 1
+    firstStart = now
+    startCount = 1
     return true
   }
 }
@@ -195,10 +198,11 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
     case hold(feedbackNumber: Int, isFirst: Bool)
   }
 
-  private var frequency = FeedbackGuard()
+  private var startGuard = FeedbackGuard()
   /// The numbers of the held feedbacks, which wait for an event from outside.
-  private var held: Set<Int> = []
-  /// The state before the entry. Feedbacks compare the new state with it.
+  private var heldFeedbacks: Set<Int> = []
+  /// The state before the entry, with which feedbacks compare the new state; `nil` before the
+  /// initial state.
   private var lastState: State?
 
   /// Restores a state that the machine entered in an earlier run.
@@ -209,15 +213,16 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   mutating func entered(
     _ state: State, isFromEffect: Bool, _ feedbacks: [Feedback<State, Event>]
   ) -> [Action] {
-    if !isFromEffect { frequency.reset() }
+    if !isFromEffect { startGuard.reset() }
     var actions: [Action] = []
     for (index, feedback) in feedbacks.enumerated() {
       let feedbackNumber = index + 1
-      let isBlocked = held.contains(feedbackNumber)
-      // For a held feedback, its part of the state counts as new.
+      let isBlocked = heldFeedbacks.contains(feedbackNumber)
+      // A held feedback has not started yet. So it counts as new, even if its part of the state
+      // existed before this step.
       let change = feedback.change(isBlocked ? nil : lastState, state)
       if isBlocked || change == .stops || change == .restarts {
-        held.remove(feedbackNumber)
+        heldFeedbacks.remove(feedbackNumber)
         actions.append(.cancel(feedbackNumber: feedbackNumber))
       }
       if change == .starts || change == .restarts { actions.append(start(feedbackNumber)) }
@@ -227,9 +232,9 @@ struct FeedbackSteps<State: DSLCompatible, Event: DSLCompatible> {
   }
 
   private mutating func start(_ feedbackNumber: Int) -> Action {
-    let wasHolding = frequency.isHolding
-    if frequency.permitsStart() { return .start(feedbackNumber: feedbackNumber) }
-    held.insert(feedbackNumber)
+    let wasHolding = startGuard.isHolding
+    if startGuard.permitsStart() { return .start(feedbackNumber: feedbackNumber) }
+    heldFeedbacks.insert(feedbackNumber)
     return .hold(feedbackNumber: feedbackNumber, isFirst: !wasHolding)
   }
 

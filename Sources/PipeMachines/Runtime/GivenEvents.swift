@@ -1,5 +1,6 @@
-/// A declaration of the events that an effect or a feedback may produce. `orchestrator check
-/// --explore` uses the declaration if the topology file has none. A running machine ignores it.
+/// A declaration of the events that an effect or a feedback can produce. `orchestrator check
+/// --explore` uses it, unless the topology file declares the events. A running machine ignores the
+/// declaration.
 ///
 /// ```swift
 /// Runtime()

@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// A key by which a service can recognize repeated requests of an effect, so that the service does
+/// A key by which a service can recognize an effect's repeated request, so that the service does
 /// the work only once.
 ///
 /// If a process dies while an effect is running, the effect is run again with the same key:
@@ -20,8 +20,8 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
   /// The version of the step that started the effect.
   public var version: UInt64
 
-  /// The number of the effect within the step: 0 for the effect of the output, or the number of a
-  /// feedback in the runtime, counted from 1.
+  /// The number of the effect within the step. The number is 0 for the effect of the output. For a
+  /// feedback, it is the number of the feedback in the runtime, counted from 1.
   public var feedback: Int
 
   /// The key as text: `elevator/door/5f3a…/17`. For a feedback, the text ends with the number of
@@ -64,9 +64,9 @@ final class EffectRun: Sendable {
   let key: IdempotencyKey?
   /// Whether this is a transition whose step may be abandoned.
   let isTentative: Bool
-  /// The time that passed before the effect was run again, minus the time that its waits have
-  /// already subtracted.
-  private let elapsed: Locked<Duration>
+  /// The time that passed in earlier runs of the effect, minus the time that waits have already
+  /// subtracted.
+  private let elapsedTime: Locked<Duration>
 
   init(
     of scope: RunScope, key: IdempotencyKey? = nil, elapsed: Duration = .zero,
@@ -75,7 +75,7 @@ final class EffectRun: Sendable {
     self.scope = scope
     self.key = key
     self.isTentative = isTentative
-    self.elapsed = Locked(elapsed)
+    self.elapsedTime = Locked(elapsed)
   }
 
   /// Performs the work of the effect.
@@ -86,32 +86,35 @@ final class EffectRun: Sendable {
   ) async {
     await EffectClock.$current.withValue(clock) {
       await EffectRun.$current.withValue(self) {
-        // Without an origin, the effect is not recorded. It may run within a recorded effect.
+        // An effect without an origin is not recorded. If it runs inside a recorded effect, the
+        // origin of the recorded effect stays current.
         guard let origin else { return await work() }
         await EffectOrigin.$recorded.withValue(origin) { await work() }
       }
     }
   }
 
-  /// Returns a copy of this run for concurrent work. The waits of that work subtract the earlier
-  /// time independently.
+  /// Returns a copy of this run for concurrent work. The waits of the copy subtract the time that
+  /// has passed earlier, independently of the waits of this run.
   func makeConcurrentRun() -> EffectRun {
-    EffectRun(of: scope, key: key, elapsed: elapsed.withLock { $0 })
+    EffectRun(of: scope, key: key, elapsed: elapsedTime.withLock { $0 })
   }
 
   /// Whether some of the earlier time has not been subtracted from waits yet.
-  var hasElapsed: Bool { elapsed.withLock { $0 > .zero } }
+  var hasElapsed: Bool { elapsedTime.withLock { $0 > .zero } }
 
-  /// Notes a wait until a deadline. `left` is the time until the deadline, or negative if the
-  /// deadline has passed. In earlier runs, the work after this wait can have begun only at the
-  /// deadline. So at most the time since the deadline is subtracted from later waits.
+  /// Reduces the elapsed time for a wait until a deadline. In earlier runs, the work after this
+  /// wait cannot have begun before the deadline. So later waits subtract at most the time since the
+  /// deadline.
+  /// - Parameter left: The time until the deadline; negative if the deadline has passed.
   func capElapsed(after left: Duration) {
-    elapsed.withLock { $0 = max(.zero, min($0, .zero - left)) }
+    elapsedTime.withLock { $0 = max(.zero, min($0, .zero - left)) }
   }
 
-  /// Returns the remaining time of a wait. The subtracted time is not subtracted again.
-  func remaining(of duration: Duration) -> Duration {
-    elapsed.withLock { elapsed in
+  /// Returns the remaining time of a wait: the duration minus the time that has passed earlier.
+  /// Later waits do not subtract the same time again.
+  func remainingDuration(of duration: Duration) -> Duration {
+    elapsedTime.withLock { elapsed in
       let used = max(.zero, min(elapsed, duration))
       elapsed -= used
       return duration - used

@@ -1,6 +1,6 @@
-// Written out for each number of associated values, up to three, and of dependencies, up to six.
-// Swift 6.3 miscompiles an asynchronous call whose arguments are a parameter pack and a further
-// argument.
+// There is one function for each number of associated values, up to three, and each number of
+// dependencies, up to six. A parameter pack cannot replace them: Swift 6.3 miscompiles an
+// asynchronous call whose arguments are a parameter pack and a further argument.
 
 /// Binds the last argument of an effect to the dependency.
 public func inject<First, Result>(
@@ -78,8 +78,8 @@ public func inject<A, B, C, First, Second, Third, Result>(
   in effect: @escaping (A, B, C, First, Second, Third) async -> Result
 ) -> (A, B, C) async -> Result { { await effect($0, $1, $2, first, second, third) } }
 
-// The same functions for effects that throw. A single set of functions with a typed `throws` is not
-// possible: Swift 6.3 crashes when the result of such a function is mapped.
+// The same functions for effects that throw. One set of functions with a typed `throws` would not
+// work: Swift 6.3 crashes when the result of such a function is mapped.
 
 /// Binds the last argument of an effect that throws to the dependency.
 public func inject<First, Result>(

@@ -15,16 +15,31 @@ public protocol Machine: _Hostable {
   /// The name by which a topology file refers to the machine. Default: the name of the type.
   static var name: String { get }
 
+  /// The schema version: the number of the present form of the machine's states, events and
+  /// parameters. If the machine cannot read values that its former program has stored, increase the
+  /// number by 1 and add a migration. Default: 1.
+  static var schema: Int { get }
+
+  /// The migrations of values that were stored with earlier schema versions. Default: none.
+  static var migrations: [Migration] { get }
+
   /// Returns the state machine, which defines the machine's behaviour.
   static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output>
 
-  /// Returns the runtime, which defines the machine's effects and pipes. Default: neither.
+  /// Returns the runtime, which defines the machine's effects and pipes. Default: no effects, no
+  /// pipes.
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Output>
 }
 
 extension Machine {
   /// The name of the type, without its module.
-  public static var name: String { TypeName.own(Self.self) }
+  public static var name: String { TypeName.unqualified(Self.self) }
+
+  /// The default schema version: 1.
+  public static var schema: Int { 1 }
+
+  /// No migrations.
+  public static var migrations: [Migration] { [] }
 
   /// Returns a runtime with neither effects nor pipes.
   public static func runtime(
@@ -48,15 +63,17 @@ extension Machine {
     ports: Ports
   ) throws -> MachineDescription {
     let unnamed =
-      runtime.unnamedPipes > 0
-      ? ["\(runtime.unnamedPipes) pipes of the machine have no name; use 'ports.pipe(NAME)'"]
+      runtime.unnamedPipeCount > 0
+      ? ["\(runtime.unnamedPipeCount) pipes of the machine have no name; use 'ports.pipe(NAME)'"]
       : []
     let initial = try JSONValue(encoding: machine.initial)
+    let timers = machine.timerDescriptions()
     var description = MachineDescription(
       machine: name, initial: initial, states: machine.states,
       events: machine.events, alphabet: machine.alphabet, outputs: machine.outputs,
       outPorts: runtime.outPorts, inPorts: runtime.inPorts,
-      error: machine.problem ?? machine.problem(withInitial: initial)
+      error: machine.problem ?? machine.problem(withInitial: initial) ?? timers.problem
+        ?? MigrationPlan(self).problem
         ?? (runtime.problems + ports.problems + unnamed).first,
       stateFields: machine.stateFields)
     let asynchronous = machine.asynchronousEvents
@@ -64,11 +81,15 @@ extension Machine {
       let names = machine.alphabet.filter { asynchronous[$0] == asynchrony }
       return names.isEmpty ? nil : names
     }
+    description.schema = schema == 1 ? nil : schema
+    description.timers = timers.all.isEmpty ? nil : timers.all
     description.effects = runtime.declaredEffects
     description.unmappedOutputs = runtime.unmappedOutputs
     description.asynchronous = names(.all)
     description.partlyAsynchronous = names(.some)
     let limits = machine.selfContainedEvents.filter { machine.alphabet.contains($0.key) }
+    let ignored = machine.ignoredEvents
+    description.ignored = ignored.isEmpty ? nil : ignored
     description.selfContained = limits.isEmpty ? nil : limits.mapValues(\.wholeMilliseconds)
     return description
   }
@@ -87,14 +108,14 @@ public protocol _Hostable: SendableMetatype {
   /// Makes the hosted machine. The module PipeNode implements this function for every machine; do
   /// not implement it.
   ///
-  /// It is a protocol requirement so that the default implementation is compiled for the machine's
-  /// own types.
+  /// This is a protocol requirement so that the compiler specializes the default implementation for
+  /// the machine's own types.
   static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine
 }
 
 extension _Hostable {
-  // If a file imports PipeRuntime, which includes PipeNode, the default implementation of PipeNode
-  // takes precedence over this implementation.
+  // If a file imports PipeRuntime, which includes PipeNode, PipeNode's default implementation takes
+  // precedence over this implementation.
   /// Throws an error. A machine cannot be hosted if its file imports only PipeMachines.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
     throw NotHostableError(machine: "\(Self.self)")

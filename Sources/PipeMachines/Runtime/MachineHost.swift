@@ -9,27 +9,27 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private unowned let run: CompositeRun
   private let engine: Engine<State, Event, Output>
   /// The tags of the events that the machine accepts only together with other machines.
-  private let synchronized: Set<Int>
-  private var sends = Queue<Send>()
+  private let synchronizedTags: Set<Int>
+  private var queuedSends = Queue<Send>()
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   private var prefersSends = false
   private let pipes: [EventPipe<Event>]
-  private var prepared: (event: Event, next: State?, isTentative: Bool)?
-  private var adopted: Event?
+  private var preparedStep: (event: Event, next: TransitionTarget<State>?, isTentative: Bool)?
+  private var adoptedStep: (event: Event, isInternal: Bool)?
   private var unreturnedTransitions = UnreturnedTransitions()
   var isFrozen = false
 
   /// An event that was sent to this machine alone.
   private struct Send {
     let event: Event
-    /// The step that waits for the answer.
+    /// The step that waits for the answer; `nil` if no step waits.
     let sender: PendingStep?
     let answer: (SendOutcome<any MachineState>) -> Void
   }
 
-  /// The number of inputs that the machine processes before it is the turn of other machines.
-  private static var inputsPerTurn: Int { 64 }
+  /// The number of inputs that the machine processes before the other machines have their turn.
+  private static var maximumInputsPerTurn: Int { 64 }
 
   init(
     name: String, position: Int, machine: StateMachine<State, Event, Output>,
@@ -39,17 +39,18 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     self.position = position
     self.run = run
     let names = EnumCases<Event>.names
-    self.synchronized = Set(names.indices.filter { synchronized.contains(names[$0]) })
+    self.synchronizedTags = Set(names.indices.filter { synchronized.contains(names[$0]) })
     pipes = runtime.receivers
     let owner = HostReference()
     engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
-      // Processes the input in a new task, because the poster may be in the middle of another
-      // machine's step.
+      // Processes the input in a new task, because the posting thread may be in the middle of
+      // another machine's step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
     engine.sender = .known(nil)
     owner.host = self
-    engine.onEntry = { [unowned self] state, _, _ in self.run.show(state, at: self.position) }
+    engine.onEntry = { [unowned self] state, _, _ in self.run.publishState(state, at: self.position)
+    }
     engine.mustWait = { [unowned self] in isFrozen || self.run.mustWait }
   }
 
@@ -61,7 +62,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   var version: UInt64 { engine.version }
   var isReady: Bool { engine.canTakeInput }
   var isAtRest: Bool {
-    !engine.isInTransition && engine.runningEffects == 0 && sends.isEmpty && !isFrozen
+    !engine.isInTransition && engine.runningEffectCount == 0 && queuedSends.isEmpty && !isFrozen
   }
 
   func start() {
@@ -82,7 +83,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     engine.stop()
     for (pipe, receiver) in receivers { pipe.detach(receiver) }
     receivers = []
-    for send in sends.removeAll() { send.answer(.finished) }
+    for send in queuedSends.removeAll() { send.answer(.finished) }
   }
 
   func offer(
@@ -95,14 +96,14 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       engine.onError("deadlock in component '\(self.name)': \(deadlock); the send is refused")
       return answer(.refused(.thrown(deadlock)))
     }
-    sends.append(Send(event: event, sender: sender, answer: answer))
+    queuedSends.append(Send(event: event, sender: sender, answer: answer))
   }
 
   func isInStep(awaiting step: PendingStep) -> Bool { step.isAwaited(by: ObjectIdentifier(engine)) }
 
   private func isSynchronized(_ event: Event) -> Bool {
-    guard !synchronized.isEmpty, let tag = EnumCases<Event>.tag(of: event) else { return false }
-    return synchronized.contains(tag)
+    guard !synchronizedTags.isEmpty, let tag = EnumCases<Event>.tag(of: event) else { return false }
+    return synchronizedTags.contains(tag)
   }
 
   private func process(_ input: EngineInput<State, Event>) {
@@ -124,22 +125,23 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
 
   func pump() -> Bool {
     let version = engine.version
-    // Process the input that was queued during a wait.
+    // Processes the input that was queued during a wait.
     if engine.hasQueuedInput, engine.canTakeInput { engine.process(.wake) }
-    var left = Self.inputsPerTurn
-    while left > 0, engine.canTakeInput, takeNext() { left -= 1 }
+    var left = Self.maximumInputsPerTurn
+    while left > 0, engine.canTakeInput, processNextInput() { left -= 1 }
     if left == 0 { run.schedulePump(position) }
     return engine.version != version
   }
 
-  /// Processes an event that was sent, or an event of a pipe, in turn.
-  private func takeNext() -> Bool {
+  /// Processes one input: alternately an event that was sent, or an event of a pipe. Returns
+  /// `false` if there is none.
+  private func processNextInput() -> Bool {
     prefersSends.toggle()
-    return prefersSends ? takeSend() || receive() : receive() || takeSend()
+    return prefersSends ? processNextSend() || receive() : receive() || processNextSend()
   }
 
-  private func takeSend() -> Bool {
-    guard let send = sends.popFirst() else { return false }
+  private func processNextSend() -> Bool {
+    guard let send = queuedSends.popFirst() else { return false }
     engine.sender = .known(send.sender)
     defer { engine.sender = .known(nil) }
     engine.take(send.event, cause: "send") { [run, position] outcome in
@@ -148,7 +150,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
       case .refused(let refusal): send.answer(.refused(refusal))
       case .pending: break
       }
-      // The callback may also come from an asynchronous transition that has returned.
+      // If the transition is asynchronous, the engine calls this closure only after the transition
+      // has returned. So the run must be notified here.
       run.noteStep()
       run.schedulePump(position)
     }
@@ -179,16 +182,26 @@ extension MachineHost {
     guard let event = try? event.event(as: Event.self) else { return .refused(.noTransition) }
     switch engine.machine.step(engine.state, event) {
     case .next(let next):
-      prepared = (event, next, false)
+      preparedStep = (event, TransitionTarget(next), false)
       return .next(next)
+    case .stays(let next):
+      preparedStep = (event, TransitionTarget(next, isInternal: true), false)
+      return .stays(next)
+    case .ignored:
+      // The machine takes part in the joint step, so its version increases like the versions of the
+      // other participants.
+      preparedStep = (event, TransitionTarget(engine.state, isInternal: true), false)
+      return .ignored
     case .suspended(let run):
       guard let limit = run.limit else { return .refused(.asynchronous) }
       guard unreturnedTransitions.mayBegin(tell: engine.onError) else { return .refused(.timedOut) }
-      prepared = (event, nil, true)
+      preparedStep = (event, nil, true)
       return .suspended(
-        SuspendedTransition(within: limit) { [scope = engine.scope] in
-          try await scope.run(isTentative: true, run.callAsFunction)
-        })
+        SuspendedTransition(
+          within: limit,
+          target: { [scope = engine.scope] in
+            try await scope.run(isTentative: true, run.target).map { $0 as any Sendable }
+          }))
     case .refused(let refusal):
       return .refused(refusal)
     }
@@ -197,34 +210,38 @@ extension MachineHost {
   func begin() { unreturnedTransitions.begin() }
 
   func returned() {
-    // Requests that were refused because of the limit may be tried again.
+    // Requests that were refused because too many transitions had not returned can now be tried
+    // again.
     if unreturnedTransitions.returned() { run.noteStep() }
   }
 
-  func complete(with state: any Sendable) { prepared?.next = state as? State }
+  func complete(with target: TransitionTarget<any Sendable>) {
+    guard let state = target.state as? State else { return }
+    preparedStep?.next = TransitionTarget(state, isInternal: target.isInternal)
+  }
 
   func abandon() {
-    if prepared?.isTentative == true { engine.scope.abandon() }
-    prepared = nil
+    if preparedStep?.isTentative == true { engine.scope.abandon() }
+    preparedStep = nil
   }
 
   func adopt() {
-    guard let (event, next, isTentative) = prepared, let next else {
+    guard let (event, next, isTentative) = preparedStep, let next else {
       preconditionFailure("Component '\(name)' was not prepared for the event.")
     }
-    prepared = nil
+    preparedStep = nil
     if isTentative { engine.scope.keep() }
-    adopted = event
+    adoptedStep = (event, next.isInternal)
     if engine.hasEventMiddleware { engine.observe(event) }
-    engine.adopt(next)
-    run.keep(next, at: position)
+    engine.adopt(next.state)
+    run.keep(next.state, at: position)
   }
 
   func enter() {
-    guard let event = adopted else {
+    guard let (event, isInternal) = adoptedStep else {
       preconditionFailure("Component '\(name)' has not adopted a state.")
     }
-    adopted = nil
-    engine.enterAdopted(on: event)
+    adoptedStep = nil
+    engine.enterAdopted(on: event, isInternal: isInternal)
   }
 }

@@ -23,7 +23,7 @@ public protocol MachineParameters: Codable, Sendable {
 }
 
 extension MachineParameters {
-  /// Does nothing.
+  /// Accepts all values.
   public func validate() throws(ParameterMismatch) {}
 
   /// Checks that the value of a parameter is not below a minimum.
@@ -61,7 +61,8 @@ extension MachineParameters {
   package init(parameters: JSONValue) throws(ParametersError) {
     let defaults = Self()
     guard case .object(let given) = parameters else { throw .notAnObject }
-    // Without parameters, which is the common case, the defaults need not be converted to JSON.
+    // If no parameters are given, which is the common case, the defaults are used directly, without
+    // a conversion to JSON.
     self = given.isEmpty ? defaults : try Self.decoded(given, defaults)
     do {
       try validate()
@@ -76,7 +77,8 @@ extension MachineParameters {
     guard case .object(let members)? = try? JSONValue(encoding: defaults) else {
       throw .notAnObject
     }
-    // The JSON omits an optional without a value, but the type lists it.
+    // The JSON of the defaults omits an optional parameter without a value, but the type lists this
+    // parameter.
     let types = fieldTypes
     let known = Set(members.keys).union(types.keys)
     if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
@@ -90,7 +92,7 @@ extension MachineParameters {
     }
   }
 
-  /// Whether the parameters have a stored property of this name.
+  /// Returns whether the parameters have a stored property of this name.
   package static func hasParameter(named name: String) -> Bool { fieldTypes[name] != nil }
 
   /// The types of the stored properties, by their names; empty if the type is not a struct.
@@ -149,7 +151,7 @@ package enum ParametersError: Error, Hashable, Sendable, CustomStringConvertible
   /// Carries the parameter, its value and the requirement. The value is `nil` if it is the default.
   case invalidValue(String, JSONValue?, String)
 
-  /// The parameter that the error is about.
+  /// The name of the parameter that caused the error; `nil` if it is unknown.
   package var parameter: String? {
     switch self {
     case .notAnObject: nil

@@ -1,11 +1,11 @@
 import PipeSupport
 import Synchronization
 
-/// A machine that runs in this process: an engine behind a mailbox.
+/// Runs a machine in this process. The machine's engine reads its input from a mailbox.
 ///
-/// A caller that adds input to an idle mailbox becomes its drainer and takes the steps on its own
-/// thread. The other callers leave their input in the mailbox. So there is no task per event, and
-/// user code never runs under the lock.
+/// A caller that adds input to an idle mailbox becomes the drainer: it takes the steps for all
+/// queued input on its own thread. The other callers leave their input in the mailbox. So there is
+/// no task per event, and user code never runs under the lock.
 ///
 /// The code path of a send and its step is inlinable, so that it is specialized for the machine's
 /// own types in the module that uses the machine. Measurements show that this is three times faster
@@ -25,18 +25,18 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   /// An event that was sent.
   private struct Send {
     let event: Event
-    /// `nil` if the sender does not wait for the outcome.
+    /// Resumes the sender with the outcome; `nil` if the sender does not wait.
     var answer: OutcomeContinuation?
-    /// The step that waits for the outcome.
+    /// The step that waits for the outcome; `nil` if no step waits.
     var sender: PendingStep?
   }
 
-  private let posts = Locked(Queue<EngineInput<State, Event>>())
-  private let sends = Locked(Queue<Send>())
+  private let queuedInputs = Locked(Queue<EngineInput<State, Event>>())
+  private let queuedSends = Locked(Queue<Send>())
 
   private var engine: Engine<State, Event, Output>?  // `nil` after the run has stopped.
-  /// An unretained reference to the engine. The drainer, which takes the steps, uses it to avoid
-  /// reference counting. It is valid only until the run stops.
+  /// An unretained reference to the engine. The drainer, which takes the steps, uses this reference
+  /// to avoid reference counting. The reference is valid until the run stops.
   @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
   /// The identity of the machine for ``PendingStep``.
   @usableFromInline let id: ObjectIdentifier
@@ -80,7 +80,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   var state: State { publishedStates.withLock(\.state) }
 
   func finish() {
-    if gate.finished() { drain() }
+    if gate.recordFinish() { drain() }
   }
 
   /// The target of the engine's posts. `run` is set before the engine can post.
@@ -92,20 +92,21 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
 
   @usableFromInline
   func post(_ input: EngineInput<State, Event>) {
-    posts.withLock { $0.append(input) }
-    // Drains in a new task, because the poster may be in the middle of another machine's step.
-    if gate.posted() { Task { drain() } }
+    queuedInputs.withLock { $0.append(input) }
+    // Drains in a new task, because the posting thread may be in the middle of another machine's
+    // step.
+    if gate.recordPost() { Task { drain() } }
   }
 
-  /// Processes the input that waited for capacity. Called on the thread of the reader that has made
-  /// capacity available. That thread is not in the middle of a step.
+  /// Processes the input that has waited for a reader's capacity. Called on the thread of the
+  /// reader, which is not in the middle of a step.
   private func resumeAfterWait() {
-    posts.withLock { $0.append(.wake) }
-    if gate.posted() { drain() }
+    queuedInputs.withLock { $0.append(.wake) }
+    if gate.recordPost() { drain() }
   }
 
   private func wakeToReceive() {
-    if gate.received() { Task { drain() } }
+    if gate.recordReceipt() { Task { drain() } }
   }
 }
 
@@ -127,7 +128,7 @@ extension MachineRun {
     return outcome
   }
 
-  /// Waits for the transition that a send has started.
+  /// Waits for the end of the transition that a send has started.
   @usableFromInline
   nonisolated(nonsending)
     func transitionEnd() async -> SendOutcome<State>
@@ -141,7 +142,7 @@ extension MachineRun {
   /// Sends an event like ``sendNow(_:)``, but to a machine that may be busy or have queued input.
   @usableFromInline
   nonisolated(nonsending)
-    func sendLater(_ event: Event) async -> SendOutcome<State>
+    func sendAfterCurrentStep(_ event: Event) async -> SendOutcome<State>
   {
     let (sender, name) = (PendingStep.ofCaller, { EnumCases<Event>.name(of: event) ?? "\(event)" })
     if let deadlock = sender?.deadlock(sending: name(), to: id) {
@@ -153,19 +154,19 @@ extension MachineRun {
     }
     if sender == nil { PendingStep.watch(sending: name(), to: id) }
     return await withCheckedContinuation { answer in
-      sends.withLock { $0.append(Send(event: event, answer: answer, sender: sender)) }
-      if gate.sent() { drain() }
+      queuedSends.withLock { $0.append(Send(event: event, answer: answer, sender: sender)) }
+      if gate.recordSend() { drain() }
     }
   }
 
   /// Queues an event behind the events sent before it, and ignores its outcome.
   func sendWithoutReply(_ event: Event) {
-    sends.withLock { $0.append(Send(event: event)) }
+    queuedSends.withLock { $0.append(Send(event: event)) }
     // Drains in a new task, because the sender may be in the middle of another machine's step.
-    if gate.sent() { Task { drain() } }
+    if gate.recordSend() { Task { drain() } }
   }
 
-  private func take(_ send: Send) {
+  private func process(_ send: Send) {
     let (event, answer) = (send.event, send.answer)
     guard let engine else {
       answer?.resume(returning: .finished)
@@ -204,15 +205,16 @@ extension MachineRun {
     var left = budget
     while true {
       engine?.sender = .caller
-      let next = gate.next(acceptsInput: engine?.canTakeInput ?? false, isBudgetSpent: left == 0)
+      let next = gate.nextAction(
+        acceptsInput: engine?.canTakeInput ?? false, isBudgetSpent: left == 0)
       if let engine, next != .idle, next != .handOver { engine.sender = .known(nil) }
       left -= 1
       switch next {
       case .post:
         // A stopped engine ignores the input. An effect that waits for this input is released.
-        let post = posts.withLock { $0.popFirst()! }
+        let post = queuedInputs.withLock { $0.popFirst()! }
         engine?.process(post)
-      case .send: take(sends.withLock { $0.popFirst()! })
+      case .send: process(queuedSends.withLock { $0.popFirst()! })
       case .receive: receive()
       case .stop: stop()
       case .handOver: Task { drain() }; return
@@ -221,7 +223,7 @@ extension MachineRun {
     }
   }
 
-  /// Processes one event from the next pipe that has one.
+  /// Processes one event from the next pipe that has an event.
   private func receive() {
     for _ in receivers.indices {
       nextReceiver = (nextReceiver + 1) % receivers.count
@@ -288,14 +290,15 @@ extension MachineRun {
   @usableFromInline
   func readersAreFull() -> Bool {
     mayHaveToWait = publishedStates.withLock { publishedStates in
-      // Checks every full reader, so that each of them calls back when it has capacity.
+      // Checks every full reader, and does not stop at the first one: the check makes a reader call
+      // back when it has capacity.
       publishedStates.readers.count { $0.isFull } > 0
     }
     if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in publishedStates.withLock(\.lag) } }
     return mayHaveToWait
   }
 
-  /// Publishes a state that has been entered.
+  /// Publishes a state that the machine has entered.
   @inlinable
   func publish(_ state: State) {
     // The previous state is released outside the lock, because releasing it may run a `deinit` of
@@ -314,7 +317,7 @@ extension MachineRun {
   }
 }
 
-/// Warnings that concern this process and have no more specific recipient.
+/// The default recipient of warnings.
 package enum Warnings {
   /// Receives a warning. Writes it to standard error, unless a test replaces this function.
   @TaskLocal package static var tell: @Sendable (String) -> Void = {

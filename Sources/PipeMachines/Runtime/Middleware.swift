@@ -90,7 +90,7 @@ struct MiddlewareQueues: Sendable {
 
 /// Calls asynchronous middleware one call at a time, in step order.
 ///
-/// The queue is bounded: a machine whose middleware lags 1024 calls behind waits for it.
+/// The queue is bounded: if the middleware lags 1024 calls behind, the machine waits.
 final class MiddlewareQueue: Sendable {
   typealias Call = @Sendable () async -> Void
 
@@ -121,13 +121,13 @@ final class MiddlewareQueue: Sendable {
   }
 
   private func run() async {
-    while let (call, wasFull) = next() {
+    while let (call, wasFull) = nextCall() {
       if wasFull { signalCapacity() }
       await call()
     }
   }
 
-  private func next() -> (Call, wasFull: Bool)? {
+  private func nextCall() -> (Call, wasFull: Bool)? {
     state.withLock { state in
       let wasFull = state.calls.count >= Self.capacity
       guard let call = state.calls.popFirst() else {

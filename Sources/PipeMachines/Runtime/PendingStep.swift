@@ -4,11 +4,10 @@ import Synchronization
 /// An asynchronous step, with the steps that wait for it. The step is an asynchronous transition of
 /// a machine, or an action of a store.
 ///
-/// A machine processes one event after the other. A step that awaits a send to its own machine
-/// therefore waits for itself. The same is true of a chain of machines in which each machine awaits
-/// a send to the next one. If the task of the step itself sends an event and awaits the outcome,
-/// the step is known to wait. If a child task does, it is unknown whether the step waits for the
-/// child task.
+/// A machine processes one event after the other. So a step that awaits a send to its own machine
+/// waits for itself, which is a deadlock. The same is true of a cycle of machines in which each
+/// step awaits a send to the next machine. If the step's own task awaits the send, the deadlock is
+/// certain. If a child task does, the step may or may not wait for the child task.
 @usableFromInline
 final class PendingStep: Sendable {
   /// The step that the current task, or an ancestor of it, performs.
@@ -17,9 +16,9 @@ final class PendingStep: Sendable {
   /// The machine or the store that takes the step.
   private let owner: ObjectIdentifier
   /// Returns a text that describes the event in messages.
-  private let event: @Sendable () -> String
-  /// The step that waits for this step.
-  private let outer: PendingStep?
+  private let describeEvent: @Sendable () -> String
+  /// The step that waits for this step; `nil` if no step waits.
+  private let outerStep: PendingStep?
   private let task = Atomic(0)
   private let isOver = Atomic(false)
 
@@ -28,8 +27,8 @@ final class PendingStep: Sendable {
     awaitedBy outer: PendingStep?
   ) {
     self.owner = owner
-    self.event = event
-    self.outer = outer
+    self.describeEvent = event
+    self.outerStep = outer
   }
 
   /// Performs the work of the step in the calling task.
@@ -41,7 +40,7 @@ final class PendingStep: Sendable {
     return try await Self.$current.withValue(self, operation: work)
   }
 
-  /// The unfinished step that the calling task performs.
+  /// The unfinished step that the calling task performs; `nil` if the task performs none itself.
   @usableFromInline
   static var ofCaller: PendingStep? {
     guard let step = current, !step.isOver.load(ordering: .relaxed),
@@ -56,20 +55,20 @@ final class PendingStep: Sendable {
   /// return.
   func deadlock(sending event: @autoclosure () -> String, to owner: ObjectIdentifier) -> String? {
     guard let blocked = find(owner) else { return nil }
-    let through = blocked === self ? "" : " (through the step of '\(self.event())')"
+    let through = blocked === self ? "" : " (through the step of '\(self.describeEvent())')"
     return
-      "the step of '\(blocked.event())'\(through) awaits the send of '\(event())' to its own machine, which "
-      + "processes the send only after the step of '\(blocked.event())'"
+      "the step of '\(blocked.describeEvent())'\(through) awaits the send of '\(event())' to its own machine, which "
+      + "processes the send only after the step of '\(blocked.describeEvent())'"
   }
 
-  /// Whether the machine's current step is this step, or waits for this step.
+  /// Returns whether the current step of the machine `owner` is this step, or waits for this step.
   func isAwaited(by owner: ObjectIdentifier) -> Bool { find(owner) != nil }
 
   private func find(_ owner: ObjectIdentifier) -> PendingStep? {
     var step: PendingStep? = self
     while let next = step {
       if next.owner == owner, !next.isOver.load(ordering: .relaxed) { return next }
-      step = next.outer
+      step = next.outerStep
     }
     return nil
   }
@@ -103,12 +102,13 @@ final class PendingStep: Sendable {
 /// and the machine stops waiting for it. A transition that ignores the cancellation keeps running,
 /// and keeps its resources. So the number of such transitions is limited.
 package struct UnreturnedTransitions {
-  private var count = 0
-  private var hasRefused = false
+  private var runningCount = 0
+  /// Whether a transition was refused since a transition last returned.
+  private var hasRefusedTransition = false
   private var hasReported = false
 
   /// The maximum number of running transitions. Unit: transitions.
-  private static var limit: Int { 4 }
+  private static var maximumCount: Int { 4 }
 
   package init() {}
 
@@ -116,25 +116,25 @@ package struct UnreturnedTransitions {
   /// event.
   /// - Parameter tell: Called once, with the reason why events are refused.
   package mutating func mayBegin(tell: (String) -> Void) -> Bool {
-    if count < Self.limit { return true }
-    hasRefused = true
+    if runningCount < Self.maximumCount { return true }
+    hasRefusedTransition = true
     if !hasReported {
       hasReported = true
       tell(
-        "\(count) asynchronous transitions of synchronized events were cancelled, but are still "
+        "\(runningCount) asynchronous transitions of synchronized events were cancelled, but are still "
           + "running; further events with such transitions are refused as timed out until a "
           + "transition returns; return from the transitions when their task is cancelled")
     }
     return false
   }
 
-  package mutating func begin() { count += 1 }
+  package mutating func begin() { runningCount += 1 }
 
-  /// Notes that a transition has returned or thrown.
-  /// - Returns: Whether refused events may be tried again now.
+  /// Records that a transition has returned or thrown.
+  /// - Returns: Whether events that were refused because of the limit can be tried again now.
   package mutating func returned() -> Bool {
-    count -= 1
-    defer { hasRefused = false }
-    return hasRefused
+    runningCount -= 1
+    defer { hasRefusedTransition = false }
+    return hasRefusedTransition
   }
 }

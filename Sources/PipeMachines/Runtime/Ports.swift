@@ -9,7 +9,7 @@ package protocol PipeOutlet<Event>: AnyObject, Sendable {
   var isFull: Bool { get }
 }
 
-/// Visits the ports of a machine, so that a host binds each to its own pipe.
+/// Binds each port of a machine to a pipe of the host.
 package protocol PortBinder {
   func bind<Event: MachineEvent>(_ pipe: EventPipe<Event>)
 }
@@ -37,10 +37,21 @@ public final class Ports: Sendable {
   /// Returns the pipe with this name, which is the same pipe at every call.
   ///
   /// A request for the same name with a different event type is an error, which the host reports.
-  public func pipe<Event: MachineEvent>(_ name: String) -> EventPipe<Event> {
+  /// - Parameter schema: The schema version of the receiver's events that this machine sends, if
+  ///   another program contains the receiver; see ``Machine/schema``. Default: the version of the
+  ///   receiver in this program, or else version 1.
+  public func pipe<Event: MachineEvent>(
+    _ name: String, schema: Int? = nil
+  ) -> EventPipe<Event> {
     state.withLock { state in
       if let known = state.ports[name] {
-        if let pipe = known.pipe as? EventPipe<Event> { return pipe }
+        if let pipe = known.pipe as? EventPipe<Event> {
+          if let schema, schema != pipe.schema {
+            state.problems.append(
+              "port '\(name)' has two values of 'schema'; declare the same value at each use")
+          }
+          return pipe
+        }
         state.problems.append(
           """
           port '\(name)' has two event types, \(known.eventType) and \
@@ -48,10 +59,11 @@ public final class Ports: Sendable {
           """)
         return EventPipe(name: name)
       }
-      // The codec is made here, where the compiler knows the event's type. It is used only on the
-      // host's thread.
+      // The codec is made here, where the compiler knows the event's type. Only the host's thread
+      // uses the codec.
       nonisolated(unsafe) let codec = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
-      let pipe = EventPipe<Event>(name: name, encode: { try codec.encode($0, into: &$1) })
+      let pipe = EventPipe<Event>(
+        name: name, schema: schema, encode: { try codec.encode($0, into: &$1) })
       state.ports[name] = Port(
         pipe: pipe, eventType: TypeName.of(Event.self), bind: { $0.bind(pipe) })
       state.order.append(name)
@@ -59,7 +71,8 @@ public final class Ports: Sendable {
     }
   }
 
-  /// The messages about errors of the ports; empty if there are none.
+  /// Messages about conflicting requests for a port, such as two event types; empty if there are
+  /// none.
   package var problems: [String] { state.withLock(\.problems) }
 
   /// The names requested so far, in the order of the requests.

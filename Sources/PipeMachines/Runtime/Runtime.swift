@@ -13,9 +13,9 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var effects: [Int: Effect<State, Event, Output>] = [:]
   var stateMiddleware: [Middleware<State>] = []
   var eventMiddleware: [Middleware<Event>] = []
-  var senders: [SendRule<State>] = []
+  var stateSendRules: [SendRule<State>] = []
   var receivers: [EventPipe<Event>] = []
-  var eventSenders: [SendRule<Event>] = []
+  var eventSendRules: [SendRule<Event>] = []
   var feedbacks: [Feedback<State, Event>] = []
 
   /// The messages about errors of the runtime; empty if there are none.
@@ -42,15 +42,15 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   }
 }
 
-// Hosting.
+// Properties for the node or run that hosts the machine.
 extension Runtime {
-  /// Whether the machine may start effects.
+  /// Whether the machine can start effects.
   package var hasEffects: Bool { !effects.isEmpty || !feedbacks.isEmpty }
 
-  /// Whether the machine runs a model, which changes by itself.
-  package var hasModel: Bool { feedbacks.contains { $0.isAnnouncing } }
+  /// Whether the machine runs a model. Only a model needs a feedback that announces changes.
+  package var hasAnnouncingFeedback: Bool { feedbacks.contains { $0.isAnnouncing } }
 
-  /// A copy of the runtime without middleware.
+  /// This runtime without its middleware.
   var withoutMiddleware: Self {
     var runtime = self
     runtime.stateMiddleware = []
@@ -62,11 +62,11 @@ extension Runtime {
   /// than once, the first declaration is used.
   package var outPorts: [PortDescription] {
     var ports: [PortDescription] = []
-    // A loop, because functions of the standard library in generic code cause lookups of
+    // Written as a loop, because the standard library's generic functions would look up
     // conformances at run time.
     var sending: [PortDescription] = []
-    for sender in senders { if let port = sender.port { sending.append(port) } }
-    for sender in eventSenders { if let port = sender.port { sending.append(port) } }
+    for sender in stateSendRules { if let port = sender.port { sending.append(port) } }
+    for sender in eventSendRules { if let port = sender.port { sending.append(port) } }
     for port in sending {
       guard let index = ports.firstIndex(where: { $0.name == port.name }) else {
         ports.append(port)
@@ -96,7 +96,7 @@ extension Runtime {
 
   /// The names of the outputs that no effect is mapped to; `nil` if there are none.
   package var unmappedOutputs: [String]? {
-    // A loop, because functions of the standard library in generic code cause lookups of
+    // Written as a loop, because the standard library's generic functions would look up
     // conformances at run time.
     let names = EnumCases<Output>.names
     var unmapped: [String] = []
@@ -107,7 +107,7 @@ extension Runtime {
   /// The effects and feedbacks that declare their events; `nil` if there are none.
   package var declaredEffects: [EffectDescription]? {
     var declared: [EffectDescription] = []
-    // A loop, because functions of the standard library in generic code cause lookups of
+    // Written as a loop, because the standard library's generic functions would look up
     // conformances at run time.
     let names = EnumCases<Output>.names
     for tag in 0..<names.count {
@@ -122,12 +122,12 @@ extension Runtime {
   }
 
   /// The number of connections whose pipe has no name. A topology cannot refer to such a pipe.
-  package var unnamedPipes: Int {
-    // A loop, because functions of the standard library in generic code cause lookups of
+  package var unnamedPipeCount: Int {
+    // Written as a loop, because the standard library's generic functions would look up
     // conformances at run time.
     var count = 0
-    for sender in senders where sender.port == nil { count += 1 }
-    for sender in eventSenders where sender.port == nil { count += 1 }
+    for sender in stateSendRules where sender.port == nil { count += 1 }
+    for sender in eventSendRules where sender.port == nil { count += 1 }
     for pipe in receivers where pipe.name == nil { count += 1 }
     return count
   }

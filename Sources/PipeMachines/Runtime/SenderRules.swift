@@ -1,27 +1,28 @@
-/// The rules that send on entry into a state, indexed by the state's case. The cost of an entry
-/// depends only on the rules for that case, not on the total number of rules.
+/// The rules that send an event when the machine enters a state, indexed by the state's case. So
+/// the cost of an entry depends only on the number of rules for that case.
 @usableFromInline
 struct SenderRules<State: DSLCompatible>: Sendable {
-  /// The action of a rule, without the rule's description. The references in the description would
-  /// cost reference counting at each entry.
+  /// A rule without its description, because the description's references would cost reference
+  /// counting at each entry.
   fileprivate struct Rule: Sendable {
     let fire: @Sendable (State) -> Void
     /// The index of the rule's pipe in the list of pipes that the machine sends into.
-    let pipe: Int
+    let pipeIndex: Int
   }
 
   /// For each case, the rules that may apply to it, in declared order; empty if no rule names a
   /// case.
   private let rulesByCase: [[Rule]]
   /// All rules, in declared order.
-  private let all: [Rule]
+  private let allRules: [Rule]
 
+  /// Indexes rules by the cases that they apply to.
   /// - Parameter pipes: The pipes that the machine sends into.
   init(_ senders: [SendRule<State>], into pipes: [SendTarget]) {
     var all: [Rule] = []
     for sender in senders { all.append(Rule(sender, into: pipes)) }
-    self.all = all
-    // A loop, because functions of the standard library in generic code cause lookups of
+    self.allRules = all
+    // Written as a loop, because the standard library's generic functions would look up
     // conformances at run time.
     var hasCaseRules = false
     for sender in senders where sender.cases != nil { hasCaseRules = true }
@@ -38,7 +39,7 @@ struct SenderRules<State: DSLCompatible>: Sendable {
     self.rulesByCase = rulesByCase
   }
 
-  @usableFromInline var isEmpty: Bool { all.isEmpty }
+  @usableFromInline var isEmpty: Bool { allRules.isEmpty }
 
   /// Applies the rules for entry into the state.
   /// - Parameter sent: Called after each rule, with the index of the pipe that the rule may have
@@ -46,15 +47,15 @@ struct SenderRules<State: DSLCompatible>: Sendable {
   func fire(_ state: State, sent: (Int) -> Void) {
     guard !rulesByCase.isEmpty, let tag = EnumCases<State>.tag(of: state), tag < rulesByCase.count
     else {
-      for rule in all {
+      for rule in allRules {
         rule.fire(state)
-        sent(rule.pipe)
+        sent(rule.pipeIndex)
       }
       return
     }
     for rule in rulesByCase[tag] {
       rule.fire(state)
-      sent(rule.pipe)
+      sent(rule.pipeIndex)
     }
   }
 }
@@ -62,6 +63,6 @@ struct SenderRules<State: DSLCompatible>: Sendable {
 extension SenderRules.Rule {
   fileprivate init(_ sender: SendRule<State>, into pipes: [SendTarget]) {
     fire = sender.fire
-    pipe = sender.place(in: pipes)
+    pipeIndex = sender.pipeIndex(in: pipes)
   }
 }

@@ -1,21 +1,22 @@
 import PipeSupport
 import Synchronization
 
-/// The states that one iterator has not read yet, in a ring with one writer and one reader.
+/// The states that one iterator has not read yet, in a ring buffer with one writer and one reader.
 ///
 /// The writer is the drainer of the ``MachineRun``, which writes under the run's lock. The reader
-/// is the task of the iterator. Neither side takes a lock of the ring, unless one of them has to
+/// is the task of the iterator. Neither side acquires a lock of the ring, unless one of them has to
 /// wait for the other.
 @usableFromInline
 final class StateReader<State: Sendable>: @unchecked Sendable {
-  // The counts guard the slots: the slots from `read` to `written` belong to the reader, the others
-  // to the writer.
+  // The counts guard the slots: the slots from `read` to `written` belong to the reader, and all
+  // other slots belong to the writer.
   @usableFromInline let slots: UnsafeMutablePointer<State>
   @usableFromInline let slotCount: Int
   private let capacity: Int
 
-  // Rarely written fields come first, then the fields of the writer and of the reader, each on
-  // their own cache lines. So neither side waits for cache lines that it does not need.
+  // Rarely written fields come first, followed by the writer's fields and the reader's fields on
+  // separate cache lines. So neither side waits for a cache line with fields that only the other
+  // side uses.
   /// Whether the reader waits for a state.
   @usableFromInline let isWaiting = Atomic(false)
   /// Whether the machine waits for capacity.
@@ -38,8 +39,8 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   @usableFromInline
   @exclusivity(unchecked)
   var readSlot = 0
-  /// The number of states that have been read. Only the reader writes it. ``readNow()`` copies it
-  /// to `read` in batches.
+  /// The number of states that have been read. Only the reader changes this number. ``readNow()``
+  /// copies the number to `read` in batches.
   @usableFromInline let readCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
@@ -47,10 +48,11 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
 
   private let trailingPadding = CacheLinePadding()
   @usableFromInline let signalCapacity: @Sendable () -> Void
-  private let ended: @Sendable (StateReader) -> Void
+  private let onEnd: @Sendable (StateReader) -> Void
 
-  /// - Parameter capacity: The number of unread states at which the reader is full. A step that is
-  ///   running while the reader is made may write one more.
+  /// Creates a reader of these states and of all later states.
+  /// - Parameter capacity: The number of unread states at which the reader is full. If a step is
+  ///   running while the reader is made, the step may write one state more.
   init(
     states: [State], capacity: Int, signalCapacity: @escaping @Sendable () -> Void,
     ended: @escaping @Sendable (StateReader) -> Void
@@ -59,7 +61,7 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
     slotCount = capacity + 2
     slots = .allocate(capacity: slotCount)
     self.signalCapacity = signalCapacity
-    self.ended = ended
+    self.onEnd = ended
     for state in states { write(state) }
   }
 
@@ -77,8 +79,8 @@ extension StateReader {
   func write(_ state: State) {
     (slots + writeSlot).initialize(to: state)
     writeSlot = writeSlot + 1 == slotCount ? 0 : writeSlot + 1
-    // Sequentially consistent, as are the flags: when a writer and a reader meet at an empty or a
-    // full ring, at least one of them sees the other.
+    // Sequentially consistent, like the flags. So if the writer and the reader access an empty or a
+    // full ring at the same time, at least one of them detects the other.
     written.store(
       written.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
   }
@@ -91,8 +93,8 @@ extension StateReader {
     return isAtCapacity
   }
 
-  /// Whether the reader has reached the maximum lag. Unlike ``isFull``, it does not request a call
-  /// of `signalCapacity`.
+  /// Whether the reader has reached the maximum lag. Unlike ``isFull``, this property does not
+  /// request a call of `signalCapacity`.
   @usableFromInline
   var isAtCapacity: Bool {
     let count = written.load(ordering: .relaxed)
@@ -121,22 +123,22 @@ extension StateReader {
   func end() {
     isEnded.store(true, ordering: .sequentiallyConsistent)
     finish()
-    ended(self)
+    onEnd(self)
   }
 }
 
 // Called by the reader.
 extension StateReader {
-  /// The number of times that a reader without a state polls before it yields. The polls take about
-  /// a microsecond.
-  private static var patience: Int { 3000 }
+  /// The number of times that a reader looks for a new state before it yields. These attempts take
+  /// about a microsecond in total.
+  private static var maximumSpinCount: Int { 3000 }
 
-  /// Returns the next state, if there is one.
+  /// Returns the next state; `nil` if there is no unread state.
   ///
   /// The reader publishes its progress in batches, because each update transfers a cache line
-  /// between processors. It publishes at once if the machine waits for capacity or if there are no
-  /// more states. So the machine may wait for a reader whose lag is up to one batch less than
-  /// ``capacity``. The wait ends when the reader reads the next state.
+  /// between processors. If the machine waits for capacity, or if there are no more states, the
+  /// reader publishes its progress immediately. So the machine may wait for a reader whose lag is
+  /// up to one batch less than ``capacity``. The wait ends when the reader reads the next state.
   @inlinable
   func readNow() -> State? {
     let count = readCount.load(ordering: .relaxed)
@@ -169,8 +171,9 @@ extension StateReader {
     func readLater() async -> State?
   {
     if isEnded.load(ordering: .sequentiallyConsistent) { return nil }
-    // A busy machine will soon have more states. One wake-up for many states is cheaper.
-    for _ in 0..<Self.patience where !isFinished.load(ordering: .relaxed) {}
+    // Spins first: a busy machine will soon have more states, and one wake-up for many states is
+    // cheaper than one for each.
+    for _ in 0..<Self.maximumSpinCount where !isFinished.load(ordering: .relaxed) {}
     if let state = readNow() { return state }
     await Task.yield()
     while true {
@@ -192,7 +195,7 @@ extension StateReader {
         waiter = continuation
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
-      // A state, or the end of the run, may have arrived since the last check.
+      // Checks again, because a state or the end of the run may have arrived since the last check.
       if written.load(ordering: .sequentiallyConsistent) != readCount.load(ordering: .relaxed)
         || isFinished.load(ordering: .sequentiallyConsistent)
       {
@@ -224,15 +227,16 @@ final class ReaderWatch: Sendable {
   typealias Lag = [ObjectIdentifier: Int]
 
   /// The time after which a warning is written, if the machine waits and no reader reads.
-  private static let patience = Duration.seconds(1)
+  private static let stallTimeout = Duration.seconds(1)
 
   private let isWatching = Atomic(false)
-  private let subject: @Sendable () -> String
+  private let describeSubject: @Sendable () -> String
   private let clock = EffectClock.current
-  private let tell = Warnings.tell
+  private let warn = Warnings.tell
 
+  /// Creates a watch that is not running yet.
   /// - Parameter subject: Returns the name of the machine or composite, for the warning.
-  init(_ subject: @escaping @Sendable () -> String) { self.subject = subject }
+  init(_ subject: @escaping @Sendable () -> String) { self.describeSubject = subject }
 
   /// Whether the watch is running, or has already warned.
   var hasBegun: Bool { isWatching.load(ordering: .relaxed) }
@@ -243,9 +247,9 @@ final class ReaderWatch: Sendable {
     Task { [self] in
       repeat {
         if await detectStall(lag) {
-          return tell(
-            "\(subject()) waits for an iterator of its states that has not been read for "
-              + "\(Self.patience.shortText); read the iterator, or release it")
+          return warn(
+            "\(describeSubject()) waits for an iterator of its states that has not been read for "
+              + "\(Self.stallTimeout.shortText); read the iterator, or release it")
         }
         isWatching.store(false, ordering: .sequentiallyConsistent)
         // While this task was still running, the machine may have started to wait again without
@@ -259,7 +263,7 @@ final class ReaderWatch: Sendable {
   private func detectStall(_ lag: @Sendable () -> Lag) async -> Bool {
     var before = lag()
     while !before.isEmpty {
-      guard (try? await clock.sleep(for: Self.patience)) != nil else { return false }
+      guard (try? await clock.sleep(for: Self.stallTimeout)) != nil else { return false }
       let now = lag()
       if before.contains(where: { now[$0.key] == $0.value }) { return true }
       before = now
@@ -273,7 +277,8 @@ extension PublishedStates {
   var lag: ReaderWatch.Lag {
     Dictionary(
       uniqueKeysWithValues: readers.filter(\.isAtCapacity).map {
-        // The number of states read, including those not published to the machine yet.
+        // The number of states that the reader has read, including reads that it has not reported
+        // to the machine yet.
         (ObjectIdentifier($0), $0.readCount.load(ordering: .relaxed))
       })
   }

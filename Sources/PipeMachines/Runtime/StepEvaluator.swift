@@ -1,3 +1,13 @@
+/// The kinds of a machine's response to an event that it does not refuse.
+package enum TransitionKind: String, Codable, Hashable, Sendable {
+  /// The machine enters a state.
+  case external
+  /// The values of the state change, and the machine enters no state.
+  case `internal`
+  /// The event is consumed, and nothing changes.
+  case ignored
+}
+
 /// Evaluates single steps of a machine, from any configuration, with the same engine that a node
 /// uses.
 ///
@@ -20,12 +30,16 @@ package final class StepEvaluator<
   }
 
   package enum Answer {
-    case accepted(Configuration)
+    case accepted(Configuration, TransitionKind)
     /// The event is refused. If it was the last event of an effect, the effect has ended
     /// nevertheless.
     case refused(Refusal, Configuration)
     /// The transition is asynchronous, so its outcome is unknown without running it.
     case asynchronous
+    /// The timer that is due first has fired.
+    case fired(StateTimer, Configuration)
+    /// The machine enters a state with a timer that cannot run.
+    case failed(reason: String)
   }
 
   /// An effect or a feedback of a machine.
@@ -35,10 +49,10 @@ package final class StepEvaluator<
     package let name: String
     /// Whether the effect may produce more than one event.
     package let isSequence: Bool
-    fileprivate let place: Place
+    fileprivate let position: Position
   }
 
-  fileprivate enum Place: Hashable {
+  fileprivate enum Position: Hashable {
     case output(tag: Int)
     case feedback(Int)
   }
@@ -47,7 +61,10 @@ package final class StepEvaluator<
   private let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
   private let entered: (State) -> Void
+  /// Whether some state may have timers.
+  package let hasTimers: Bool
 
+  /// Creates an evaluator for a machine and its runtime.
   /// - Parameter entered: Called on each entry, before events are sent into the machine's own
   ///   pipes.
   package init(
@@ -57,74 +74,104 @@ package final class StepEvaluator<
     self.machine = machine
     self.runtime = runtime.withoutMiddleware
     self.entered = entered
+    hasTimers = !machine.timerKnowledge.isNone
     let names = EnumCases<Output>.names
     let outputs = runtime.effects.values.sorted { $0.tag < $1.tag }
     effects =
       outputs.map {
-        EffectSource(name: names[$0.tag], isSequence: $0.isSequence, place: .output(tag: $0.tag))
+        EffectSource(name: names[$0.tag], isSequence: $0.isSequence, position: .output(tag: $0.tag))
       }
       + runtime.feedbacks.enumerated().map {
         EffectSource(
-          name: "feedback\($0 + 1)", isSequence: $1.isSequence, place: .feedback($0 + 1))
+          name: "feedback\($0 + 1)", isSequence: $1.isSequence, position: .feedback($0 + 1))
       }
   }
 
   /// Returns the configuration after entry into the initial state.
   package func start() -> Configuration {
-    let engine = engine()
+    let engine = makeEngine()
     engine.start()
+    // An error in the initial state is not reported here, but in the machine's description.
     return configuration(of: engine)
   }
 
   /// Evaluates an event that does not come from an effect of the machine.
-  package func take(_ event: Event, in configuration: Configuration) -> Answer {
-    step(engine(in: configuration), event)
+  package func evaluate(_ event: Event, in configuration: Configuration) -> Answer {
+    step(makeEngine(in: configuration), event)
   }
 
   /// Evaluates an event of an effect; `nil` if the effect is not running.
-  package func take(
+  package func evaluate(
     _ event: Event, of effect: String, in configuration: Configuration
   ) -> Answer? {
-    let engine = engine(in: configuration)
+    let engine = makeEngine(in: configuration)
     guard let (work, id) = find(effect, in: engine) else { return nil }
     _ = engine.effects.willTakeEvent(from: id, work.isSequence ? .oneOfMany : .last)
     return step(engine, event)
   }
 
   /// Ends an effect without an event; `nil` if the effect is not running.
-  package func end(_ effect: String, in configuration: Configuration) -> Configuration? {
-    let engine = engine(in: configuration)
+  package func endEffect(_ effect: String, in configuration: Configuration) -> Configuration? {
+    let engine = makeEngine(in: configuration)
     guard let (_, id) = find(effect, in: engine) else { return nil }
     engine.effects.end(id)
     return self.configuration(of: engine)
   }
 
+  /// Fires the timer of the state that is due first. If its transition is refused, fires the next
+  /// timer. Returns `nil` if no timer is running.
+  ///
+  /// The timers of a state start together, so their durations alone determine their order.
+  package func fireTimer(in configuration: Configuration) throws -> Answer? {
+    var refusal: Refusal?
+    for timer in try machine.timers(in: configuration.state) {
+      switch machine.fire(timer.index, in: configuration.state) {
+      case .next(let next):
+        let engine = makeEngine(in: configuration)
+        engine.take(nil, leadingTo: next, cause: "")
+        if let failure { return .failed(reason: failure) }
+        return .fired(timer, self.configuration(of: engine))
+      case .refused(let reason): refusal = reason
+      case .stays, .ignored, .suspended, nil: continue
+      }
+    }
+    return refusal.map { .refused($0, configuration) }
+  }
+
   // MARK: Engines
+
+  /// The reason why the machine cannot continue after the last step; `nil` if it can continue.
+  private var failure: String?
 
   /// Makes an engine whose effects start after the step is recorded. No step is ever recorded, so
   /// no effect runs.
-  private func engine() -> Engine<State, Event, Output> {
+  private func makeEngine() -> Engine<State, Event, Output> {
     let engine = Engine(machine: machine, runtime: runtime) { _ in }
     engine.effects.deferUntilRecorded()
+    failure = nil
     engine.onError = { _ in }
+    engine.onFailure = { [unowned self] in failure = $0 }
+    // The caller decides when a timer fires, so the engine sets no alarm.
+    engine.timers?.letOwnerKeep { _ in }
     engine.onEntry = { [entered] state, _, _ in entered(state) }
+    engine.onInternalTransition = { _, _, _ in }
     return engine
   }
 
-  private func engine(in configuration: Configuration) -> Engine<State, Event, Output> {
-    let engine = engine()
+  private func makeEngine(in configuration: Configuration) -> Engine<State, Event, Output> {
+    let engine = makeEngine()
     engine.restore(configuration.state, version: 1)
     for name in configuration.effects {
       guard let work = effects.first(where: { $0.name == name }) else { continue }
-      switch work.place {
+      switch work.position {
       case .output(let tag):
         guard let effect = runtime.effects[tag] else { continue }
-        engine.effects.keep(
+        engine.effects.restoreEffect(
           RunningEffect(
             origin: EffectOrigin(version: 1), state: configuration.state, outputTag: tag,
             strategy: effect.strategy, priority: nil, run: { _ in }))
       case .feedback(let place):
-        engine.effects.keep(
+        engine.effects.restoreEffect(
           RunningEffect(
             origin: EffectOrigin(version: 1, feedback: place), state: configuration.state,
             strategy: .continueWhenAnyState, priority: nil, run: { _ in }))
@@ -137,7 +184,13 @@ package final class StepEvaluator<
     switch machine.step(engine.state, event) {
     case .next(let next):
       engine.take(event, leadingTo: next, cause: "")
-      return .accepted(configuration(of: engine))
+      if let failure { return .failed(reason: failure) }
+      return .accepted(configuration(of: engine), .external)
+    case .stays(let next):
+      engine.take(event, leadingTo: next, isInternal: true, cause: "")
+      if let failure { return .failed(reason: failure) }
+      return .accepted(configuration(of: engine), .internal)
+    case .ignored: return .accepted(configuration(of: engine), .ignored)
     case .refused(let refusal): return .refused(refusal, configuration(of: engine))
     case .suspended: return .asynchronous
     }
@@ -146,27 +199,27 @@ package final class StepEvaluator<
   private func configuration(of engine: Engine<State, Event, Output>) -> Configuration {
     Configuration(
       state: engine.state,
-      effects: engine.effects.unfinishedEffects.compactMap { work(of: $0.effect)?.name }.sorted())
+      effects: engine.effects.unfinishedEffects.compactMap { source(of: $0.effect)?.name }.sorted())
   }
 
-  private func work(of effect: RunningEffect<State, Event>) -> EffectSource? {
+  private func source(of effect: RunningEffect<State, Event>) -> EffectSource? {
     let place =
-      effect.outputTag.map { Place.output(tag: $0) } ?? .feedback(effect.origin.feedback)
-    return effects.first { $0.place == place }
+      effect.outputTag.map { Position.output(tag: $0) } ?? .feedback(effect.origin.feedback)
+    return effects.first { $0.position == place }
   }
 
   private func find(
     _ name: String, in engine: Engine<State, Event, Output>
   ) -> (work: EffectSource, id: UInt64)? {
     for (id, effect) in engine.effects.unfinishedEffects {
-      if let work = work(of: effect), work.name == name { return (work, id) }
+      if let work = source(of: effect), work.name == name { return (work, id) }
     }
     return nil
   }
 }
 
 /// Counts and reports steps, if requested. A step is reported before the machine takes it, and so
-/// before all events that it sends. It is reported again at its end.
+/// before all events that it sends. The end of the step is reported separately.
 @usableFromInline
 package struct StepTrace<State, Event> {
   /// The counter of steps, if one is installed.
@@ -180,7 +233,11 @@ package struct StepTrace<State, Event> {
   }
   /// Called at the end of a step for which ``willTakeStep`` returned `true`.
   @usableFromInline package var didTakeStep: (() -> Void)?
+  /// Called with each event that the state ignores; `nil` if these events are not reported.
+  package var didIgnore: ((_ event: Event) -> Void)?
 
+  /// Whether the step that ends enters no state.
+  package var isInternal = false
   /// The version of the step that started the effect whose event was processed last.
   package var effectVersion: UInt64 = 0
 
@@ -203,16 +260,23 @@ package struct TransitionTally<State, Event> {
   package init() {
     stateCount = max(1, EnumCases<State>.names.count)
     eventCount = max(1, EnumCases<Event>.names.count)
-    counts = .allocate(capacity: stateCount * eventCount)
+    // Each state has one more count, for its timers.
+    counts = .allocate(capacity: stateCount * (eventCount + 1))
     counts.initialize(repeating: 0)
   }
 
   package func deallocate() { counts.deallocate() }
 
   @inlinable
-  package func count(_ event: Event, in state: State) {
+  package func countTransition(_ event: Event, in state: State) {
     let place =
       Self.tag(of: state, among: stateCount) &* eventCount &+ Self.tag(of: event, among: eventCount)
+    if place < stateCount &* eventCount { counts[place] &+= 1 }
+  }
+
+  /// Counts a step of a timer.
+  func countTimer(in state: State) {
+    let place = stateCount * eventCount + Self.tag(of: state, among: stateCount)
     if place < counts.count { counts[place] &+= 1 }
   }
 
@@ -222,10 +286,16 @@ package struct TransitionTally<State, Event> {
   }
 
   /// Calls `body` for each count that is not 0.
-  /// - Parameter body: Receives the tags of state and event, and the count.
-  package func forEach(_ body: (_ state: Int, _ event: Int, _ count: UInt64) -> Void) {
+  /// - Parameter body: Receives the tags of state and event, and the count. The tag of the event is
+  ///   `nil` for the steps of timers.
+  package func forEach(_ body: (_ state: Int, _ event: Int?, _ count: UInt64) -> Void) {
+    let eventSteps = stateCount * eventCount
     for (place, count) in counts.enumerated() where count > 0 {
-      body(place / eventCount, place % eventCount, count)
+      if place < eventSteps {
+        body(place / eventCount, place % eventCount, count)
+      } else {
+        body(place - eventSteps, nil, count)
+      }
     }
   }
 }

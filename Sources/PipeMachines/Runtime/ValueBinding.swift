@@ -1,4 +1,4 @@
-/// A value in a view state. A view reads it, and sets it by sending an event.
+/// A binding to a value in a view state. A view reads the value, and sets it by sending an event.
 ///
 /// The type does not depend on any user interface library. With SwiftUI, `Binding(binding)` makes a
 /// SwiftUI binding.
@@ -21,7 +21,7 @@ public struct ValueBinding<Value> {
   public let set: @MainActor (Value) -> Void
   let timers: ViewTimers
 
-  /// The value. Setting it does not change it directly: the machine changes it, if it accepts the
+  /// The value. Setting this property sends the event; the value changes if the machine accepts the
   /// event.
   public var wrappedValue: Value {
     get { get() }
@@ -53,13 +53,13 @@ public struct ValueBinding<Value> {
     Self(get: { value }, set: { _ in })
   }
 
-  /// Returns a binding that waits until no value has been set for a time, and then sends only the
-  /// last value.
+  /// Returns a binding that sends only the last value, after no other value has been set for the
+  /// given time.
   /// - Parameters:
   ///   - duration: The time to wait. The clock is ``EffectClock``.
-  ///   - id: The identity of the setting. Settings of one view state with the same `id` replace
-  ///     each other, even if the binding is made again for each. Default: the source location of
-  ///     the call.
+  ///   - id: The identity of the debounced value. A new value replaces a waiting value with the
+  ///     same `id` in the same view state, even if they are set through different bindings. Default:
+  ///     the source location of the call.
   public func debounce(
     for duration: Duration, id: some Hashable = Int?.none,
     fileID: StaticString = #fileID, line: UInt = #line, column: UInt = #column
@@ -112,7 +112,7 @@ extension ViewState {
   }
 }
 
-/// The debounced settings that have not been sent yet.
+/// The timers of the debounced values that have not been sent yet.
 @MainActor
 final class ViewTimers {
   struct Key: Hashable {
@@ -120,24 +120,24 @@ final class ViewTimers {
     let sourceLocation: String
   }
 
-  private var running: [Key: (number: Int, task: Task<Void, Never>)] = [:]
-  private var last = 0
+  private var runningTimers: [Key: (number: Int, task: Task<Void, Never>)] = [:]
+  private var lastNumber = 0
 
-  /// Calls `action` after a time, unless the timer is started again before that.
+  /// Calls `action` after a time. Starting the timer again cancels the previous call.
   func start(
     _ key: Key, _ duration: Duration, _ clock: any Clock<Duration>,
     _ action: @escaping @MainActor () -> Void
   ) {
-    running[key]?.task.cancel()
-    last += 1
-    let number = last
+    runningTimers[key]?.task.cancel()
+    lastNumber += 1
+    let number = lastNumber
     let task = Task { [weak self] in
       guard (try? await clock.sleep(for: duration)) != nil, !Task.isCancelled else { return }
       action()
-      if let self, running[key]?.number == number { running[key] = nil }
+      if let self, runningTimers[key]?.number == number { runningTimers[key] = nil }
     }
-    running[key] = (number, task)
+    runningTimers[key] = (number, task)
   }
 
-  isolated deinit { for timer in running.values { timer.task.cancel() } }
+  isolated deinit { for timer in runningTimers.values { timer.task.cancel() } }
 }

@@ -51,12 +51,12 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
   /// Follows the machine until its run ends or the task is cancelled.
   ///
   /// If there is no other iterator, cancelling the task ends the run. A second call during the
-  /// first call returns at once.
+  /// first call returns immediately.
   public func start() async {
     guard !isStarted else { return }
     isStarted = true
     defer { isStarted = false }
-    let next = source.states()
+    let next = source.readStates()
     while let state = await next() { self.state = state }
   }
 
@@ -66,9 +66,9 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
 
   /// Sends an event and waits until the machine enters a state that satisfies the predicate.
   ///
-  /// Every state that the machine enters after the call counts. The function returns early if the
-  /// event is refused, or if the run ends. If the task is cancelled, it returns as if the run had
-  /// ended.
+  /// The function considers every state that the machine enters after the call. It returns early if
+  /// the event is refused, or if the run ends. If the task is cancelled, the function returns as if
+  /// the run had ended.
   @discardableResult
   public func send(
     _ event: Event, resumeWhen isAwaited: (State) -> Bool
@@ -94,8 +94,8 @@ public final class ViewState<State: Sendable, Event: DSLCompatible, Output: DSLC
 }
 
 extension ViewState where State: DSLCompatible {
-  /// Sends an event and waits until the machine enters the case of `state`, whatever its associated
-  /// values.
+  /// Sends an event and waits until the machine enters the case of `state`, regardless of its
+  /// associated values.
   @discardableResult
   public func send(_ event: Event, resumeWhen state: State) async -> SendOutcome<State> {
     let pattern = CasePattern(value: state)
@@ -122,10 +122,12 @@ extension ViewState where State: DSLCompatible {
 package struct ViewSource<State: Sendable, Event: DSLCompatible> {
   package typealias States = @MainActor () async -> State?
 
-  /// Starts to read the states, beginning with the current state.
-  let states: @MainActor () -> States
+  /// Begins to read the states. The returned function returns the next state: first, the current
+  /// state.
+  let readStates: @MainActor () -> States
   let transmit: @MainActor (Event) async -> SendOutcome<State>
-  /// Sends an event. Also returns the states that the machine enters from the event's own step on.
+  /// Sends an event. Also returns the states that the machine enters, beginning with the step on
+  /// this event.
   let transmitFollowing: @MainActor (Event) async -> (SendOutcome<State>, States)
 
   package init(
@@ -133,7 +135,7 @@ package struct ViewSource<State: Sendable, Event: DSLCompatible> {
     transmit: @escaping @MainActor (Event) async -> SendOutcome<State>,
     transmitFollowing: @escaping @MainActor (Event) async -> (SendOutcome<State>, States)
   ) {
-    self.states = states
+    self.readStates = states
     self.transmit = transmit
     self.transmitFollowing = transmitFollowing
   }

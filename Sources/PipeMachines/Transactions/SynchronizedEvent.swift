@@ -72,8 +72,8 @@ public struct SynchronizedEvent: Sendable {
     case .bare: return .object([name: [:]])
     case .json(let json): return json
     case .typed(let event):
-      // Encoding succeeds here, because the event was encoded before, unless its type throws an
-      // error at random. In that case, the receiver reports the missing fields.
+      // The event was encoded before, so encoding fails only if its type throws errors at random.
+      // In that case, the receiver reports the missing fields.
       return (try? JSONValue(encoding: event)) ?? .object([name: [:]])
     }
   }
@@ -143,21 +143,11 @@ public struct BlockingParticipant: Hashable, Codable, Sendable {
 extension BlockingParticipant: CustomStringConvertible {
   /// A message that describes the refusal.
   public var description: String {
-    let why =
-      switch reason {
-      case .noTransition: "the state has no transition for the event"
-      case .guard: "the transition's guard is false"
-      case .thrown(let error): "the machine's function threw: \(error)"
-      case .asynchronous: "the transition is asynchronous, so the node cannot promise the event"
-      case .timedOut: "the asynchronous transition did not return within its time limit"
-      case .stateTooLarge: "the transition leads to a state of more than 1 MiB as JSON"
-      case .ended: "the instance has ended in a final state"
-      }
-    return "'\(participant)' refuses the event in state \(state.text): \(why)"
+    "'\(participant)' refuses the event in state \(state.text): \(reason.wording)"
   }
 }
 
-/// The outcome of a synchronized event. The caller receives exactly one.
+/// The outcome of a synchronized event. The caller receives exactly one outcome.
 public enum SynchronizedReply: Hashable, Codable, Sendable {
   /// All participants have accepted the event. `versions` has the new version of each participant.
   case committed(TransactionID, versions: [String: UInt64])
@@ -170,7 +160,7 @@ public enum SynchronizedReply: Hashable, Codable, Sendable {
   /// not running.
   case unavailable(String)
   /// The outcome is not known yet: some, all or no participants may have accepted the event. Query
-  /// it again with this number.
+  /// the outcome again with this number.
   case unknown(TransactionID)
 }
 
@@ -189,8 +179,8 @@ public enum SynchronizedMode: Hashable, Codable, Sendable {
   case await(Duration?)
 }
 
-/// The outcome of an event at one participant, if each participant accepts or refuses the event
-/// independently.
+/// The outcome of a broadcast event at one participant. In a broadcast, each participant accepts or
+/// refuses the event independently.
 public enum BroadcastResult: Hashable, Sendable {
   /// The participant has accepted the event, and now has this version.
   case accepted(version: UInt64)
@@ -200,6 +190,6 @@ public enum BroadcastResult: Hashable, Sendable {
   case busy
   /// The participant did not receive the event, because it is not running.
   case unavailable
-  /// The participant was sent the event, and has not answered.
+  /// The event was sent to the participant, but the participant has not answered.
   case unknown
 }

@@ -1,11 +1,11 @@
 import PipeSupport
 
-/// The number of one attempt at a synchronized event. Numbers are ordered, and are never used
-/// twice.
+/// The number of one attempt at a synchronized event. Later attempts have higher numbers, and no
+/// number is used twice.
 public struct TransactionID: Hashable, Comparable, Sendable {
-  /// The number of the coordinator's start, which increases at each start.
+  /// The number of the coordinator's run. Each start of the coordinator increases this number.
   public var epoch: UInt64
-  /// The position of the transaction among the transactions since that start of the coordinator.
+  /// The position of the transaction among the transactions of its epoch.
   public var sequence: UInt64
 
   /// Makes a number.
@@ -55,8 +55,9 @@ extension TransactionID: Codable {
   }
 }
 
-/// A synchronized event for which a participant is prepared, and whose outcome the participant has
-/// requested but not received. Either all participants accept the event, or none does.
+/// A synchronized event that is in doubt at a participant. The participant is prepared for the
+/// event, and has asked for the outcome, but has not received it. Either all participants accept
+/// the event, or none does.
 ///
 /// The participant accepts no other event until it knows the outcome. At any time, this event may
 /// change the published state of the participant's composites, or leave it unchanged.
@@ -69,14 +70,19 @@ public struct InDoubtTransaction: Hashable, Codable, Sendable {
   public var event: String
   /// The number of the synchronized event.
   public var transaction: TransactionID
-  /// The time since which the participant is prepared, or the start of its process if that was
-  /// later. Unit: nanoseconds since 1970.
+  /// The time at which the participant became prepared, or at which its process started, if that
+  /// was later. Unit: nanoseconds since 1970.
   public var since: Int64
+  /// For an instance: the number of other instances of its node that are in doubt, too. This instance
+  /// has been in doubt for the longest time. `nil` if there are no others.
+  public var otherInstances: Int?
 
   /// Makes a value from its parts.
   public init(
-    participant: String, composite: String, event: String, transaction: TransactionID, since: Int64
+    participant: String, composite: String, event: String, transaction: TransactionID, since: Int64,
+    otherInstances: Int? = nil
   ) {
+    self.otherInstances = otherInstances
     self.participant = participant
     self.composite = composite
     self.event = event
@@ -93,6 +99,12 @@ extension InDoubtTransaction: CustomStringConvertible {
   /// - Parameter time: Formats a time that is given in nanoseconds since 1970.
   package func wording(since time: (Int64) -> String) -> String {
     "'\(participant)' in doubt in transaction \(transaction) (\(composite): \(event)) since "
-      + time(since)
+      + time(since) + otherInstancesText
+  }
+
+  /// For example `, and 2 more instances`; empty if no other instance is in doubt.
+  package var otherInstancesText: String {
+    guard let otherInstances, otherInstances > 0 else { return "" }
+    return ", and \(otherInstances) more instance\(otherInstances == 1 ? "" : "s")"
   }
 }

@@ -4,10 +4,10 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// Finds the transitions of a machine in each of its states, for a state chart.
+/// A search for the transitions of a machine in each of its states. The result is a state chart.
 ///
-/// The machine's program evaluates single steps from the initial state on, with sample values of
-/// its events. No node runs, and no effects of the machine.
+/// The machine's program evaluates single steps, starting from the initial state, with sample
+/// values of the machine's events. No node and no effect of the machine runs.
 package struct StateChartSearch {
   /// The reason why a node has no state chart.
   package enum Failure: Error, Hashable, Sendable {
@@ -19,14 +19,14 @@ package struct StateChartSearch {
 
   /// The limits of the search.
   package struct Limits: Hashable, Sendable {
-    /// The number of different states, including their values.
-    package var states = 400
-    /// The number of values of one event.
-    package var values = 24
+    /// The maximum number of states. States with different values count separately.
+    package var maximumStateCount = 400
+    /// The maximum number of values to try for one event.
+    package var maximumValueCount = 24
     /// The time limit for one answer.
     package var answerTimeout: Duration = .seconds(5)
     /// The time limit for the whole search.
-    package var time: Duration = .seconds(5)
+    package var searchTimeLimit: Duration = .seconds(5)
 
     package init() {}
   }
@@ -47,7 +47,7 @@ package struct StateChartSearch {
     do {
       let evaluator = try ProgramEvaluators(loaded, answerTimeout: limits.answerTimeout).evaluator(
         of: node)
-      let opening = try evaluator.open(
+      let opening = try evaluator.openNode(
         name, machine: machine, parameters: node.parameters, outs: [])
       var seen = ObservedSteps(node: name, machine: machine, loaded.descriptions[name])
       search(evaluator, opening, &seen)
@@ -64,22 +64,26 @@ package struct StateChartSearch {
     var values = EventValues(loaded.topology.explore ?? ExploreSection())
     for (event, fields) in opening.events.sorted(by: { $0.key < $1.key }) {
       let all = values.events(EventPattern(event), of: seen.node, fields)
-      if all.isEmpty { seen.untried.append(event) }
-      if all.count > limits.values { seen.isTruncated = true }
-      if !all.isEmpty, all.count <= limits.values, fields.allSatisfy(\.isComplete) {
+      if all.isEmpty { seen.untriedEvents.append(event) }
+      if all.count > limits.maximumValueCount { seen.isTruncated = true }
+      if !all.isEmpty, all.count <= limits.maximumValueCount, fields.allSatisfy(\.isComplete) {
         seen.completeEvents.insert(event)
       }
-      inputs += all.prefix(limits.values).map { (event, .take(event: $0)) }
+      inputs += all.prefix(limits.maximumValueCount).map { (event, .take(event: $0)) }
     }
-    let end = ContinuousClock.now + limits.time
+    if opening.hasTimers == true {
+      inputs.append((TransitionCounts.timerEventName, .fire))
+      seen.completeEvents.insert(TransitionCounts.timerEventName)
+    }
+    let end = ContinuousClock.now + limits.searchTimeLimit
     seen.start(in: opening.configuration.state)
     exploreStates(opening.configuration.state, inputs, evaluator, &seen, until: end)
-    // Unreached states are evaluated too, with made-up values: the chart draws their transitions as
-    // dotted lines.
+    // States that no step has reached are also evaluated, with sample values. The chart draws their
+    // transitions as dotted lines.
     for state in seen.unreachedStates { exploreStates(state, inputs, evaluator, &seen, until: end) }
   }
 
-  /// Explores the states that are reachable from a state, as long as there are new ones.
+  /// Explores the states that are reachable from a state, until there are no new states.
   private func exploreStates(
     _ first: JSONValue, _ inputs: [(event: String, input: EvaluatorInput)],
     _ evaluator: ProgramEvaluator,
@@ -95,14 +99,15 @@ package struct StateChartSearch {
       }
       let state = waiting[next]
       next += 1
-      // Inputs that crashed or hung the program are not repeated.
+      // Skips inputs for which the program crashed or did not answer in a state with the same name.
       let pendingInputs = inputs.filter { !seen.isUnanswered($0.event, in: state) }
-      // Effects are ignored: the events that they emit are tried like any other event.
-      let replies = evaluator.row(
+      // Effects do not run, so the search tries the events that effects would emit like all other
+      // events.
+      let replies = evaluator.evaluateRow(
         seen.node, EvaluatorConfiguration(state: state), pendingInputs.map(\.input))
       for ((event, _), reply) in zip(pendingInputs, replies) {
         guard let target = seen.take(reply, to: event, in: state) else { continue }
-        guard seen.evaluatedStates.count < limits.states else {
+        guard seen.evaluatedStates.count < limits.maximumStateCount else {
           if !seen.evaluatedStates.contains(target) { seen.isTruncated = true }
           continue
         }

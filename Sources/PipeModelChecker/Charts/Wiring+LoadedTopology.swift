@@ -29,7 +29,7 @@ extension Wiring {
 }
 
 extension PipeSpecification {
-  /// The cause of the events and what they become: `arrivals → updates`, `closed → start`.
+  /// A label of the form `cause → event`, such as `arrivals → updates` or `closed → start`.
   fileprivate var label: String {
     let cause =
       switch source {
@@ -59,7 +59,8 @@ extension Wiring {
       guard let end = ends.first(where: { [name = pipes[index].name] in $0.name == name }) else {
         continue
       }
-      pipes[index].fill = FillLevel(waiting: Int(clamping: end.underWay), capacity: end.capacity)
+      pipes[index].fillLevel = FillLevel(
+        waiting: Int(clamping: end.underWay), capacity: end.capacity)
     }
   }
 }

@@ -6,15 +6,15 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The reason why a program did not answer.
+/// The reason why a step evaluator did not answer.
 package enum EvaluatorError: Error, Hashable, Sendable {
   case launchFailed(String)
-  /// The process has ended, with this description of its exit.
+  /// The process has ended. The string describes the exit.
   case ended(String)
-  /// The process sent and received nothing for this time, not counting the time in which it waited
-  /// for a processor.
+  /// The process sent and received no bytes for this time, not counting the time in which the
+  /// process waited for a processor.
   case timedOut(after: Duration)
-  /// The process sent this output, which is not a valid answer.
+  /// The process sent an invalid answer. The string is the answer.
   case invalidAnswer(String)
 }
 
@@ -29,53 +29,53 @@ extension EvaluatorError: CustomStringConvertible {
   }
 }
 
-/// A process of a program that evaluates single steps.
+/// A step evaluator: a process of a program that evaluates single steps.
 final class EvaluatorProcess {
   private var child: ChildProcess
-  private let input: Int32
+  private let inputDescriptor: Int32
   private var openDescriptors: Set<Int32>
   private var output: [UInt8] = []
-  private var errors: [UInt8] = []
+  private var errorOutput: [UInt8] = []
   private let answerTimeout: Duration
 
   /// The maximum size of one answer. Unit: bytes.
-  private static let lineLimit = 16 << 20
+  private static let maximumLineLength = 16 << 20
 
   init(path: String, environment: [String: String], answerTimeout: Duration) throws(EvaluatorError)
   {
-    var ends: [Int32] = [-1, -1]
+    var pipeDescriptors: [Int32] = [-1, -1]
     let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-    guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
+    guard socketpair(AF_UNIX, type, 0, &pipeDescriptors) == 0 else {
       throw .launchFailed("cannot create a socket pair: \(SystemError.text(of: errno))")
     }
-    defer { close(ends[1]) }
-    input = ends[0]
+    defer { close(pipeDescriptors[1]) }
+    inputDescriptor = pipeDescriptors[0]
     self.answerTimeout = answerTimeout
     do {
       child = try ChildProcess.spawn(
         ChildCommand(
-          path: path, arguments: ["explore"], environment: environment, input: ends[1],
-          // A death signal would be sent when the spawning thread ends, but other threads may use
-          // the process.
+          path: path, arguments: ["explore"], environment: environment, input: pipeDescriptors[1],
+          // No death signal: the system would send the signal when the thread that spawned the
+          // process ends, although other threads may still use the process.
           deathSignal: nil))
     } catch {
-      close(ends[0])
+      close(pipeDescriptors[0])
       throw .launchFailed("\(error)")
     }
-    openDescriptors = [child.output, child.error]
+    openDescriptors = [child.outputDescriptor, child.errorDescriptor]
   }
 
   deinit {
     child.signal(.kill, group: true)
     child.wait()
     child.closePipes()
-    close(input)
+    close(inputDescriptor)
   }
 
   /// Sends a request and waits for the answers.
   /// - Parameter count: The number of expected answers.
-  /// - Returns: The received answers, and an error if some are missing. After an error, the process
-  ///   is unusable.
+  /// - Returns: The received answers, and an error if answers are missing. After an error, the
+  ///   process cannot be used again.
   func query(
     _ request: EvaluatorRequest, _ count: Int
   ) -> (answers: [EvaluatorAnswer], evaluatorError: EvaluatorError?) {
@@ -83,13 +83,13 @@ final class EvaluatorProcess {
       return ([], .invalidAnswer("cannot encode a state or an event as JSON"))
     }
     line.append(UInt8(ascii: "\n"))
-    // Unsolicited output would be mistaken for the answer.
+    // Unsolicited output would be mistaken for the answer to this request.
     guard output.isEmpty else { return ([], .invalidAnswer(Self.text(of: output))) }
     if let evaluatorError = send(line) { return ([], evaluatorError) }
     var answers: [EvaluatorAnswer] = []
     var wait = Wait(for: child.pid)
     while answers.count < count {
-      if let line = takeLine() {
+      if let line = removeLine() {
         do {
           answers.append(try JSONRecord.decode(EvaluatorAnswer.self, from: Array(line)))
         } catch {
@@ -98,10 +98,10 @@ final class EvaluatorProcess {
         wait.restart()
         continue
       }
-      guard output.count < Self.lineLimit else {
+      guard output.count < Self.maximumLineLength else {
         return (answers, .invalidAnswer(Self.text(of: output)))
       }
-      guard openDescriptors.contains(child.output) else { return (answers, exitError()) }
+      guard openDescriptors.contains(child.outputDescriptor) else { return (answers, exitError()) }
       if read(until: .now + min(answerTimeout, .milliseconds(500))) {
         wait.restart()
       } else if wait.time() >= answerTimeout {
@@ -111,57 +111,60 @@ final class EvaluatorProcess {
     return (answers, nil)
   }
 
-  /// The time in which a process sent and received nothing, without the time in which it waited for
-  /// a processor.
+  /// Measures how long a process has sent and received no bytes, not counting the time in which the
+  /// process waited for a processor.
   private struct Wait {
     private let pid: Int32
     private var queue = RunQueueSampler()
-    private var last = ContinuousClock.now
-    private var waited: Duration = .zero
+    private var lastSampleTime = ContinuousClock.now
+    private var waitedTime: Duration = .zero
 
     init(for pid: Int32) { self.pid = pid }
 
     mutating func time() -> Duration {
       let now = ContinuousClock.now
-      waited += now - last - queue.take(RunQueueSampler.threads(of: pid), at: now)
-      last = now
-      return waited
+      waitedTime += now - lastSampleTime - queue.take(RunQueueSampler.threads(of: pid), at: now)
+      lastSampleTime = now
+      return waitedTime
     }
 
     mutating func restart() {
-      last = .now
-      waited = .zero
+      lastSampleTime = .now
+      waitedTime = .zero
     }
   }
 
-  /// - Returns: Whether output arrived, or a stream was closed.
+  /// Reads available output and error output. If there is none, waits for it until the deadline.
+  /// - Returns: Whether the process has written output (other than error output), or has closed a
+  ///   stream.
   private func read(until deadline: ContinuousClock.Instant) -> Bool {
     let openBefore = openDescriptors.count
     var hasOutput = false
-    for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
-      if descriptor == child.output {
+    for (descriptor, bytes) in PipeReader.readAvailable(&openDescriptors, until: deadline) {
+      if descriptor == child.outputDescriptor {
         output += bytes
         hasOutput = true
       } else {
-        errors = (errors + bytes).suffix(4_000)
+        errorOutput = (errorOutput + bytes).suffix(4_000)
       }
     }
     return hasOutput || openDescriptors.count < openBefore
   }
 
-  private func takeLine() -> [UInt8]? {
+  private func removeLine() -> [UInt8]? {
     guard let end = output.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
     defer { output.removeSubrange(...end) }
     return Array(output[..<end])
   }
 
-  /// - Returns: The error, or `nil` if all bytes were sent.
+  /// Writes bytes to the input of the process.
+  /// - Returns: The error; `nil` if all bytes were sent.
   private func send(_ bytes: [UInt8]) -> EvaluatorError? {
     var rest = bytes[...]
     var wait = Wait(for: child.pid)
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes {
-        Glibc.send(input, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+        Glibc.send(inputDescriptor, $0.baseAddress!, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
       if count > 0 {
         rest = rest.dropFirst(count)
@@ -169,9 +172,10 @@ final class EvaluatorProcess {
         continue
       }
       guard count < 0, errno == EINTR || errno == EAGAIN else { return exitError() }
-      // A process that writes a lot before it reads waits until its output is read.
+      // Reads output while sending. A process that writes much output before it reads its input
+      // would otherwise wait forever for this process to read.
       _ = read(until: .now)
-      var pollItem = pollfd(fd: input, events: Int16(POLLOUT), revents: 0)
+      var pollItem = pollfd(fd: inputDescriptor, events: Int16(POLLOUT), revents: 0)
       if poll(&pollItem, 1, 200) == 0, wait.time() >= answerTimeout {
         return .timedOut(after: answerTimeout)
       }
@@ -180,14 +184,15 @@ final class EvaluatorProcess {
   }
 
   private func exitError() -> EvaluatorError {
-    // The process has closed its output and is about to end. Its last messages are still in the stream.
+    // The process has closed its output and is about to end. Its error stream may still contain the
+    // reason.
     let deadline = ContinuousClock.now + .seconds(1)
-    while openDescriptors.contains(child.error), ContinuousClock.now < deadline {
+    while openDescriptors.contains(child.errorDescriptor), ContinuousClock.now < deadline {
       _ = read(until: deadline)
     }
     child.signal(.kill, group: true)
     let exit = child.wait()?.description ?? "unknown exit status"
-    let lines = String(decoding: errors, as: UTF8.self).split(separator: "\n")
+    let lines = String(decoding: errorOutput, as: UTF8.self).split(separator: "\n")
     let errorLine = lines.first { $0.contains("Fatal error") } ?? lines.last
     return .ended(errorLine.map { "\(exit): \($0)" } ?? exit)
   }

@@ -4,12 +4,14 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// Evaluates single steps with a program. After a request that ends the process, it starts a new process.
+/// Evaluates single steps with processes of one program. If a request crashes the process, the next
+/// request starts a new process.
 final class ProgramEvaluator {
   enum Reply {
     case answer(EvaluatorAnswer)
     case evaluatorError(EvaluatorError)
-    /// A second process gave another answer.
+    /// A second process gave a different answer to the same question. The array contains the two
+    /// answers.
     case impure([EvaluatorAnswer])
   }
 
@@ -22,8 +24,9 @@ final class ProgramEvaluator {
   private let path: String
   private let environment: [String: String]
   private let answerTimeout: Duration
-  private var opened: [String: EvaluatorRequest] = [:]
-  /// The answers so far; a topology is searched several times, with the same questions.
+  private var openRequests: [String: EvaluatorRequest] = [:]
+  /// The replies so far. A topology is searched several times with the same questions, so each
+  /// question is sent to a program only once.
   private var cache: [Question: Reply] = [:]
   private var process: EvaluatorProcess?
   private var secondProcess: EvaluatorProcess?
@@ -31,7 +34,7 @@ final class ProgramEvaluator {
   private var answerCounts: [String: Int] = [:]
 
   /// The maximum number of inputs in one request.
-  private static let batchLimit = 64
+  private static let maximumBatchSize = 64
 
   init(path: String, environment: [String: String], answerTimeout: Duration) {
     self.path = path
@@ -39,27 +42,28 @@ final class ProgramEvaluator {
     self.answerTimeout = answerTimeout
   }
 
-  /// Opens a node for evaluation, and returns its initial configuration.
-  func open(
-    _ node: String, machine: String, parameters: JSONValue, outs: [EvaluatorOutPipe]
+  /// Opens a node, or an instance of a node, for evaluation. Returns its initial configuration.
+  func openNode(
+    _ node: String, machine: String, parameters: JSONValue, outs: [EvaluatorOutPipe],
+    instance: EvaluatorInstance? = nil
   ) throws(EvaluatorError) -> EvaluatorOpening {
     let request = EvaluatorRequest.open(
-      node: node, machine: machine, parameters: parameters, outs: outs)
-    let (answers, evaluatorError) = try start().query(request, 1)
+      node: node, machine: machine, parameters: parameters, outs: outs, instance: instance)
+    let (answers, evaluatorError) = try startProcess().query(request, 1)
     if let evaluatorError {
       process = nil
       throw evaluatorError
     }
     switch answers[0] {
     case .opened(let opening):
-      opened[node] = request
+      openRequests[node] = request
       return opening
     case let other: throw .invalidAnswer(Self.text(of: other))
     }
   }
 
-  /// Evaluates several inputs in one configuration of a node; returns a reply for each input.
-  func row(
+  /// Evaluates inputs in one configuration of a node. Returns one reply for each input.
+  func evaluateRow(
     _ node: String, _ configuration: EvaluatorConfiguration, _ inputs: [EvaluatorInput]
   ) -> [Reply] {
     let questions = inputs.map {
@@ -68,7 +72,7 @@ final class ProgramEvaluator {
     let open = questions.filter { cache[$0] == nil }
     if !open.isEmpty {
       for (question, reply) in zip(open, query(node, configuration, open.map(\.input))) {
-        // Not stored: a program that could not be started may start later.
+        // This reply is not stored, since a later attempt to start the program may succeed.
         if case .evaluatorError(.launchFailed) = reply {
           return questions.map { cache[$0] ?? reply }
         }
@@ -83,19 +87,19 @@ final class ProgramEvaluator {
   ) -> [Reply] {
     var replies: [Reply] = []
     while replies.count < inputs.count {
-      let rest = Array(inputs[replies.count...].prefix(Self.batchLimit))
+      let rest = Array(inputs[replies.count...].prefix(Self.maximumBatchSize))
       do {
         let request = EvaluatorRequest.row(node: node, configuration: configuration, inputs: rest)
-        let (answers, evaluatorError) = try start().query(request, rest.count)
+        let (answers, evaluatorError) = try startProcess().query(request, rest.count)
         for (input, answer) in zip(rest, answers) {
-          replies.append(check(answer, node, configuration, input))
+          replies.append(compareWithSecondProcess(answer, node, configuration, input))
         }
         if let evaluatorError {
           process = nil
           replies.append(.evaluatorError(evaluatorError))
         }
       } catch {
-        // Without a process, the remaining inputs have no answer either.
+        // Without a process, there is no answer for the remaining inputs.
         process = nil
         while replies.count < inputs.count { replies.append(.evaluatorError(error)) }
       }
@@ -103,9 +107,10 @@ final class ProgramEvaluator {
     return replies
   }
 
-  /// Returns the projected state of a composite, given the states of its nodes.
+  /// Returns the state of a composite, which the composite's projection computes from its
+  /// components' states.
   func project(_ composite: String, _ states: [JSONValue]) throws(EvaluatorError) -> JSONValue {
-    let (answers, evaluatorError) = try start().query(
+    let (answers, evaluatorError) = try startProcess().query(
       .project(composite: composite, states: states), 1)
     if let evaluatorError {
       process = nil
@@ -117,15 +122,16 @@ final class ProgramEvaluator {
     return state
   }
 
-  /// Returns how many times a second process repeats an answer.
+  /// Returns how many times a second process must compute the same answer again, to detect steps
+  /// that are not pure.
   ///
-  /// A machine whose steps do not depend on state and event alone usually shows it in every answer,
-  /// so the first answers are repeated often. A machine that rarely shows it is found by
-  /// repetitions spread over the rest.
-  /// - Parameter number: The number of the answer among the answers for its node.
+  /// A pure step depends only on the state and the event. In most machines with impure steps, every
+  /// answer varies, so the first answers of a node are checked many times. For machines in which
+  /// few answers vary, some of the later answers are checked, too.
+  /// - Parameter number: The number of the answer. Each node's answers are counted from 0.
   private static func repetitions(of number: Int) -> Int {
-    // The high half of a product with the golden ratio chooses some numbers of every arithmetic
-    // progression.
+    // Fibonacci hashing: the high half of the product with the golden ratio. The selected numbers
+    // have no period, so the sample cannot miss answers that vary periodically.
     let spread = (UInt64(number) &* 0x9E37_79B9_7F4A_7C15) >> 32
     switch number {
     case ..<64: return 8
@@ -134,8 +140,11 @@ final class ProgramEvaluator {
     }
   }
 
-  /// Compares some of the answers with a second process.
-  private func check(
+  /// Compares an answer with the answers of a second process. Skips most answers: only a sample is
+  /// compared.
+  /// - Returns: `.impure` if the second process gave a different answer, otherwise the given
+  ///   answer.
+  private func compareWithSecondProcess(
     _ answer: EvaluatorAnswer, _ node: String, _ configuration: EvaluatorConfiguration,
     _ input: EvaluatorInput
   ) -> Reply {
@@ -144,7 +153,7 @@ final class ProgramEvaluator {
     let repetitions = Self.repetitions(of: number)
     guard repetitions > 0 else { return .answer(answer) }
     do {
-      let secondProcess = try self.secondProcess ?? begin()
+      let secondProcess = try self.secondProcess ?? startProcessWithNodes()
       self.secondProcess = secondProcess
       let (answers, evaluatorError) = secondProcess.query(
         .row(
@@ -158,18 +167,18 @@ final class ProgramEvaluator {
     }
   }
 
-  private func start() throws(EvaluatorError) -> EvaluatorProcess {
+  private func startProcess() throws(EvaluatorError) -> EvaluatorProcess {
     if let process { return process }
-    let process = try begin()
+    let process = try startProcessWithNodes()
     self.process = process
     return process
   }
 
-  /// Starts a process, and opens all nodes in it.
-  private func begin() throws(EvaluatorError) -> EvaluatorProcess {
+  /// Starts a process, and opens in it all nodes that were opened so far.
+  private func startProcessWithNodes() throws(EvaluatorError) -> EvaluatorProcess {
     let process = try EvaluatorProcess(
       path: path, environment: environment, answerTimeout: answerTimeout)
-    for request in opened.values {
+    for request in openRequests.values {
       if let evaluatorError = process.query(request, 1).evaluatorError { throw evaluatorError }
     }
     return process
@@ -179,7 +188,7 @@ final class ProgramEvaluator {
     switch answer {
     case .invalid(let problem), .undecodable(let problem): problem
     case .undecided(let reason): reason
-    case .opened, .accepted, .refused, .projected: "the answer does not match the request"
+    case .opened, .accepted, .fired, .refused, .projected: "the answer does not match the request"
     }
   }
 }
@@ -193,9 +202,10 @@ final class ProgramEvaluators {
 
   private let loaded: LoadedTopology
   private let answerTimeout: Duration
-  private var cache: [Key: ProgramEvaluator] = [:]
+  private var evaluatorsByKey: [Key: ProgramEvaluator] = [:]
 
-  /// - Parameter answerTimeout: The time limit for one answer of a program, spent on computing or waiting.
+  /// - Parameter answerTimeout: The time limit for one answer of a program, not counting the time
+  ///   in which the program waits for a processor.
   init(_ loaded: LoadedTopology, answerTimeout: Duration) {
     self.loaded = loaded
     self.answerTimeout = answerTimeout
@@ -219,10 +229,10 @@ final class ProgramEvaluators {
     }
     let environment = ProcessEnvironment.current.merging(environment) { _, own in own }
     let key = Key(path: path, environment: environment)
-    if let evaluator = cache[key] { return evaluator }
+    if let evaluator = evaluatorsByKey[key] { return evaluator }
     let evaluator = ProgramEvaluator(
       path: path, environment: environment, answerTimeout: answerTimeout)
-    cache[key] = evaluator
+    evaluatorsByKey[key] = evaluator
     return evaluator
   }
 }

@@ -1,22 +1,24 @@
 import PipeMachines
 import PipeTopology
+import PipeWire
 
-/// A finding made while the model grew, at the step after a state.
+/// A finding from the evaluation of a step during the search.
 struct Discovery {
   let kind: ExplorationFinding.Kind
   let path: [String]
-  /// The state; `nil` if the finding belongs to the start, or to no state.
+  /// The state before the step; `nil` if the finding concerns the start of a node, or no particular
+  /// state.
   let state: StateReference?
   let action: ExploredAction?
-  /// The refusing node with its reason.
+  /// The node that refused the event, and the reason; `nil` if no node refused an event.
   let refusal: (node: String, reason: String)?
 }
 
-/// The findings made while the model grew, each kind once.
+/// The findings from the evaluation of steps during the search. Equal findings are recorded once.
 struct Discoveries {
   /// The first finding of each group, in the order of discovery.
   private(set) var all: [Discovery] = []
-  /// For each group, the number of further findings.
+  /// The number of further findings in each group, in the order of `all`.
   private(set) var similarCounts: [Int] = []
   private var recordedKinds: Set<ExplorationFinding.Kind> = []
   private var groups: [FindingGroup: Int] = [:]
@@ -34,8 +36,8 @@ struct Discoveries {
   }
 }
 
-/// The common part of findings with the same cause: the location, and the labels of event and state
-/// without their values.
+/// The common part of similar findings, which probably have the same cause: the nodes and pipes,
+/// and the names of the event and the state.
 struct FindingGroup: Hashable {
   private let code: ExplorationFinding.Code
   private let names: [String]
@@ -45,13 +47,15 @@ struct FindingGroup: Hashable {
     names =
       switch kind {
       case .deadLetter(let pipe, let node, let event, let state, _),
-        .fatalRefusal(let pipe, let node, let event, let state, _):
-        [pipe, node, event.caseName ?? "", state.caseName ?? ""]
+        .fatalRefusal(let pipe, let node, let event, let state, _),
+        .ignoredEvent(let pipe, let node, let event, let state, _):
+        [pipe, Self.nodeName(ofInstance: node), event.caseName ?? "", state.caseName ?? ""]
       case .crash(let node, let event, let state, let how):
-        [node, event?.caseName ?? "", state.caseName ?? "", how]
+        [Self.nodeName(ofInstance: node), event?.caseName ?? "", state.caseName ?? "", how]
       case .impure(let node, let event, let state, _):
-        [node, event.caseName ?? "", state.caseName ?? ""]
-      case .brokenFold(let node, let field, _, let event, _): [node, field, event?.caseName ?? ""]
+        [Self.nodeName(ofInstance: node), event.caseName ?? "", state.caseName ?? ""]
+      case .brokenFold(let node, let field, _, let event, _):
+        [Self.nodeName(ofInstance: node), field, event?.caseName ?? ""]
       case .neverEnabled(let owner, let event): [owner, event]
       case .unreachable(let node, let state): [node, state]
       case .violated(let property, _): [property]
@@ -62,7 +66,14 @@ struct FindingGroup: Hashable {
       }
   }
 
-  /// - Parameter states: The states of the nodes.
+  /// Returns the node of an instance, so that findings of its instances are in one group. Returns
+  /// other names unchanged.
+  private static func nodeName(ofInstance name: String) -> String {
+    InstanceName(name)?.node ?? name
+  }
+
+  /// Creates a group of similar deadlocks or stuck states.
+  /// - Parameter states: The states of all nodes. Only the names of these states count.
   init(_ kind: ExplorationFinding.Kind, states: [JSONValue]) {
     let group = FindingGroup(kind)
     code = group.code
@@ -76,6 +87,9 @@ extension TopologyModel {
     _ kind: ExplorationFinding.Kind, at path: [String], _ state: StateReference?,
     _ action: ExploredAction?, refusal: (node: String, reason: String)? = nil
   ) {
+    // If `isMirroring` is set, the step is the image of another step under a renaming of keys. The
+    // finding is recorded for that other step.
+    guard !isMirroring else { return }
     discoveries.insert(
       Discovery(kind: kind, path: path, state: state, action: action, refusal: refusal))
   }

@@ -3,17 +3,17 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// The findings of a search, in terms of the topology.
+/// Translates the result of a search into a report about the topology.
 struct ExplorationFindings {
   private let topology: TopologyModel
-  private let watched: WatchedStates
+  private let watchedStates: WatchedStates
   private let settings: ExplorationSettings
 
   /// The maximum number of deadlocks, and of stuck states, in a report.
   private static let findingLimit = 8
 
-  /// ``keptFindings``, or no limit if the file allows some of these findings, because others may come
-  /// after the allowed ones.
+  /// The maximum number of deadlocks, and of stuck states, to examine. There is no limit if the
+  /// file allows some of these findings, since findings that are not allowed may come later.
   private var haltLimit: Int { allowsHalts ? .max : Self.findingLimit }
   private var allowsHalts: Bool {
     topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.finding) }
@@ -21,7 +21,7 @@ struct ExplorationFindings {
 
   init(_ topology: TopologyModel, _ watched: WatchedStates, _ settings: ExplorationSettings) {
     self.topology = topology
-    self.watched = watched
+    self.watchedStates = watched
     self.settings = settings
   }
 
@@ -30,14 +30,14 @@ struct ExplorationFindings {
     after duration: Duration
   ) -> ExplorationReport {
     var findings: [ExplorationFinding] = []
-    var unshown: [ExplorationRemark] = []
+    var unshownRemarks: [ExplorationRemark] = []
     if settings.properties.isEmpty, !hasUnknownSteps {
-      // A node under `any` may always take another step.
+      // A node listed under `any` may always take another step, so no deadlock is certain.
       if topology.section.any.isEmpty {
-        for (found, isStuck) in [(result.deadlocks, false), (result.stuck, true)] {
+        for (found, isStuck) in [(result.deadlocks, false), (result.stuckStates, true)] {
           let halts = halts(found, isStuck: isStuck, search)
           findings += halts.shown
-          if let remark = halts.unshown { unshown.append(remark) }
+          if let remark = halts.unshown { unshownRemarks.append(remark) }
         }
       }
       findings += neverEnabled(result) + unreachable(result)
@@ -49,8 +49,10 @@ struct ExplorationFindings {
       if let state = discovery.state {
         scenario = self.scenario(search.path(to: state), search.model)
         if let last = lastStep(discovery) { scenario?.steps.append(last) }
-        if case .deadLetter(let pipe, _, _, _, _) = discovery.kind {
+        switch discovery.kind {
+        case .deadLetter(let pipe, _, _, _, _), .ignoredEvent(let pipe, _, _, _, _):
           scenario?.removeRefused(discovery.action?.event, from: pipe)
+        default: break
         }
       }
       var finding = ExplorationFinding(discovery.kind, at: discovery.path, scenario: scenario)
@@ -64,19 +66,19 @@ struct ExplorationFindings {
       findings[index].scenario?.shows = shown
     }
     return ExplorationReport(
-      verdict: verdict(result, unshown), findings: findings,
+      verdict: verdict(result, unshownRemarks), findings: findings,
       totals: ExplorationProgress(
-        states: result.states, steps: result.steps, depth: result.depth,
+        states: result.stateCount, steps: result.stepCount, depth: result.depth,
         byteCount: result.peakByteCount),
       duration: duration, isReduced: result.isReduced)
   }
 
-  /// Whether the targets of some steps are unknown. Then deadlocks and missing events may be false
-  /// findings.
+  /// Whether the outcome of some steps is unknown. If so, deadlocks, never enabled events and
+  /// unreachable states may be false findings.
   private var hasUnknownSteps: Bool {
-    topology.values.remarks.contains { remark in
+    topology.eventValues.remarks.contains { remark in
       switch remark {
-      case .limit(.noAnswer), .limit(.notEvaluated): true
+      case .limit(.noAnswer), .limit(.notEvaluated), .limit(.unexploredKey): true
       default: false
       }
     }
@@ -90,12 +92,12 @@ struct ExplorationFindings {
   private func verdict(
     _ result: ExplorationResult, _ unshown: [ExplorationRemark]
   ) -> ExplorationVerdict {
-    var remarks = topology.values.remarks.union(topology.foldRemarks).union(unshown)
+    var remarks = topology.eventValues.remarks.union(topology.foldRemarks).union(unshown)
     if let node = topology.nodeOverLimit {
       remarks.insert(
         .limit(
           .nodeStates(
-            node: node.name, limit: settings.nodeStateLimit, field: node.fieldWithMostValues,
+            node: node.baseName, limit: settings.nodeStateLimit, field: node.fieldWithMostValues,
             fold: node.foldableField)))
     } else if case .incomplete(let limit) = result.verdict {
       remarks.insert(.limit(self.limit(limit, result)))
@@ -103,20 +105,24 @@ struct ExplorationFindings {
     if let probability = result.omissionProbability {
       remarks.insert(.fingerprints(probability: probability))
     }
-    for found in [result.deadlocks, result.stuck]
-    where allowsHalts && found.count > found.first.count {
-      remarks.insert(.uncheckedHalts(found.count - found.first.count))
+    for found in [result.deadlocks, result.stuckStates]
+    where allowsHalts && found.count > found.firstStates.count {
+      remarks.insert(.uncheckedHalts(found.count - found.firstStates.count))
     }
-    for place in watched.fullPipes(in: result) {
+    for place in watchedStates.fullPipes(in: result) {
       let pipe = topology.pipes[place]
       remarks.insert(
         .lowerCapacity(
           pipe: pipe.name, explored: pipe.capacity, declared: pipe.specification.capacity))
     }
+    for place in watchedStates.fullPipesOfLockedInstances(in: result) {
+      remarks.insert(.fullWhileLocked(pipe: topology.pipes[place].name))
+    }
     for (observation, possibility) in result.possibilities {
-      guard let property = watched.properties[observation] else { continue }
+      guard let property = watchedStates.properties[observation] else { continue }
       switch possibility {
-      // The remark on the limit already explains why an unfinished search does not decide the property.
+      // If the search ended at a limit, the remark on the limit already explains why the property
+      // is undecided.
       case .undecided where result.verdict != .complete: break
       case .undecided: remarks.insert(.undecided(property: property.name, because: .memory))
       case .lostWithinBounds:
@@ -131,17 +137,18 @@ struct ExplorationFindings {
     _ limit: ExplorationLimit, _ result: ExplorationResult
   ) -> ExplorationRemark.Limit {
     switch limit {
-    case .states: return .states(result.states)
-    case .time: return .time(settings.time ?? .zero)
+    case .states: return .states(result.stateCount)
+    case .time: return .time(settings.timeLimit ?? .zero)
     case .memory:
-      return .memory(settings.memory, hashingSavesMemory: result.fingerprintsSaveMemory)
+      return .memory(settings.memoryLimit, hashingSavesMemory: result.fingerprintsSaveMemory)
     case .stopped where endsAtFirstViolation(result): return .firstViolation
     case .cancelled, .stopped: return .cancelled
     case .localStates(let component):
       guard let pipe = topology.pipes.first(where: { $0.component == component }) else {
         let node = topology.nodes.first { $0.component == component }
         return .nodeStates(
-          node: node?.name ?? "", limit: settings.nodeStateLimit, field: node?.fieldWithMostValues,
+          node: node?.baseName ?? "", limit: settings.nodeStateLimit,
+          field: node?.fieldWithMostValues,
           fold: node?.foldableField)
       }
       return .pipeContents(pipe: pipe.name, limit: ExplorationOptions().localStateLimit)
@@ -154,26 +161,27 @@ struct ExplorationFindings {
 
   // MARK: States without a step
 
-  /// Returns the nearest state of each group of states without a step, with a remark on states that
-  /// are not shown.
+  /// Returns findings for deadlocks or for stuck states: the nearest state of each group of similar
+  /// states. Also returns a remark on the states that are not shown.
+  /// - Parameter isStuck: Whether `found` contains stuck states. Otherwise, it contains deadlocks.
   private func halts(
     _ found: FoundStates, isStuck: Bool, _ search: borrowing Exploration
   ) -> (shown: [ExplorationFinding], unshown: ExplorationRemark?) {
-    var shown: [ExplorationFinding] = []
+    var shownFindings: [ExplorationFinding] = []
     var groups: [FindingGroup: Int] = [:]
     var count = 0
-    for state in found.first {
-      // Finding a path to the state takes long.
+    for state in found.firstStates {
+      // Reads the stored state if possible: finding a path to the state takes long.
       var last = search.state(state) ?? []
       if last.isEmpty { last = search.path(to: state).states.last ?? [] }
       let kind = kind(ofHalt: last, isStuck: isStuck, search.model)
       let group = FindingGroup(
         kind.kind, states: topology.nodes.map { $0.state(last[$0.component]) })
       if let number = groups[group] {
-        shown[number].similarCount += 1
-      } else if shown.count < haltLimit {
-        groups[group] = shown.count
-        shown.append(
+        shownFindings[number].similarCount += 1
+      } else if shownFindings.count < haltLimit {
+        groups[group] = shownFindings.count
+        shownFindings.append(
           ExplorationFinding(
             kind.kind, at: kind.place,
             scenario: scenario(search.path(to: state), search.model)))
@@ -182,10 +190,10 @@ struct ExplorationFindings {
       }
       count += 1
     }
-    guard !allowsHalts, let code = shown.first?.code, count < found.count else {
-      return (shown, nil)
+    guard !allowsHalts, let code = shownFindings.first?.code, count < found.count else {
+      return (shownFindings, nil)
     }
-    return (shown, .unshown(code, count: found.count - count))
+    return (shownFindings, .unshown(code, count: found.count - count))
   }
 
   private func kind(
@@ -201,7 +209,7 @@ struct ExplorationFindings {
       place = fullPipeCycle.first.map { ["nodes", $0] } ?? []
     } else if isStuck {
       kind = .stuck(pipes: waiting.map(\.name))
-      place = waiting.first.map { ["pipes", String($0.place)] } ?? []
+      place = waiting.first.map { ["pipes", String($0.index)] } ?? []
     } else {
       kind = .deadlock
     }
@@ -210,17 +218,17 @@ struct ExplorationFindings {
 
   /// Returns a cycle of nodes in which each node waits for capacity in a pipe to the next node.
   private func cycleOfFullPipes(_ state: [Int], _ model: ExplorationModel) -> [String]? {
-    var next: [String: [String]] = [:]
+    var successors: [String: [String]] = [:]
     for pipe in topology.pipes {
       let count = model.contents(of: pipe.component, in: state[pipe.component])?.count ?? 0
       guard count >= pipe.capacity else { continue }
-      next[pipe.specification.sender, default: []].append(pipe.specification.receiver)
+      successors[pipe.specification.sender, default: []].append(pipe.specification.receiver)
     }
-    for start in next.keys.sorted() {
+    for start in successors.keys.sorted() {
       var open = [[start]]
       var visited: Set = [start]
       while let path = open.popLast() {
-        for name in next[path[path.count - 1]] ?? [] {
+        for name in successors[path[path.count - 1]] ?? [] {
           if name == start { return path }
           if visited.insert(name).inserted { open.append(path + [name]) }
         }
@@ -234,55 +242,79 @@ struct ExplorationFindings {
   private func violations(
     _ result: ExplorationResult, _ search: borrowing Exploration
   ) -> [ExplorationFinding] {
-    var findings: [ExplorationFinding] = []
-    for (observation, property) in watched.properties.sorted(by: { $0.key < $1.key }) {
+    // A property about instances has an observation for each choice of keys.
+    var foundViolations: [(property: ExploredProperty, state: StateReference)] = []
+    for (observation, property) in watchedStates.properties.sorted(by: { $0.key < $1.key }) {
       var state = result.violations[observation]
       if case .lost(let lost) = result.possibilities[observation] { state = lost }
       guard let state else { continue }
-      findings.append(
-        ExplorationFinding(
-          .violated(property: property.name, property.demand),
-          at: ["explore", "properties", property.name],
-          scenario: scenario(search.path(to: state), search.model)))
+      if let known = foundViolations.firstIndex(where: { $0.property == property }) {
+        if state.depth < foundViolations[known].state.depth { foundViolations[known].state = state }
+      } else {
+        foundViolations.append((property, state))
+      }
     }
-    return findings
+    return foundViolations.map { property, state in
+      ExplorationFinding(
+        .violated(property: property.name, property.demand),
+        at: ["explore", "properties", property.name],
+        scenario: scenario(search.path(to: state), search.model))
+    }
   }
 
   // MARK: Coverage
 
   private func neverEnabled(_ result: ExplorationResult) -> [ExplorationFinding] {
-    guard let never = result.neverEnabled.map(Set.init) else { return [] }
+    guard let never = result.neverEnabledVectors.map(Set.init) else { return [] }
     var taken: Set<[String]> = []
     for (number, vector) in topology.vectors.enumerated() where !never.contains(number) {
       let action = vector.action
       guard let event = action.event.caseName else { continue }
-      for (mover, ending) in zip(action.movers, vector.endings) where ending != .refused {
-        taken.insert([topology.nodes[mover.node].name, event])
+      for (mover, ending) in zip(action.movers, vector.endings)
+      where ending != .refused && ending != .ignored {
+        taken.insert([topology.nodes[mover.node].baseName, event])
       }
     }
     var findings: [ExplorationFinding] = []
     for node in topology.nodes {
       for event in node.opening?.events.keys.sorted() ?? []
-      where !taken.contains([node.name, event]) && topology.acceptsInSomeState(node, event) {
+      where !taken.contains([node.baseName, event]) && topology.acceptsInSomeState(node, event) {
+        // Reports an event once for all instances.
+        taken.insert([node.baseName, event])
         findings.append(
           ExplorationFinding(
-            .neverEnabled(owner: node.name, event: event), at: ["nodes", node.name]))
+            .neverEnabled(owner: node.baseName, event: event), at: ["nodes", node.baseName]))
       }
     }
     return findings
   }
 
   private func unreachable(_ result: ExplorationResult) -> [ExplorationFinding] {
-    guard let unreached = result.unreachable else { return [] }
-    return topology.nodes.flatMap { node -> [ExplorationFinding] in
-      guard case .machine = node.kind, let states = node.description?.states else { return [] }
+    guard let unreached = result.unreachableStates else { return [] }
+    // The states of all instances of a node count as states of the node.
+    var visitedStates: [String: Set<String>] = [:]
+    for node in topology.nodes {
       let left = Set(unreached[node.component])
-      let visited = Set(
-        node.configurations.indices.filter { !left.contains($0) }
-          .compactMap { node.state($0).caseName })
+      let visited = node.configurations.indices.filter { !left.contains($0) }
+      visitedStates[node.baseName, default: []].formUnion(
+        visited.compactMap { node.state($0).caseName })
+      // Every instance begins in its initial state, but its first known configuration may already
+      // be the result of its first step.
+      if node.key != nil, visited.contains(where: node.isCreated),
+        let initial = node.opening?.configuration.state.caseName
+      {
+        visitedStates[node.baseName, default: []].insert(initial)
+      }
+    }
+    var reported: Set<String> = []
+    return topology.nodes.flatMap { node -> [ExplorationFinding] in
+      guard case .machine = node.kind, let states = node.description?.states,
+        reported.insert(node.baseName).inserted
+      else { return [] }
+      let visited = visitedStates[node.baseName] ?? []
       return states.filter { !visited.contains($0.name) }.map {
         ExplorationFinding(
-          .unreachable(node: node.name, state: $0.name), at: ["nodes", node.name])
+          .unreachable(node: node.baseName, state: $0.name), at: ["nodes", node.baseName])
       }
     }
   }
@@ -299,13 +331,15 @@ struct ExplorationFindings {
     var scenario = Scenario(
       name: topology.loaded.topology.name, topology: topology.loaded.topology.name, steps: steps)
     for node in topology.nodes {
-      // The state of a node under `any` is unknown.
+      // The state of a node listed under `any` is unknown.
       if case .any = node.kind { continue }
-      scenario.end[node.name] = node.state(last[node.component])
+      // An instance that is not created has no state.
+      guard node.isCreated(last[node.component]) else { continue }
+      scenario.expectedStates[node.name] = node.state(last[node.component])
     }
     for pipe in topology.pipes {
       let contents = model.contents(of: pipe.component, in: last[pipe.component]) ?? []
-      scenario.pipes[pipe.name] = contents.map { pipe.events[$0] }
+      scenario.expectedPipeContents[pipe.name] = contents.map { pipe.events[$0] }
     }
     return scenario
   }
@@ -326,20 +360,32 @@ struct ExplorationFindings {
       if case .refused(let because, _) = vector.action.outcomes[place][from[node.component]] {
         reason = because
       }
-      return ScenarioStep(takes(vector.action), .refused(node: node.name, reason: reason))
+      return ScenarioStep(scenarioAction(vector.action), .refused(node: node.name, reason: reason))
     }
-    return ScenarioStep(takes(vector.action), .states(changedStates))
+    return ScenarioStep(scenarioAction(vector.action, in: from), .states(changedStates))
   }
 
-  private func takes(_ action: ExploredAction) -> ScenarioStep.Action {
-    if case .anything = action.origin, let put = action.put {
-      return .sends(node: action.owner, event: action.event, into: topology.pipes[put.pipe].name)
+  /// Converts an action to the form in which scenarios list it: a node or a composite accepts an
+  /// event, a node sends an event, a timer fires, or an effect ends.
+  /// - Parameter state: The state before the step, if it is known.
+  private func scenarioAction(_ action: ExploredAction, in state: [Int]? = nil)
+    -> ScenarioStep.Action
+  {
+    if case .timer(let place) = action.origin {
+      let node = topology.nodes[place]
+      let delay = state.flatMap { node.timerDurations[$0[node.component]] }
+      return .fires(node: node.name, after: delay)
+    }
+    if case .anything = action.origin, let put = action.putEvent {
+      return .sends(
+        node: action.owner, event: action.event, into: topology.pipes[put.pipeIndex].name)
     }
     if let effect = action.endingEffect { return .ends(node: action.owner, effect: effect) }
     return .takes(owner: action.owner, event: action.event, from: topology.origin(of: action))
   }
 
-  /// Returns the step after the state in which something was found.
+  /// Returns the step that caused the finding. Returns `nil` if the finding is neither a crash nor
+  /// a refusal.
   private func lastStep(_ discovery: Discovery) -> ScenarioStep? {
     guard let action = discovery.action else { return nil }
     let outcome: ScenarioStep.Outcome
@@ -349,18 +395,18 @@ struct ExplorationFindings {
       guard let refusal = discovery.refusal else { return nil }
       outcome = .refused(node: refusal.node, reason: refusal.reason)
     }
-    return ScenarioStep(takes(action), outcome)
+    return ScenarioStep(scenarioAction(action), outcome)
   }
 }
 
 extension Discovery {
-  /// Whether the discovery makes answers of a program doubtful, so that it is reported even by a
-  /// search for properties only.
+  /// Whether the finding concerns a program's answers. Such a finding is reported even if the
+  /// search checks only properties, since it makes the results doubtful.
   fileprivate var concernsPrograms: Bool {
     switch kind {
     case .crash, .impure, .brokenFold, .badAnswer, .lateAnswer: true
-    case .deadlock, .stuck, .fullPipes, .deadLetter, .fatalRefusal, .neverEnabled, .unreachable,
-      .violated:
+    case .deadlock, .stuck, .fullPipes, .deadLetter, .fatalRefusal, .ignoredEvent, .neverEnabled,
+      .unreachable, .violated:
       false
     }
   }
@@ -372,9 +418,10 @@ extension ExplorationSettings {
 }
 
 extension Scenario {
-  /// Removes an event that became a dead letter from its pipe.
+  /// Removes a refused event from the expected contents of its pipe: the event was dropped, or has
+  /// become a dead letter.
   fileprivate mutating func removeRefused(_ event: JSONValue?, from pipe: String) {
-    guard let event, let place = pipes[pipe]?.firstIndex(of: event) else { return }
-    pipes[pipe]?.remove(at: place)
+    guard let event, let place = expectedPipeContents[pipe]?.firstIndex(of: event) else { return }
+    expectedPipeContents[pipe]?.remove(at: place)
   }
 }

@@ -2,11 +2,11 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A searched topology that can be walked through step by step.
+/// A topology after a search. A caller can walk step by step through the topology's states.
 package final class ExploredTopology {
-  /// The configurations of all nodes, and the contents of all pipes.
+  /// A state of the topology: the configurations of all nodes and the contents of all pipes.
   package struct State: Hashable, Sendable {
-    fileprivate let locals: [Int]
+    fileprivate let localStates: [Int]
   }
 
   /// A step that is enabled in a state.
@@ -17,7 +17,7 @@ package final class ExploredTopology {
     package let origin: ScenarioStep.Origin
     /// Whether the event is refused and discarded.
     package let isRefused: Bool
-    /// The events that are put into pipes; events for the same pipe are in order.
+    /// The events that the step sends into pipes. Events for the same pipe are in order.
     package let sends: [EvaluatorSend]
     package let target: State
   }
@@ -35,52 +35,53 @@ package final class ExploredTopology {
     self.report = report
   }
 
-  package var first: State { State(locals: search.model.initialState) }
+  package var initialState: State { State(localStates: search.model.initialState) }
 
   /// Returns whether the search visited a state.
-  package func hasVisited(_ state: State) -> Bool { search.hasVisited(state.locals) }
+  package func hasVisited(_ state: State) -> Bool { search.hasVisited(state.localStates) }
 
-  /// Returns the steps from a state.
+  /// Returns the steps that are enabled in a state.
   package func steps(from state: State) -> [Step] {
-    search.model.steps(from: state.locals).map { number, target in
+    search.model.steps(from: state.localStates).map { number, target in
       let vector = topology.vectors[number]
       return Step(
         owner: vector.action.owner, event: vector.action.event,
         origin: topology.origin(of: vector.action),
         isRefused: vector.endings.contains(.refused), sends: sends(of: vector),
-        target: State(locals: target))
+        target: State(localStates: target))
     }
   }
 
   private func sends(of vector: TopologyModel.Vector) -> [EvaluatorSend] {
     var sends: [ExploredSend] = []
     for case .sends(let own) in vector.endings { sends += own }
-    if let put = vector.action.put { sends.append(put) }
+    if let put = vector.action.putEvent { sends.append(put) }
     return sends.map {
       EvaluatorSend(
-        pipe: topology.pipes[$0.pipe].name, event: topology.pipes[$0.pipe].events[$0.event])
+        pipe: topology.pipes[$0.pipeIndex].name,
+        event: topology.pipes[$0.pipeIndex].events[$0.eventNumber])
     }
   }
 
-  /// Returns the state of a node, or `nil` if there is no node with this name.
+  /// Returns the state of a node; `nil` if there is no node with this name.
   package func state(of node: String, in state: State) -> JSONValue? {
     topology.node(named: node).map {
-      topology.nodes[$0].state(state.locals[topology.nodes[$0].component])
+      topology.nodes[$0].state(state.localStates[topology.nodes[$0].component])
     }
   }
 
-  /// Returns the contents of a pipe, the next event first.
+  /// Returns the events in a pipe, in the order in which the receiver gets them.
   package func contents(of pipe: String, in state: State) -> [JSONValue] {
     guard let place = topology.pipe(named: pipe) else { return [] }
     let pipe = topology.pipes[place]
-    let queued = search.model.contents(of: pipe.component, in: state.locals[pipe.component])
+    let queued = search.model.contents(of: pipe.component, in: state.localStates[pipe.component])
     return (queued ?? []).map { pipe.events[$0] }
   }
 }
 
-// Exports of a searched topology, for people and other tools.
+// Exports of a searched topology as a graph or as a Promela model.
 extension TopologyModel {
-  /// Returns all states and steps, or `nil` if there are too many to draw.
+  /// Returns the graph of all states and steps; `nil` if there are too many states to draw.
   func graph(of model: ExplorationModel) -> ExploredGraph? {
     var numbers: [[Int]: Int] = [model.initialState: 0]
     var states = [model.initialState]
@@ -89,7 +90,7 @@ extension TopologyModel {
     while next < states.count {
       for (vector, target) in model.steps(from: states[next]) {
         if numbers[target] == nil {
-          guard states.count < ExploredGraph.limit else { return nil }
+          guard states.count < ExploredGraph.maximumStateCount else { return nil }
           numbers[target] = states.count
           states.append(target)
         }
@@ -107,7 +108,7 @@ extension TopologyModel {
   func promela(of model: ExplorationModel) -> String {
     let names = nodes.map(\.name) + pipes.map(\.name)
     return model.promela(
-      // The number distinguishes names that differ only in replaced characters.
+      // The number makes identifiers unique: two names may differ only in characters that are replaced.
       componentNames: names.enumerated().map { "c\($0)_\(Self.identifier($1))" },
       vectorNames: vectors.map { label(of: $0.action) })
   }

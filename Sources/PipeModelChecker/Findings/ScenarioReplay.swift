@@ -6,8 +6,8 @@ import PipeWire
 
 /// Replays the steps of a scenario, one after the other.
 ///
-/// The nodes' programs evaluate each step; no node process runs. The replay does not depend on the
-/// search: it keeps track of nodes and pipes itself.
+/// The programs of the nodes evaluate each step; no node runs. The replay is independent of the
+/// search, and records the states of nodes and the contents of pipes itself.
 package struct ScenarioReplay {
   /// The reason why a scenario fails.
   package struct Failure: Error, Hashable, CustomStringConvertible {
@@ -20,26 +20,37 @@ package struct ScenarioReplay {
   private let section: ExploreSection
   private let model: TopologyModel
   private var configurations: [String: EvaluatorConfiguration] = [:]
-  private var queues: [String: [JSONValue]] = [:]
+  private var queues: [String: [QueuedEvent]] = [:]
 
-  /// Opens the nodes in their initial states.
-  package init(_ loaded: LoadedTopology, answerTimeout: Duration = .seconds(10)) throws {
+  private struct QueuedEvent {
+    let event: JSONValue
+    let keys: SymbolKeys
+  }
+
+  /// Creates a replay in which all nodes are in their initial states.
+  /// - Parameter section: The section that the scenario was found with; `nil` for the section of the
+  ///   file.
+  package init(
+    _ loaded: LoadedTopology, section: ExploreSection? = nil,
+    answerTimeout: Duration = .seconds(10)
+  ) throws {
     self.loaded = loaded
-    section = loaded.topology.explore ?? ExploreSection()
-    model = TopologyModel(loaded, section, nodeLimit: .max)
+    self.section = section ?? loaded.topology.explore ?? ExploreSection()
+    model = TopologyModel(loaded, self.section, nodeLimit: .max)
     try model.build(ProgramEvaluators(loaded, answerTimeout: answerTimeout))
     for discovery in model.discoveries.all {
       throw Failure(
         path: [], description: ExplorationFinding(discovery.kind, at: []).message)
     }
     for node in model.nodes {
-      configurations[node.name] = node.opening?.configuration
-      send(node.opening?.sends ?? [])
+      configurations[node.name] = node.initialConfiguration
+      if node.key == nil { send(node.opening?.sends ?? []) }
     }
     for composite in model.composites {
       send(
         try composite.sends(
-          from: nil, to: states(of: composite), movers: composite.nodes.map { model.nodes[$0].name }
+          from: nil, to: states(of: composite),
+          movers: composite.nodeIndices.map { model.nodes[$0].name }
         ))
     }
   }
@@ -47,18 +58,18 @@ package struct ScenarioReplay {
   /// The current state of each node.
   package var states: [String: JSONValue] { configurations.mapValues(\.state) }
 
-  /// Replays all steps, and compares the outcomes with the expected ones.
-  /// - Throws: ``Failure`` at the first step with another outcome.
+  /// Replays all steps, and compares the outcomes with the expected outcomes.
+  /// - Throws: ``Failure`` at the first step whose outcome differs from the expected outcome.
   package mutating func run(_ scenario: Scenario) throws(Failure) {
     for (index, step) in scenario.steps.enumerated() {
       try take(step, at: ["steps", String(index)])
     }
-    try compare(scenario.end, at: ["end"])
-    for (name, events) in scenario.pipes.sorted(by: { $0.key < $1.key }) {
+    try compare(scenario.expectedStates, at: ["end"])
+    for (name, events) in scenario.expectedPipeContents.sorted(by: { $0.key < $1.key }) {
       let path = ["pipes", name]
       guard model.pipe(named: name) != nil else { throw unknownPipe(name, at: path) }
-      let queued = queues[name] ?? []
-      guard queued.map(Self.canonical) != events.map(Self.canonical) else { continue }
+      let queued = (queues[name] ?? []).map(\.event)
+      guard queued.map(Self.canonicalForm) != events.map(Self.canonicalForm) else { continue }
       throw Failure(
         path: path,
         description: "pipe '\(name)' contains \(Self.text(queued)) at the end, expected "
@@ -72,8 +83,10 @@ package struct ScenarioReplay {
   private struct Mover {
     let node: String
     let input: EvaluatorInput
-    /// The reason why the node refuses the event in every state.
+    /// If the node refuses the event in every state: the reason.
     var problem: String?
+    /// Whether the mover is an instance that takes part in a synchronized event.
+    var isInstanceOfComposite = false
   }
 
   private mutating func take(_ step: ScenarioStep, at path: [String]) throws(Failure) {
@@ -82,8 +95,10 @@ package struct ScenarioReplay {
     case .sends(let node, let event, let pipe):
       return try replaySend(event, of: node, into: pipe, at: path)
     case .takes(let recipient, let taken, let from):
-      (owner, event, origin) = (recipient, taken, from)
+      (owner, event, origin) = (instance(of: recipient, taken), taken, from)
     case .ends(let node, let effect): return try end(effect, of: node, step.outcome, at: path)
+    case .fires(let node, let delay):
+      return try fire(delay, of: node, step.outcome, at: path)
     case .crash:
       throw Failure(
         path: path,
@@ -94,11 +109,23 @@ package struct ScenarioReplay {
     let movers = try movers(of: owner, event, origin, at: path)
     try checkCapacity(for: movers, at: path)
     let taken = try position(of: event, origin, movers, at: path)
-    var moved: [(node: String, EvaluatorConfiguration, [EvaluatorSend])] = []
+    var movedNodes: [(node: String, EvaluatorConfiguration, [EvaluatorSend])] = []
+    // The nodes whose step enters a state. Internal transitions and ignored events enter no state.
+    var enteringNodes: [String] = []
     var refusals: [(node: String, reason: String, EvaluatorConfiguration)] = []
     for mover in movers {
       switch try answer(mover, at: path, step.outcome) {
-      case .accepted(let next, let sends): moved.append((mover.node, next, sends))
+      case .accepted(.notCreated, _, .ignored) where mover.isInstanceOfComposite:
+        // The commit of a synchronized event creates an instance, also if it ignores the event.
+        guard let opening = model.node(named: mover.node).flatMap({ model.nodes[$0].opening })
+        else { continue }
+        movedNodes.append((mover.node, opening.configuration, opening.sends))
+      case .accepted(let next, let sends, let kind):
+        movedNodes.append((mover.node, next, sends))
+        if kind == nil || kind == .external { enteringNodes.append(mover.node) }
+      case .fired(_, let next, let sends):
+        movedNodes.append((mover.node, next, sends))
+        enteringNodes.append(mover.node)
       case .refused(let refusal, let next): refusals.append((mover.node, refusal.code, next))
       case .undecodable:
         refusals.append(
@@ -122,24 +149,9 @@ package struct ScenarioReplay {
           + "'\(state(of: first.node).caseText)' (\(first.reason)), but should accept it")
     }
     if let taken { queues[taken.pipe]?.remove(at: taken.position) }
-    let movingComposites = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
-    let before = movingComposites.map(states(of:))
-    for (node, next, sends) in moved {
-      configurations[node] = next
-      send(sends)
-    }
-    for (composite, before) in zip(movingComposites, before) {
-      do {
-        send(
-          try composite.sends(
-            from: before, to: states(of: composite), movers: moved.map(\.node)))
-      } catch {
-        throw Failure(
-          path: path,
-          description:
-            "cannot compute the state of composite '\(composite.name)' after the step: \(error)")
-      }
-    }
+    try move(
+      movedNodes, entering: enteringNodes,
+      isCommit: movers.contains(where: \.isInstanceOfComposite), at: path)
     if case .processEnds = step.outcome {
       throw Failure(
         path: path,
@@ -149,25 +161,109 @@ package struct ScenarioReplay {
     if case .states(let states) = step.outcome { try compare(states, at: path + ["expect"]) }
   }
 
+  /// Moves nodes to their next configurations, and sends the events of the nodes and their
+  /// composites.
+  /// - Parameters:
+  ///   - moved: The nodes, each with its next configuration and the events that its step sends.
+  ///   - entering: The nodes whose step enters a state.
+  ///   - isCommit: Whether the nodes take a synchronized event.
+  private mutating func move(
+    _ moved: [(node: String, EvaluatorConfiguration, [EvaluatorSend])], entering: [String],
+    isCommit: Bool = false, at path: [String]
+  ) throws(Failure) {
+    let movingComposites = model.composites.filter { $0.moves(with: moved.map(\.node), in: model) }
+    let before = movingComposites.map(states(of:))
+    for (node, next, sends) in moved {
+      configurations[node] = next
+      send(sends, by: node, isCommit: isCommit)
+    }
+    for (composite, before) in zip(movingComposites, before) {
+      do {
+        send(
+          try composite.sends(
+            from: before, to: states(of: composite),
+            movers: entering))
+      } catch {
+        throw Failure(
+          path: path,
+          description:
+            "cannot compute the state of composite '\(composite.name)' after the step: \(error)")
+      }
+    }
+  }
+
+  /// Replays the firing of a node's timer: the timer that is due first.
+  /// - Parameter delay: The expected duration of the timer; `nil` for any duration.
+  private mutating func fire(
+    _ delay: String?, of node: String, _ outcome: ScenarioStep.Outcome, at path: [String]
+  ) throws(Failure) {
+    guard model.node(named: node) != nil else { throw unknownNode(node, at: path + ["at"]) }
+    let mover = Mover(node: node, input: .fire)
+    try checkCapacity(for: [mover], at: path)
+    guard let answer = try answer(mover, at: path, outcome) else { return }
+    let state = state(of: node).caseText
+    guard case .fired(let actualDelay, let next, let sends) = answer else {
+      throw Failure(
+        path: path + ["timer"],
+        description: "node '\(node)' has no timer that can fire in state '\(state)'")
+    }
+    guard delay == nil || delay == actualDelay else {
+      throw Failure(
+        path: path + ["timer"],
+        description: "the timer of node '\(node)' in state '\(state)' fires after \(actualDelay), "
+          + "expected \(delay ?? "")")
+    }
+    try move([(node, next, sends)], entering: [node], at: path)
+    switch outcome {
+    case .states(let states): try compare(states, at: path + ["expect"])
+    case .processEnds:
+      throw Failure(
+        path: path,
+        description: "the timer of '\(node)' fires, but the step should end the process")
+    case .refused: break
+    }
+  }
+
+  /// Returns the name of the instance whose key an event carries; the name of the node or the composite
+  /// if it has no `key`.
+  private func instance(of owner: String, _ event: JSONValue) -> String {
+    model.instanceName(of: owner, model.keys.key(of: event, at: owner))
+  }
+
   /// Returns the current states of a composite's nodes.
   private func states(of composite: ExploredComposite) -> [JSONValue] {
-    composite.nodes.map { state(of: model.nodes[$0].name) }
+    composite.nodeIndices.map { state(of: model.nodes[$0].name) }
   }
 
-  private mutating func send(_ sends: [EvaluatorSend]) {
-    for send in sends { queues[send.pipe, default: []].append(send.event) }
+  /// - Parameters:
+  ///   - sender: The node that sends the events; `nil` for a composite.
+  ///   - isCommit: Whether the node takes a synchronized event.
+  private mutating func send(
+    _ sends: [EvaluatorSend], by sender: String? = nil, isCommit: Bool = false
+  ) {
+    let node = sender.flatMap(model.node(named:)).map { model.nodes[$0] }
+    let instance = node.flatMap { node in
+      node.synchronized.isEmpty
+        ? nil : node.key.map { ExploredPipe.Sender(key: $0.value, isCommit: isCommit) }
+    }
+    for send in sends {
+      let pipe = model.pipe(named: send.pipe).map { model.pipes[$0] }
+      let keys = pipe.map { model.symbolKeys(of: send.event, by: instance, $0) }
+      queues[send.pipe, default: []].append(
+        QueuedEvent(event: send.event, keys: keys ?? SymbolKeys()))
+    }
   }
 
-  /// Returns whether a refused event leaves its pipe as a dead letter.
+  /// Returns whether a refused event leaves its pipe, as a dead letter or because it is dropped.
   ///
-  /// Otherwise the event waits in the pipe for another state, or for the node's next process.
+  /// Otherwise the event stays in the pipe until the node's state changes, or until the node restarts.
   private func isRemoved(afterRefusalIn pipe: String) -> Bool {
     model.pipe(named: pipe).map {
       [.record, .ignore].contains(model.pipes[$0].specification.onRefused)
     } ?? true
   }
 
-  /// Sends an event from a node under `any`.
+  /// Replays the sending of an event by a node listed under `any`.
   private mutating func replaySend(
     _ event: JSONValue, of node: String, into pipe: String, at path: [String]
   ) throws(Failure) {
@@ -182,17 +278,17 @@ package struct ScenarioReplay {
     guard let number = model.pipe(named: pipe), model.pipes[number].specification.sender == node
     else { throw unknownPipe(pipe, at: path + ["into"]) }
     try checkCapacity(in: model.pipes[number], for: node, at: path)
-    queues[pipe, default: []].append(event)
+    queues[pipe, default: []].append(QueuedEvent(event: event, keys: SymbolKeys()))
   }
 
-  /// Ends an effect without an event.
+  /// Replays the end of an effect that emits no event.
   private mutating func end(
     _ effect: String, of node: String, _ outcome: ScenarioStep.Outcome, at path: [String]
   ) throws(Failure) {
     guard model.node(named: node) != nil else { throw unknownNode(node, at: path + ["at"]) }
     try checkIsRunning(effect, of: node, at: path + ["ends"])
     let mover = Mover(node: node, input: .end(effect: effect))
-    guard case .accepted(let next, _) = try answer(mover, at: path, outcome) else {
+    guard case .accepted(let next, _, _) = try answer(mover, at: path, outcome) else {
       throw Failure(
         path: path, description: "node '\(node)' cannot evaluate the end of effect '\(effect)'")
     }
@@ -217,11 +313,13 @@ package struct ScenarioReplay {
         description: "event '\(event.caseText)' should be refused \(expectation)"
           + (reason.map { " (\($0))" } ?? "") + ", but \(actualText)")
     }
-    // The effect that emitted the event may have ended.
+    // Stores the node's new configuration: the refusal may have ended the effect that emitted the
+    // event.
     configurations[found.node] = found.2
   }
 
-  /// - Returns: The answer; `nil` if the process ends as expected.
+  /// Asks the program of a node to evaluate the step for an input.
+  /// - Returns: The answer; `nil` if the process ends, as the scenario expects.
   private func answer(
     _ mover: Mover, at path: [String], _ outcome: ScenarioStep.Outcome
   ) throws(Failure) -> EvaluatorAnswer? {
@@ -236,7 +334,7 @@ package struct ScenarioReplay {
       throw Failure(path: path, description: "the program of node '\(mover.node)' did not answer")
     case .machine(let evaluator):
       if let problem = mover.problem { return .undecodable(error: problem) }
-      switch evaluator.row(mover.node, configuration, [mover.input])[0] {
+      switch evaluator.evaluateRow(mover.node, configuration, [mover.input])[0] {
       case .answer(let answer): return answer
       case .impure(let answers): return answers[0]
       case .evaluatorError(.ended(let how)):
@@ -256,6 +354,7 @@ package struct ScenarioReplay {
   ) throws(Failure) -> [Mover] {
     let name = event.caseName ?? ""
     var nodes: [String]
+    var isInstanceOfComposite = false
     if let number = model.node(named: owner) {
       nodes = [owner]
       if model.nodes[number].synchronized[name] != nil {
@@ -265,15 +364,21 @@ package struct ScenarioReplay {
             problem: "'\(name)' is synchronized; the node accepts it only through a composite")
         ]
       }
-    } else if loaded.topology.composite(owner) != nil {
-      if let vector = model.vector(of: name, requestedFrom: owner) {
+    } else if let composite = composite(of: owner) {
+      if let vector = model.vector(of: name, requestedFrom: composite.name) {
         nodes = vector.participants
-      } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[owner] }).first?.own[name] {
+        isInstanceOfComposite = composite.key != nil
+      } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[composite.name] }).first?.own[
+        name]
+      {
         nodes = [own]
       } else {
         throw Failure(
           path: path + ["takes"],
           description: "composite '\(owner)' does not accept event '\(name)'")
+      }
+      if composite.key != nil, let key = InstanceName(owner)?.key {
+        nodes = nodes.map { InstanceName(node: $0, key: key).description }
       }
     } else {
       throw unknownNode(owner, at: path + ["at"])
@@ -288,11 +393,19 @@ package struct ScenarioReplay {
     }
     return try nodes.map { (node) throws(Failure) in
       guard case .effect(let emitter, let output) = origin, emitter == node else {
-        return Mover(node: node, input: .take(event: event))
+        return Mover(
+          node: node, input: .take(event: event), isInstanceOfComposite: isInstanceOfComposite)
       }
       try checkIsRunning(output, of: node, at: path + ["from"])
       return Mover(node: node, input: .give(effect: output, event: event))
     }
+  }
+
+  /// Returns the composite with this name; for a name with a key, the composite with a `key`.
+  private func composite(of owner: String) -> CompositeSpecification? {
+    if let composite = loaded.topology.composite(owner) { return composite }
+    guard let name = InstanceName(owner)?.node else { return nil }
+    return loaded.topology.composite(name).flatMap { $0.key == nil ? nil : $0 }
   }
 
   private func checkIsRunning(
@@ -310,7 +423,8 @@ package struct ScenarioReplay {
   private func checkCapacity(for movers: [Mover], at path: [String]) throws(Failure) {
     let nodes = movers.map(\.node)
     let composites = model.composites.filter { $0.moves(with: nodes, in: model) }
-    for sender in nodes + composites.map(\.name) {
+    let senders = nodes.map { InstanceName($0)?.node ?? $0 }
+    for sender in senders + composites.map(\.name) {
       for pipe in model.pipes where pipe.specification.sender == sender {
         try checkCapacity(in: pipe, for: sender, at: path)
       }
@@ -328,24 +442,33 @@ package struct ScenarioReplay {
         + "\(capacity) events")
   }
 
-  /// Returns the index of an event in its pipe; `nil` if the event does not come from a pipe.
+  /// Returns the pipe of an event, and the event's index in the pipe; `nil` if the event does not
+  /// come from a pipe.
   private func position(
     of event: JSONValue, _ origin: ScenarioStep.Origin, _ movers: [Mover], at path: [String]
   ) throws(Failure) -> (pipe: String, position: Int)? {
     guard case .pipe(let name) = origin else { return nil }
     guard let number = model.pipe(named: name) else { throw unknownPipe(name, at: path + ["from"]) }
-    let queued = queues[name] ?? []
-    let expectation = Self.canonical(event)
-    guard let position = queued.firstIndex(where: { Self.canonical($0) == expectation }) else {
+    let all = queues[name] ?? []
+    let queued = all.map(\.event)
+    let expectation = Self.canonicalForm(event)
+    let positions = queued.indices.filter { Self.canonicalForm(queued[$0]) == expectation }
+    // An event can overtake events of instances that are locked for a synchronized event.
+    let free = positions.first { position in
+      all[..<position].allSatisfy { all[position].keys.canOvertake($0.keys) }
+    }
+    if let free { return (name, free) }
+    guard let position = positions.first else {
       throw Failure(
         path: path + ["from"],
         description: "pipe '\(name)' contains \(Self.text(queued)), expected '\(event.caseText)'")
     }
-    guard position > 0 else { return (name, 0) }
-    // Only events that the node refuses may come before it.
+    // The events before this one must be postponed events, which the node refuses in its current
+    // state.
     let isPostponing = model.pipes[number].specification.onRefused == .postpone
-    for earlier in queued[..<position] {
+    for (index, earlier) in queued[..<position].enumerated() {
       var isRefused = false
+      if all[position].keys.canOvertake(all[index].keys) { continue }
       if isPostponing, movers.count == 1 {
         let mover = Mover(node: movers[0].node, input: .take(event: earlier))
         if case .refused = try answer(mover, at: path, .states([:])) { isRefused = true }
@@ -355,7 +478,7 @@ package struct ScenarioReplay {
         path: path + ["from"],
         description:
           "event '\(earlier.caseText)' is before event '\(event.caseText)' in pipe '\(name)', "
-          + "and must be taken first")
+          + "and must be accepted first")
     }
     return (name, position)
   }
@@ -383,7 +506,7 @@ package struct ScenarioReplay {
   private func state(of node: String) -> JSONValue { configurations[node]?.state ?? .null }
 
   private func unknownNode(_ name: String, at path: [String]) -> Failure {
-    let names = loaded.topology.nodes.map(\.name) + loaded.topology.composites.map(\.name)
+    let names = model.nodes.map(\.name) + loaded.topology.composites.map(\.name)
     return Failure(
       path: path,
       description: "the topology has no node '\(name)'" + Suggestion.among(names, like: name))
@@ -396,8 +519,8 @@ package struct ScenarioReplay {
         + Suggestion.among(model.pipes.map(\.name), like: name))
   }
 
-  /// Returns the canonical form of an event: a case without fields is its bare label.
-  private static func canonical(_ event: JSONValue) -> JSONValue {
+  /// Returns the canonical form of an event: a case without fields is only its name.
+  private static func canonicalForm(_ event: JSONValue) -> JSONValue {
     guard let name = event.caseName, event.caseMembers == [:] else { return event }
     return .string(name)
   }

@@ -3,24 +3,25 @@ import PipeNode
 import PipeTopology
 import PipeWire
 
-/// A composite with outbound pipes, or with states that the `explore` section refers to.
+/// A composite in a search. Only composites with outbound pipes, or with states in the `explore`
+/// section, are explored.
 ///
-/// It numbers the visited combinations of its nodes' configurations. In the search, the composite
-/// moves together with its nodes; in a run, its coordinator follows their steps.
+/// Each visited combination of its nodes' configurations has a number. In the search, the composite
+/// moves together with its nodes. In a run, the coordinator follows the steps of the nodes.
 final class ExploredComposite {
   let name: String
   let component: Int
-  /// The indices of its nodes in the topology.
-  let nodes: [Int]
+  /// The indices of the composite's nodes in the topology.
+  let nodeIndices: [Int]
   private let plan: CompositePlan
   private let rules: [(pipe: String, rule: NodeConfiguration.Rule)]
   private let projections: [String: CompositeStates.Projection]
-  private var states: [Int: JSONValue] = [:]
+  private var statesByNumber: [Int: JSONValue] = [:]
   private(set) var combinations: [[Int]] = []
-  private var numbers: [[Int]: Int] = [:]
+  private var numbersByCombination: [[Int]: Int] = [:]
 
-  /// - Parameter projection: Computes the composite's state from the states of its nodes; `nil` for
-  ///   their tuple.
+  /// - Parameter projection: Computes the composite's state from its nodes' states; `nil` if the
+  ///   composite has no projection.
   init(
     _ plan: CompositePlan, component: Int, nodes: [Int], pipes: [PipeSpecification],
     projection: CompositeStates.Projection?
@@ -28,7 +29,7 @@ final class ExploredComposite {
     self.plan = plan
     name = plan.name
     self.component = component
-    self.nodes = nodes
+    self.nodeIndices = nodes
     rules = pipes.compactMap { pipe in
       pipe.send.map {
         (
@@ -43,37 +44,38 @@ final class ExploredComposite {
 
   /// Returns whether one of the given nodes belongs to the composite.
   func moves(with names: [String], in model: TopologyModel) -> Bool {
-    nodes.contains { names.contains(model.nodes[$0].name) }
+    nodeIndices.contains { names.contains(model.nodes[$0].name) }
   }
 
-  /// Returns the number of a combination, and whether it is new.
+  /// Returns the number of a combination of configurations, and whether the combination is new.
   func number(of combination: [Int]) -> (number: Int, isNew: Bool) {
-    if let known = numbers[combination] { return (known, false) }
-    numbers[combination] = combinations.count
+    if let known = numbersByCombination[combination] { return (known, false) }
+    numbersByCombination[combination] = combinations.count
     combinations.append(combination)
     return (combinations.count - 1, true)
   }
 
-  /// Returns the composite's state in a combination; `nil` if it has no projection.
+  /// Returns the composite's state in the combination with this number; `nil` if the composite has
+  /// no projection.
   /// - Parameter node: Returns the state of a node, given its index and the number of its
   ///   configuration.
-  /// - Throws: An error if the states of the nodes cannot be projected.
+  /// - Throws: An error if the projection of the nodes' states fails.
   func state(
     _ number: Int, _ node: (_ index: Int, _ configuration: Int) -> JSONValue
   ) throws -> JSONValue? {
-    if let known = states[number] { return known }
+    if let known = statesByNumber[number] { return known }
     guard let projection = projections[name] else { return nil }
-    let state = try projection(zip(nodes, combinations[number]).map(node))
-    states[number] = state
+    let state = try projection(zip(nodeIndices, combinations[number]).map(node))
+    statesByNumber[number] = state
     return state
   }
 
-  /// Returns the events that the composite's rules send when nodes move, as its coordinator would
-  /// send them.
+  /// Returns the events that the composite's rules send after a step of its nodes. The coordinator
+  /// sends the same events in a run.
   /// - Parameters:
-  ///   - before: The states of its nodes before the step; `nil` at the start.
-  ///   - movers: The names of the nodes that move.
-  /// - Throws: An error if the states of the nodes cannot be projected.
+  ///   - before: The nodes' states before the step; `nil` at the start.
+  ///   - movers: The names of the nodes that take the step.
+  /// - Throws: An error if the projection of the nodes' states fails.
   func sends(
     from before: [JSONValue]?, to after: [JSONValue], movers: [String]
   ) throws -> [EvaluatorSend] {

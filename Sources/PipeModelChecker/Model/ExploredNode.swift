@@ -2,89 +2,119 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A node as a search sees it: its visited configurations, each with a number.
+/// A node in a search. Each visited configuration of the node has a number.
 final class ExploredNode {
   enum Kind {
     case machine(ProgramEvaluator)
     /// A state that never changes.
     case constant
-    /// A node under `any`, whose machine is not evaluated.
+    /// A node listed under `any`, whose machine is not evaluated.
     case any
-    /// A node whose program does not answer: its behavior is unknown, and its steps are left out.
+    /// A node whose program does not answer. The node's behavior is unknown, so the search omits
+    /// its steps.
     case silent
   }
 
+  /// The name of the node, or of the instance, such as `orders[a]`.
   let name: String
+  /// The name of the node in the file.
+  let baseName: String
+  /// The key, if this is an instance of a node with a `key`.
+  let key: ExploredKeys.Key?
+  /// The labels of the states in which an instance ends.
+  let finalStates: Set<String>
   let component: Int
   let kind: Kind
   let opening: EvaluatorOpening?
   let description: MachineDescription?
-  /// The events that the node accepts only together with others, each with the composites that
-  /// synchronize it.
+  /// The events that the node accepts only together with other nodes, each with the composites that
+  /// synchronize the event.
   let synchronized: [String: [String]]
-  /// The effects that may emit an event.
+  /// The names of the effects that may emit an event.
   var emittingEffects: Set<String> = []
-  private let fold: [String: Int]
+  /// The durations of the timers that the search has fired, such as `30 s`, by configuration.
+  var timerDurations: [Int: String] = [:]
+  private let foldModuli: [String: Int]
   private(set) var configurations: [EvaluatorConfiguration] = []
-  /// The configurations before folding, in the order of their discovery, each with the number of
-  /// its representative.
+  /// The configurations that a fold changes, in the order of discovery. Each has the number of the
+  /// folded configuration, which is called its representative.
   private(set) var members: [(number: Int, configuration: EvaluatorConfiguration)] = []
   private var recordedMembers: Set<EvaluatorConfiguration> = []
-  private var numbers: [EvaluatorConfiguration: Int] = [:]
+  private var numbersByConfiguration: [EvaluatorConfiguration: Int] = [:]
 
   init(
-    _ name: String, component: Int, _ kind: Kind, opening: EvaluatorOpening?,
+    _ specification: NodeSpecification, _ key: ExploredKeys.Key?, component: Int, _ kind: Kind,
+    opening: EvaluatorOpening?,
     _ description: MachineDescription?, synchronized: [String: [String]], fold: [String: Int]
   ) {
-    self.name = name
+    baseName = specification.name
+    name = key.map { InstanceName(node: specification.name, key: $0.text).description } ?? baseName
+    self.key = key
+    finalStates = key == nil ? [] : Set(specification.final)
     self.component = component
     self.kind = kind
     self.opening = opening
     self.description = description
     self.synchronized = synchronized
-    self.fold = fold
+    self.foldModuli = fold
   }
 
   func state(_ number: Int) -> JSONValue { configurations[number].state }
 
-  /// Returns the number of a configuration, and whether it is new.
+  /// The configuration before the first step of the topology; `nil` if it is unknown.
+  var initialConfiguration: EvaluatorConfiguration? {
+    key == nil ? opening?.configuration : .notCreated
+  }
+
+  /// Returns whether the node exists in a configuration. `false` only for an instance that is not
+  /// created yet.
+  func isCreated(_ number: Int) -> Bool { key == nil || configurations[number] != .notCreated }
+
+  /// Returns whether an instance has ended, or is not created.
+  func isAbsent(_ number: Int) -> Bool {
+    !isCreated(number) || finalStates.contains(configurations[number].state.caseName ?? "")
+  }
+
+  /// Returns the number of a configuration, and whether the configuration is new. Adds a new
+  /// configuration.
   func number(of configuration: EvaluatorConfiguration) -> (number: Int, isNew: Bool) {
     let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
     let number: Int
     let isNew: Bool
-    if let known = numbers[folded] {
+    if let known = numbersByConfiguration[folded] {
       (number, isNew) = (known, false)
     } else {
       (number, isNew) = (configurations.count, true)
-      numbers[folded] = number
+      numbersByConfiguration[folded] = number
       configurations.append(folded)
     }
-    if stripped != folded { note(stripped, in: number) }
+    if stripped != folded { record(stripped, in: number) }
     return (number, isNew)
   }
 
-  /// Records a configuration as merged into its representative, if that is known.
-  func note(member configuration: EvaluatorConfiguration) {
+  /// Records a configuration that a fold merges with its representative, the folded configuration.
+  /// Does nothing if the representative is not known.
+  func record(member configuration: EvaluatorConfiguration) {
     let stripped = self.stripped(configuration)
     let folded = self.folded(stripped)
-    guard stripped != folded, let number = numbers[folded] else { return }
-    note(stripped, in: number)
+    guard stripped != folded, let number = numbersByConfiguration[folded] else { return }
+    record(stripped, in: number)
   }
 
-  private func note(_ member: EvaluatorConfiguration, in number: Int) {
+  private func record(_ member: EvaluatorConfiguration, in number: Int) {
     if recordedMembers.insert(member).inserted { members.append((number, member)) }
   }
 
-  /// Returns a configuration without the effects that emit nothing.
+  /// Returns a configuration without the effects that emit no events.
   private func stripped(_ configuration: EvaluatorConfiguration) -> EvaluatorConfiguration {
     EvaluatorConfiguration(
       state: configuration.state, effects: configuration.effects.filter(emittingEffects.contains))
   }
 
-  /// Returns a configuration with its folded counters reduced by their modulus.
+  /// Returns a configuration in which each folded field is reduced by its modulus.
   func folded(_ configuration: EvaluatorConfiguration) -> EvaluatorConfiguration {
-    guard !fold.isEmpty else { return configuration }
+    guard !foldModuli.isEmpty else { return configuration }
     return EvaluatorConfiguration(
       state: folded(configuration.state), effects: configuration.effects)
   }
@@ -94,7 +124,7 @@ final class ExploredNode {
     case .object(let members):
       var folded: [String: JSONValue] = [:]
       for (key, member) in members {
-        if let modulo = fold[key], let number = member.integer {
+        if let modulo = foldModuli[key], let number = member.integer {
           folded[key] = .integer((number % Int64(modulo) + Int64(modulo)) % Int64(modulo))
         } else {
           folded[key] = self.folded(member)
@@ -106,7 +136,8 @@ final class ExploredNode {
     }
   }
 
-  /// The field with the most values among the configurations, or the effects if they vary more.
+  /// The name of the field with the most different values in the visited configurations; `running
+  /// effects` if the effects vary more than any field.
   var fieldWithMostValues: String? {
     var values: [String: Set<JSONValue>] = [:]
     var effects: Set<[String]> = []
@@ -119,8 +150,8 @@ final class ExploredNode {
     return field?.key
   }
 
-  /// The growing field, if `fold` can name it; `nil` if it is not an integer field of the states
-  /// themselves.
+  /// The name of ``fieldWithMostValues`` if the field can be folded; `nil` if it is not an integer
+  /// field of a state.
   var foldableField: String? {
     guard let field = fieldWithMostValues?.split(separator: ".").last.map(String.init),
       let description

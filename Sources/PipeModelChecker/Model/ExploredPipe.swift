@@ -2,98 +2,133 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-/// A pipe as a search sees it: the events sent into it, each with a number.
+/// A pipe in a search. Each event that is sent into the pipe has a number.
 final class ExploredPipe {
   let specification: PipeSpecification
   /// The pipe's index in the file.
-  let place: Int
+  let index: Int
   let component: Int
   let capacity: Int
+  /// Whether the receiver is a node with a `key` whose instances take part in synchronized events.
+  /// The events for a locked instance wait, so that events for other instances overtake them.
+  let hasLockableReceiver: Bool
   private(set) var events: [JSONValue] = []
-  private var numbers: [JSONValue: Int] = [:]
+  /// The senders of the events, in the same order.
+  private(set) var senders: [Sender?] = []
+  private var numbersByEvent: [SentEvent: Int] = [:]
   /// The accepted events of a pipe that postpones refused events: see ``PostponingLane``.
   var lane = PostponingLane()
 
-  init(_ specification: PipeSpecification, place: Int, component: Int, capacity: Int) {
+  /// An instance that takes part in synchronized events, as the sender of an event.
+  struct Sender: Hashable {
+    let key: JSONValue
+    /// Whether the instance sends the event when it takes a synchronized event. Each participant
+    /// takes the event at a time of its own, after the outcome is known. So events that other
+    /// instances send later may come first.
+    let isCommit: Bool
+  }
+
+  private struct SentEvent: Hashable {
+    let event: JSONValue
+    let sender: Sender?
+  }
+
+  init(
+    _ specification: PipeSpecification, place: Int, component: Int, capacity: Int,
+    hasLockableReceiver: Bool
+  ) {
     self.specification = specification
-    self.place = place
+    self.index = place
     self.component = component
     self.capacity = capacity
+    self.hasLockableReceiver = hasLockableReceiver
   }
 
   var name: String { specification.name }
 
-  /// Returns the number of an event, and whether it is new.
-  func number(of event: JSONValue) -> (number: Int, isNew: Bool) {
-    if let known = numbers[event] { return (known, false) }
-    numbers[event] = events.count
+  /// Returns the number of an event, and whether the event is new.
+  /// - Parameter sender: The sender, if it is an instance that takes part in synchronized events.
+  func number(of event: JSONValue, by sender: Sender? = nil) -> (number: Int, isNew: Bool) {
+    let sent = SentEvent(event: event, sender: sender)
+    if let known = numbersByEvent[sent] { return (known, false) }
+    numbersByEvent[sent] = events.count
     events.append(event)
+    senders.append(sender)
     return (events.count - 1, true)
   }
 }
 
-/// The events that a node accepts, in each of its configurations, from a pipe that postpones
-/// refused events.
+/// For a pipe that postpones refused events: the events that its receiving node accepts in each
+/// configuration.
 ///
-/// The node accepts the first queued event that it does not refuse.
+/// From such a pipe, the node processes the first queued event that it does not refuse.
 struct PostponingLane {
   struct Key: Hashable {
-    let event: Int
+    let eventNumber: Int
     let sends: [ExploredSend]
-    /// All events that are accepted in the same configurations.
+    /// The vector is permitted in the configurations in which the node accepts exactly these
+    /// events.
     let accepted: Set<Int>
     /// The endings for the composites that move with the node.
     let composites: [ExploredAction.Ending]
   }
 
-  /// For each configuration, the accepted events found so far, with their targets and sends.
+  /// For each configuration, the accepted events found so far: by event number, the target
+  /// configuration and the sent events.
   var accepted: [Int: [Int: (target: Int, sends: [ExploredSend])]] = [:]
   var vectors: [Key: Int] = [:]
-  /// The reception action of each event, by the event's number.
+  /// The actions in which the node receives an event, by event number.
   var receptions: [Int: ExploredAction] = [:]
 }
 
-/// An event that a step puts into a pipe. Pipe and event are given by number.
+/// An event that a step sends into a pipe: the pipe's number and the event's number.
 struct ExploredSend: Hashable {
-  let pipe: Int
-  let event: Int
+  let pipeIndex: Int
+  let eventNumber: Int
 }
 
-// Pipes in which refused events wait and let others pass.
+// Pipes that postpone refused events, so that later events overtake them.
 extension TopologyModel {
   func laneCell(
     _ action: ExploredAction, _ configuration: Int, _ lane: PostponingLane.Key?
   ) -> ExplorationModel.Cell {
-    guard let taken = action.taken else { return .blocked }
-    let known = pipes[taken.pipe].lane.accepted[configuration]
+    guard let taken = action.takenEvent else { return .blocked }
+    let known = pipes[taken.pipeIndex].lane.accepted[configuration]
     guard let lane else {
-      // A probe is unknown until it is answered, and is never enabled.
+      // This is a probe, a vector that is never enabled. Its cell is unknown until the node has
+      // answered.
       return action.outcomes[0][configuration] == nil ? .unknown : .blocked
     }
     guard let known else { return .unknown }
-    guard Set(known.keys) == lane.accepted, let step = known[taken.event],
+    guard Set(known.keys) == lane.accepted, let step = known[taken.eventNumber],
       step.sends == lane.sends
     else { return .blocked }
     return .leads(to: step.target)
   }
 
-  /// Rebuilds the vectors of a configuration after one more event turned out to be accepted in it.
+  /// Rebuilds the vectors of a pipe that postpones events, after the node has answered for one more
+  /// event in a configuration.
   func fillLane(
     _ action: ExploredAction, _ outcome: ExploredAction.Outcome, in configuration: Int,
     _ model: inout ExplorationModel
   ) throws {
-    guard let taken = action.taken else { return }
-    let pipe = pipes[taken.pipe]
+    guard let taken = action.takenEvent else { return }
+    let pipe = pipes[taken.pipeIndex]
     let component = nodes[action.movers[0].node].component
     if let probe = action.probe {
       try model.setCell(of: component, in: configuration, for: probe, to: .blocked)
     }
     let before = pipe.lane.accepted[configuration] ?? [:]
     pipe.lane.accepted[configuration] = before
-    guard case .leads(let target, let sends) = outcome else { return }
-    pipe.lane.accepted[configuration]?[taken.event] = (target, sends)
+    switch outcome {
+    case .leads(let target, let sends, _):
+      pipe.lane.accepted[configuration]?[taken.eventNumber] = (target, sends)
+    case .ignored(let target): pipe.lane.accepted[configuration]?[taken.eventNumber] = (target, [])
+    case .refused, .none: return
+    }
     for (key, number) in pipe.lane.vectors where key.accepted == Set(before.keys) {
-      // A vector with one more accepted event replaces this vector.
+      // The set of accepted events now contains the new event. Vectors for the former set no longer
+      // apply.
       try model.setCell(of: component, in: configuration, for: number, to: .blocked)
     }
     let now = pipe.lane.accepted[configuration] ?? [:]
@@ -101,7 +136,7 @@ extension TopologyModel {
       guard let own = pipe.lane.receptions[event] else { continue }
       for combination in own.compositeCombinations {
         let key = PostponingLane.Key(
-          event: event, sends: step.sends, accepted: Set(now.keys), composites: combination)
+          eventNumber: event, sends: step.sends, accepted: Set(now.keys), composites: combination)
         if let number = pipe.lane.vectors[key] {
           try model.setCell(
             of: component, in: configuration, for: number, to: .leads(to: step.target))
@@ -113,19 +148,21 @@ extension TopologyModel {
     }
   }
 
-  /// Does the same for a composite that moves with the node.
+  /// Rebuilds the vectors of a pipe that postpones events, after the outcome for a composite of the
+  /// node is known.
   func fillLane(
     _ action: ExploredAction, ofComposite place: Int, _ outcome: ExploredAction.Outcome,
     in combination: Int, _ model: inout ExplorationModel
   ) throws {
-    guard let taken = action.taken else { return }
-    let pipe = pipes[taken.pipe]
+    guard let taken = action.takenEvent else { return }
+    let pipe = pipes[taken.pipeIndex]
     if let ending = action.ending(of: outcome, place), !action.endings[place].contains(ending) {
       action.endings[place].append(ending)
-      for (key, _) in pipe.lane.vectors where key.event == taken.event {
+      for (key, _) in pipe.lane.vectors where key.eventNumber == taken.eventNumber {
         for combination in action.compositeCombinations {
           let other = PostponingLane.Key(
-            event: key.event, sends: key.sends, accepted: key.accepted, composites: combination)
+            eventNumber: key.eventNumber, sends: key.sends, accepted: key.accepted,
+            composites: combination)
           guard pipe.lane.vectors[other] == nil else { continue }
           pipe.lane.vectors[other] = try addVector(
             action, [.sends(key.sends)] + combination, lane: other, to: &model)
@@ -133,7 +170,7 @@ extension TopologyModel {
       }
     }
     let component = composites[action.composites[place - action.movers.count]].component
-    for (key, number) in pipe.lane.vectors where key.event == taken.event {
+    for (key, number) in pipe.lane.vectors where key.eventNumber == taken.eventNumber {
       let ending = key.composites[place - action.movers.count]
       guard let cell = action.cell(of: place, in: combination, ending: ending) else { continue }
       try model.setCell(of: component, in: combination, for: number, to: cell)

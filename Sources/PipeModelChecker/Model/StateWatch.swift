@@ -1,24 +1,27 @@
 import PipeMachines
 import PipeTopology
 
-/// A state of a node or a composite that the search watches for.
+/// A condition on the state of a node or a composite. The search watches for states that meet the
+/// condition.
 struct StateWatch {
   enum WatchedOwner: Hashable {
     case node(Int)
     case composite(Int)
   }
 
-  /// The observation that the watched state belongs to.
+  /// The number of the observation that contains this condition. An observation combines the
+  /// conditions of several nodes or composites.
   let observation: Int
   let holder: WatchedOwner
-  let condition: StateCondition
+  /// The condition; `nil` stands for the condition that an instance has ended or is not created.
+  let condition: StateCondition?
 }
 
 extension TopologyModel {
-  /// Watches for a combination of states; returns the number of the observation.
+  /// Adds an observation of a combination of states. Returns the number of the observation.
   func watch(_ combination: StateCombination) throws -> Int {
-    var sets: [Int: Set<Int>] = [:]
-    var added: [(holder: StateWatch.WatchedOwner, condition: StateCondition)] = []
+    var stateSets: [Int: Set<Int>] = [:]
+    var addedConditions: [(holder: StateWatch.WatchedOwner, condition: StateCondition)] = []
     for (name, given) in combination.states {
       var condition = given
       let (holder, component, count): (StateWatch.WatchedOwner, Int, Int)
@@ -32,25 +35,47 @@ extension TopologyModel {
       } else {
         continue
       }
-      added.append((holder, condition))
-      sets[component] = Set((0..<count).filter { isMet(condition, by: $0, of: holder) })
+      addedConditions.append((holder, condition))
+      stateSets[component] = Set((0..<count).filter { isMet(condition, by: $0, of: holder) })
     }
-    let number = try model.addObservation(sets)
-    watches += added.map {
+    let number = try model.addObservation(stateSets)
+    stateWatches += addedConditions.map {
       StateWatch(observation: number, holder: $0.holder, condition: $0.condition)
     }
     return number
   }
 
-  /// Returns whether a combination names a composite with a node under `any`, so that the
-  /// composite's state is unknown.
+  /// Adds an observation of the states in which every instance of a node with a `key` has ended or is
+  /// not created, and all pipes are empty. Returns the number of the observation.
+  func watchAbsentInstances() throws -> Int {
+    var stateSets: [Int: Set<Int>] = [:]
+    for pipe in pipes {
+      if let empty = model.localState(of: pipe.component, holding: []) {
+        stateSets[pipe.component] = [empty]
+      }
+    }
+    let instances = nodes.indices.filter { nodes[$0].key != nil }
+    for place in instances {
+      stateSets[nodes[place].component] = Set(
+        nodes[place].configurations.indices.filter(nodes[place].isAbsent))
+    }
+    let number = try model.addObservation(stateSets)
+    stateWatches += instances.map {
+      StateWatch(observation: number, holder: .node($0), condition: nil)
+    }
+    return number
+  }
+
+  /// Returns whether the state of a composite in the combination is unknown, because one of its
+  /// nodes is listed under `any`.
   func isUnknown(_ combination: StateCombination) -> Bool {
     loaded.conflictClasses.flatMap(\.composites).contains { plan in
       combination.states[plan.name] != nil && plan.nodes.contains(where: section.any.contains)
     }
   }
 
-  /// Adds a new local state to the observations that it belongs to.
+  /// Adds a new local state (a configuration of a node, or a combination of a composite) to the
+  /// observations whose conditions it meets.
   func updateObservations(
     for number: Int, of holder: StateWatch.WatchedOwner, in model: inout ExplorationModel
   ) {
@@ -59,26 +84,29 @@ extension TopologyModel {
       case .node(let place): nodes[place].component
       case .composite(let place): composites[place].component
       }
-    for watch in watches
+    for watch in stateWatches
     where watch.holder == holder && isMet(watch.condition, by: number, of: holder) {
       model.include(number, of: component, in: watch.observation)
     }
   }
 
-  /// Returns whether a local state meets a watched condition; reports a composite that has no state
-  /// there.
+  /// Returns whether a local state meets a condition. Records a finding if the state of a composite
+  /// cannot be computed.
   private func isMet(
-    _ condition: StateCondition, by number: Int, of holder: StateWatch.WatchedOwner
+    _ condition: StateCondition?, by number: Int, of holder: StateWatch.WatchedOwner
   ) -> Bool {
     switch holder {
-    case .node(let place): return condition.matches(nodes[place].state(number))
+    case .node(let place):
+      guard let condition else { return nodes[place].isAbsent(number) }
+      return nodes[place].isCreated(number) && condition.matches(nodes[place].state(number))
     case .composite(let place):
+      guard let condition else { return false }
       let composite = composites[place]
       do {
         let state = try composite.state(number) { nodes[$0].state($1) }
         return state.map(condition.matches) ?? false
       } catch {
-        values.note(.limit(.noAnswer(program: composite.name)))
+        eventValues.note(.limit(.noAnswer(program: composite.name)))
         discover(
           .badAnswer(program: composite.name, problem: "\(error)"),
           at: ["composites", composite.name], nil, nil)

@@ -3,34 +3,71 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-// The initial model: the nodes in their initial configurations, and the actions known before the search.
+// The construction of the initial model: the nodes in their initial configurations, and the actions
+// that are known before the search.
 extension TopologyModel {
+  /// Builds the initial model.
   /// - Parameter programEvaluators: The step evaluators of the programs.
   func build(_ programEvaluators: ProgramEvaluators) throws {
-    if let node = loaded.topology.nodes.first(where: { $0.key != nil }) {
-      throw KeyedNodeError(node: node.name)
+    keys = ExploredKeys(loaded, section, openings: openingsWithoutKey(programEvaluators))
+    for node in loaded.topology.nodes {
+      guard let keys = keys.byNode[node.name] else {
+        addNode(node, nil, programEvaluators)
+        continue
+      }
+      for key in keys { addNode(node, key, programEvaluators) }
+      eventValues.note(
+        .instances(
+          node: node.name, keys: keys.map(\.text),
+          keep: node.final.isEmpty ? nil : node.keep ?? NodeSpecification.defaultKeepDuration))
     }
-    for node in loaded.topology.nodes { addNode(node, programEvaluators) }
     try addPipes(programEvaluators)
+    addSymmetries()
     let origins = EventOrigins(self)
     try addEffects(origins)
+    try addTimers()
     let first = nodes.indices.map { place in
-      nodes[place].opening.map { number(of: $0.configuration, place, in: &model) } ?? 0
+      nodes[place].initialConfiguration.map { number(of: $0, place, in: &model) } ?? 0
     }
     assert(first.allSatisfy { $0 == 0 })
     try addOutsideEvents(origins)
     for pipe in pipes.indices {
       for event in pipes[pipe].events.indices {
-        try addReception(of: ExploredSend(pipe: pipe, event: event), to: &model)
+        setKeys(of: ExploredSend(pipeIndex: pipe, eventNumber: event), in: &model)
       }
     }
+    for pipe in pipes.indices {
+      for event in pipes[pipe].events.indices {
+        try addReception(of: ExploredSend(pipeIndex: pipe, eventNumber: event), to: &model)
+      }
+    }
+    try mapInitialEvents()
     for node in nodes where !node.isEvaluated { try addAnyEvents(node) }
+    checkActions()
   }
 
   // MARK: Nodes
 
+  /// Returns the initial steps of the nodes for whose `key` only the programs know the type.
+  private func openingsWithoutKey(
+    _ programEvaluators: ProgramEvaluators
+  ) -> [String: EvaluatorOpening] {
+    var openings: [String: EvaluatorOpening] = [:]
+    for node in loaded.topology.nodes where node.key != nil {
+      let fields = loaded.descriptions[node.name]?.events.flatMap(\.fields) ?? []
+      let isKnown = fields.contains { $0.name == node.key && SwiftType($0.type) != .unknown }
+      guard !isKnown, node.constant == nil, !section.any.contains(node.name) else { continue }
+      // An error is ignored here, since it is reported when the instances are opened.
+      openings[node.name] = try? programEvaluators.evaluator(of: node).openNode(
+        node.name, machine: node.machine ?? "", parameters: node.parameters, outs: [])
+    }
+    return openings
+  }
+
+  /// Adds a node, or one instance of a node with a `key`.
+  /// - Parameter key: The key of the instance; `nil` for a node without a `key`.
   private func addNode(
-    _ node: NodeSpecification, _ programEvaluators: ProgramEvaluators
+    _ node: NodeSpecification, _ key: ExploredKeys.Key?, _ programEvaluators: ProgramEvaluators
   ) {
     var synchronized: [String: [String]] = [:]
     for plan in loaded.conflictClasses where plan.participants.contains(node.name) {
@@ -42,38 +79,42 @@ extension TopologyModel {
       kind = .constant
       opening = Self.opening(in: state)
     } else if section.any.contains(node.name) {
-      values.note(.anyBehaviour(node: node.name))
+      eventValues.note(.anyBehaviour(node: node.name))
     } else {
       do {
         let asked = try programEvaluators.evaluator(of: node)
-        opening = try self.opening(of: node, asked)
+        opening = try self.opening(of: node, key, asked)
         kind = .machine(asked)
       } catch {
         recordFailure(of: error, node)
-        // A remark on the verdict says that the program gave no answer.
+        // The verdict gets a remark that the program did not answer.
         kind = .silent
         opening = Self.opening(in: .null)
       }
     }
     let explored = ExploredNode(
-      node.name, component: model.addComponent(), kind, opening: opening,
+      node, key, component: model.addComponent(), kind, opening: opening,
       loaded.descriptions[node.name], synchronized: synchronized,
       fold: section.fold[node.name] ?? [:])
     if opening == nil { _ = explored.number(of: EvaluatorConfiguration(state: .null)) }
     nodes.append(explored)
   }
 
-  /// Returns the initial configuration of a node, as its program reports it.
+  /// Returns the initial step of a node, as computed by its program.
   private func opening(
-    of node: NodeSpecification, _ evaluator: ProgramEvaluator
+    of node: NodeSpecification, _ key: ExploredKeys.Key?, _ evaluator: ProgramEvaluator
   ) throws(EvaluatorError) -> EvaluatorOpening {
-    let opening = try evaluator.open(
-      node.name, machine: node.machine ?? "", parameters: node.parameters,
+    let instance = key.map {
+      EvaluatorInstance(field: node.key ?? "", key: $0.text, final: node.final)
+    }
+    let name = key.map { InstanceName(node: node.name, key: $0.text).description } ?? node.name
+    let opening = try evaluator.openNode(
+      name, machine: node.machine ?? "", parameters: node.parameters,
       outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
         EvaluatorOutPipe(
           name: pipe.name, port: pipe.outPort,
           rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
-      })
+      }, instance: instance)
     if let problem = answerCheck(of: node.name)?.problem(in: opening) {
       throw .invalidAnswer(problem)
     }
@@ -87,7 +128,7 @@ extension TopologyModel {
 
   private func recordFailure(of evaluatorError: EvaluatorError, _ node: NodeSpecification) {
     let program = loaded.topology.program(of: node) ?? ""
-    values.note(.limit(.noAnswer(program: program)))
+    eventValues.note(.limit(.noAnswer(program: program)))
     let kind: ExplorationFinding.Kind =
       switch evaluatorError {
       case .ended(let how): .crash(node: node.name, event: nil, state: .null, how: how)
@@ -104,16 +145,19 @@ extension TopologyModel {
     for (place, pipe) in loaded.pipes.enumerated() {
       pipes.append(
         ExploredPipe(
-          pipe, place: place, component: nodes.count + place, capacity: capacities[place]))
+          pipe, place: place, component: nodes.count + place, capacity: capacities[place],
+          hasLockableReceiver: isParticipantWithKey(pipe.receiver)))
     }
     var contents = pipes.map { _ in [Int]() }
     try addComposites(behind: nodes.count + pipes.count, programEvaluators)
     let sentByComposites = try composites.flatMap { composite in
       try composite.sends(
-        from: nil, to: composite.nodes.map { nodes[$0].opening?.configuration.state ?? .null },
-        movers: composite.nodes.map { nodes[$0].name })
+        from: nil,
+        to: composite.nodeIndices.map { nodes[$0].opening?.configuration.state ?? .null },
+        movers: composite.nodeIndices.map { nodes[$0].name })
     }
-    for sent in nodes.flatMap({ $0.opening?.sends ?? [] }) + sentByComposites {
+    let sentByNodes = nodes.filter { $0.key == nil }.flatMap { $0.opening?.sends ?? [] }
+    for sent in sentByNodes + sentByComposites {
       guard let place = pipe(named: sent.pipe) else { throw UnknownPipeError(name: sent.pipe) }
       contents[place].append(pipes[place].number(of: sent.event).number)
     }
@@ -122,7 +166,7 @@ extension TopologyModel {
     }
     for composite in composites {
       _ = model.addComponent()
-      _ = composite.number(of: composite.nodes.map { _ in 0 })
+      _ = composite.number(of: composite.nodeIndices.map { _ in 0 })
     }
   }
 
@@ -141,7 +185,7 @@ extension TopologyModel {
       guard !own.isEmpty || section.watchedNames.contains(plan.name) else { continue }
       if let unknown = plan.nodes.first(where: section.any.contains) {
         if !own.isEmpty {
-          values.note(.silentComposite(composite: plan.name, node: unknown))
+          eventValues.note(.silentComposite(composite: plan.name, node: unknown))
         }
         continue
       }
@@ -157,14 +201,14 @@ extension TopologyModel {
     }
   }
 
-  /// Returns the explored composites that move with one of these nodes.
+  /// Returns the indices of the explored composites that contain one of these movers.
   private func composites(of movers: [ExploredAction.Mover]) -> [Int] {
     composites.indices.filter { number in
-      movers.contains { composites[number].nodes.contains($0.node) }
+      movers.contains { composites[number].nodeIndices.contains($0.node) }
     }
   }
 
-  /// Makes an action that includes the composites that move with its nodes.
+  /// Creates an action with all composites that contain one of its movers.
   private func action(
     owner: String, event: JSONValue, origin: ExploredAction.Origin,
     movers: [ExploredAction.Mover], taken: ExploredSend? = nil
@@ -178,8 +222,8 @@ extension TopologyModel {
   func addReception(
     of send: ExploredSend, to model: inout ExplorationModel
   ) throws {
-    let pipe = pipes[send.pipe]
-    let event = pipe.events[send.event]
+    let pipe = pipes[send.pipeIndex]
+    let event = pipe.events[send.eventNumber]
     let receiver = pipe.specification.receiver
     let refusal: ExploredAction.Refusal =
       switch pipe.specification.onRefused {
@@ -188,66 +232,88 @@ extension TopologyModel {
       case .postpone: .postponed
       case .fail: .failure
       }
+    if loaded.topology.node(receiver)?.key != nil {
+      return try addInstanceReception(of: send, event, by: receiver, refusal, to: &model)
+    }
     if let place = node(named: receiver) {
-      let name = event.caseName ?? ""
-      let problem: String? =
-        nodes[place].synchronized[name] == nil
-        ? nil : "'\(name)' is synchronized; the node accepts it only through a composite"
+      let problem = problem(withDirect: event, at: place)
       return try add(
         action(
-          owner: receiver, event: event, origin: .pipe(send.pipe),
+          owner: receiver, event: event, origin: .pipe(send.pipeIndex),
           movers: [
             .init(
               node: place, input: .take(event: event),
-              refusal: problem != nil && refusal == .postponed ? .deadLetter : refusal,
+              refusal: problem != nil && refusal != .failure ? .deadLetter : refusal,
               problem: problem)
           ], taken: send), to: &model)
     }
-    // A composite processes the events of a pipe in order: a waiting event blocks all later ones.
+    // A composite handles the events of a pipe in order. A waiting event blocks all later events.
     guard let vector = vector(of: event.caseName ?? "", requestedFrom: receiver) else { return }
-    let places = vector.participants.compactMap(node(named:))
+    let key = keys.key(of: event, at: receiver)
+    let places: [Int]
+    if let key {
+      places = (try? key.get()).flatMap { instanceIndices(of: vector.participants, $0) } ?? []
+    } else {
+      places = vector.participants.compactMap(node(named:))
+    }
+    guard !places.isEmpty else {
+      return try addDiscarding(of: send, by: vector, key, refusal, to: &model)
+    }
+    let owner = instanceName(of: receiver, key)
     try add(
       action(
-        owner: receiver, event: event, origin: .pipe(send.pipe),
+        owner: owner, event: event, origin: .pipe(send.pipeIndex),
         movers: places.map {
-          .init(node: $0, input: .take(event: event), refusal: .waits)
+          .init(
+            node: $0, input: .take(event: event), refusal: .waits,
+            isInstanceOfComposite: key != nil)
         }, taken: send), to: &model)
     guard refusal != .postponed else { return }
     for place in places {
       try add(
         action(
-          owner: receiver, event: event, origin: .pipe(send.pipe),
+          owner: owner, event: event, origin: .pipe(send.pipeIndex),
           movers: [
-            .init(node: place, input: .take(event: event), refusal: refusal, takes: false)
+            .init(
+              node: place, input: .take(event: event), refusal: refusal,
+              isInstanceOfComposite: key != nil, takes: false)
           ], taken: send), to: &model)
     }
+  }
+
+  /// Returns why a node refuses an event that does not come through a composite; `nil` if it does not.
+  func problem(withDirect event: JSONValue, at place: Int) -> String? {
+    let name = event.caseName ?? ""
+    guard nodes[place].synchronized[name] != nil else { return nil }
+    return "'\(name)' is synchronized; the node accepts it only through a composite"
   }
 
   func vector(of event: String, requestedFrom composite: String) -> SyncVector? {
     loaded.conflictClasses.lazy.compactMap { $0[composite] }.first?.vector(of: event)
   }
 
-  /// Adds an event that is never sent to each pipe, in place of all events that are still to be
-  /// found.
+  /// Adds to each pipe the reception of an event that is never sent. This event represents all
+  /// events that the search has not found yet.
   ///
-  /// Its vector is blocked only by the contents of the pipe. Without it, a reduced search would
-  /// assume that the receiver never gets an event.
+  /// Only the contents of the pipe block the event's vector. Without this vector, a reduced search
+  /// would assume that the receiver receives only the events that are already known.
   func addUnsentEvents() throws {
     for (place, pipe) in pipes.enumerated() {
       let receiver = pipe.specification.receiver
       let plan = loaded.conflictClasses.lazy.compactMap { $0[receiver] }.first
-      let receivers =
-        node(named: receiver).map { [$0] } ?? plan?.nodes.compactMap(node(named:)) ?? []
+      let own = nodeIndices(of: receiver)
+      let receivers = own.isEmpty ? plan?.nodes.flatMap(nodeIndices(of:)) ?? [] : own
       let moved = composites.indices.filter {
-        composites[$0].nodes.contains(where: receivers.contains)
+        composites[$0].nodeIndices.contains(where: receivers.contains)
       }
-      let senders = receivers.map { nodes[$0].name } + moved.map { composites[$0].name }
-      let outs = Set(senders.flatMap(outs(of:))).subtracting([place])
+      let senders =
+        Set(receivers.map { nodes[$0].baseName }).sorted() + moved.map { composites[$0].name }
+      let outs = Set(senders.flatMap(outPipes(of:))).subtracting([place])
       let components =
         receivers.map { nodes[$0].component } + moved.map { composites[$0].component }
         + outs.sorted().map { pipes[$0].component }
       _ = try model.addVector(
-        [.queue(pipe.component, .take(Self.unsentEvent))] + components.map { .unchanged($0) })
+        [.queue(pipe.component, .removeHead(Self.unsentEvent))] + components.map { .unchanged($0) })
       vectors.append(
         Vector(
           action: ExploredAction(
@@ -271,16 +337,25 @@ extension TopologyModel {
         } else {
           patterns = origins.assumedGives(of: node).map { EventPattern($0) }
           if !patterns.isEmpty {
-            values.note(
+            eventValues.note(
               .assumedGives(
-                node: node.name, output: work.name, events: patterns.map(\.event)))
+                node: node.baseName, output: work.name, events: patterns.map(\.event)))
           }
         }
         if patterns.isEmpty { continue }
         node.emittingEffects.insert(work.name)
         for pattern in patterns {
           let fields = node.opening?.events[pattern.event] ?? []
-          for event in values.events(pattern, of: node.name, fields) {
+          // An event from an effect goes to the instance in which the effect runs.
+          let key = node.key.flatMap { key in
+            keys.field(of: node.baseName).map { (field: $0, values: [key.value]) }
+          }
+          if let field = key?.field, pattern.fields[field] == nil,
+            fields.contains(where: { $0.name == field })
+          {
+            eventValues.note(.effectKeys(node: node.baseName, field: field))
+          }
+          for event in eventValues.events(pattern, of: node.baseName, fields, keyedBy: key) {
             try addEffect(place, work.name, event, isDeclared: declared != nil)
           }
         }
@@ -289,7 +364,21 @@ extension TopologyModel {
     }
   }
 
-  /// Adds the end of an effect without an event.
+  /// Adds one step for each node with timers: the timer of the current state that is due first.
+  ///
+  /// The program knows which timer of a state is due first. Timers of different nodes may fire in
+  /// any order.
+  private func addTimers() throws {
+    for (place, node) in nodes.enumerated() where node.opening?.hasTimers == true {
+      try add(
+        action(
+          owner: node.name, event: .string(TransitionCounts.timerEventName),
+          origin: .timer(node: place),
+          movers: [.init(node: place, input: .fire, refusal: .waits)]), to: &model)
+    }
+  }
+
+  /// Adds the action that an effect of a node ends without emitting an event.
   private func addEffectEnd(of effect: String, _ place: Int) throws {
     try add(
       action(
@@ -308,7 +397,10 @@ extension TopologyModel {
     ]
     var owner = node.name
     if let composites = node.synchronized[event.caseName ?? ""] {
-      // In a run, an event of several composites ends the node; here the effect stays pending.
+      // An effect of an instance cannot give a synchronized event: see `checkEffectsOfInstances()`.
+      guard node.key == nil else { return }
+      // In a run, an event that belongs to several composites ends the node. In the search, the
+      // effect stays in progress.
       guard composites.count == 1,
         let vector = vector(of: event.caseName ?? "", requestedFrom: composites[0])
       else { return }
@@ -334,35 +426,76 @@ extension TopologyModel {
       return
     }
     for (owner, events) in origins.assumedOutside() where !events.isEmpty {
-      values.note(.assumedOutside(owner: owner, events: events))
+      eventValues.note(.assumedOutside(owner: owner, events: events))
       for event in events { try addOutsideEvents(EventPattern(event), to: owner) }
     }
   }
 
   private func addOutsideEvents(_ pattern: EventPattern, to owner: String) throws {
-    var places: [Int] = []
+    if let key = keysToTry(for: owner) {
+      return try addOutsideEvents(pattern, toInstancesOf: owner, key)
+    }
+    var nodeIndices: [Int] = []
     if let place = node(named: owner) {
       // The node refuses a synchronized event that does not come through its composite.
       guard nodes[place].synchronized[pattern.event] == nil else { return }
-      places = [place]
+      nodeIndices = [place]
     } else if let vector = vector(of: pattern.event, requestedFrom: owner) {
-      places = vector.participants.compactMap(node(named:))
+      nodeIndices = vector.participants.compactMap(node(named:))
     } else {
       let plan = loaded.conflictClasses.lazy.compactMap { $0[owner] }.first
-      places = [plan?.own[pattern.event]].compactMap { $0.flatMap(node(named:)) }
+      nodeIndices = [plan?.own[pattern.event]].compactMap { $0.flatMap(node(named:)) }
     }
-    guard !places.isEmpty else { return }
-    for event in values.events(pattern, of: owner, fields(of: pattern.event, at: places)) {
+    guard !nodeIndices.isEmpty else { return }
+    for event in eventValues.events(pattern, of: owner, fields(of: pattern.event, at: nodeIndices))
+    {
       try add(
         action(
           owner: owner, event: event, origin: .outside,
-          movers: places.map {
+          movers: nodeIndices.map {
             .init(node: $0, input: .take(event: event), refusal: .waits)
           }), to: &model)
     }
   }
 
-  /// Returns the fields of an event from all the given nodes, each name once.
+  /// Adds the events from outside for the instances of a node, or for the instances of a composite's
+  /// nodes with the same key.
+  private func addOutsideEvents(
+    _ pattern: EventPattern, toInstancesOf owner: String,
+    _ key: (field: String, values: [JSONValue])
+  ) throws {
+    var receivers = [owner]
+    var isSynchronized = false
+    if let vector = vector(of: pattern.event, requestedFrom: owner) {
+      receivers = vector.participants
+      isSynchronized = true
+    } else if loaded.topology.composite(owner) != nil {
+      let plan = loaded.conflictClasses.lazy.compactMap { $0[owner] }.first
+      receivers = [plan?.own[pattern.event]].compactMap(\.self)
+    }
+    let first = receivers.compactMap { nodeIndices(of: $0).first }
+    // A node refuses a synchronized event that does not come through its composite.
+    guard !first.isEmpty, isSynchronized || nodes[first[0]].synchronized[pattern.event] == nil
+    else { return }
+    let fields = fields(of: pattern.event, at: first)
+    for event in eventValues.events(pattern, of: owner, fields, keyedBy: key) {
+      // A client cannot send an event without a key.
+      guard case .success(let key)? = keys.key(of: event, at: owner),
+        let places = instanceIndices(of: receivers, key)
+      else { continue }
+      try add(
+        action(
+          owner: InstanceName(node: owner, key: key.text).description, event: event,
+          origin: .outside,
+          movers: places.map {
+            .init(
+              node: $0, input: .take(event: event), refusal: .waits,
+              isInstanceOfComposite: isSynchronized)
+          }), to: &model)
+    }
+  }
+
+  /// Returns the fields of an event, as declared by any of the nodes. Each name is listed once.
   private func fields(of event: String, at places: [Int]) -> [EvaluatorOpening.Field] {
     var fields: [EvaluatorOpening.Field] = []
     for field in places.flatMap({ nodes[$0].opening?.events[event] ?? [] })
@@ -372,17 +505,18 @@ extension TopologyModel {
     return fields
   }
 
-  // MARK: Nodes that are not asked
+  // MARK: Nodes listed under 'any'
 
   private func addAnyEvents(_ node: ExploredNode) throws {
     guard let place = self.node(named: node.name) else { return }
-    for number in outs(of: node.name) {
+    for number in outPipes(of: node.name) {
       let pipe = pipes[number]
-      let receiver = self.node(named: pipe.specification.receiver).map { nodes[$0] }
+      let receiver = pipe.specification.receiver
       for name in EventOrigins.events(of: pipe.specification, in: loaded) {
-        let fields = receiver?.opening?.events[name] ?? []
-        for event in values.events(
-          EventPattern(name), of: pipe.specification.receiver, fields)
+        let receivers = vector(of: name, requestedFrom: receiver)?.participants ?? [receiver]
+        let fields = fields(of: name, at: receivers.compactMap { nodeIndices(of: $0).first })
+        for event in eventValues.events(
+          EventPattern(name), of: receiver, fields, keyedBy: keysToTry(for: receiver))
         {
           let send = try self.send(
             EvaluatorSend(pipe: pipe.name, event: event), in: &model)
@@ -400,15 +534,5 @@ extension ExploredNode {
   /// Whether the search evaluates the node's steps.
   fileprivate var isEvaluated: Bool {
     if case .any = kind { false } else { true }
-  }
-}
-
-/// The error for a topology whose states cannot be searched.
-package struct KeyedNodeError: Error, Hashable, CustomStringConvertible {
-  let node: String
-
-  package var description: String {
-    "node '\(node)' has a 'key', and nodes with instances cannot be explored yet; explore a copy of "
-      + "the file without 'key', which has one instance"
   }
 }

@@ -2,31 +2,32 @@ import PipeMachines
 import PipeTopology
 import PipeWire
 
-// States that `fold` merges must behave alike.
+// The check of `fold`: states that a fold merges must behave alike.
 extension TopologyModel {
   /// The result of checking the fold of a node.
   enum FoldProof {
-    /// Every reachable state behaves like its representative.
+    /// Every reachable state behaves like its representative, the folded state.
     case proved(states: Int)
-    /// This number of states behave like their representatives, but there are more states.
+    /// This number of states behave like their representatives. Further states were not compared.
     case compared(states: Int)
-    /// The behavior of a composite in the merged states was not compared.
+    /// All states behave like their representatives, but the behavior of this composite was not
+    /// compared.
     case composite(String)
     case broken
   }
 
-  /// The number of states of one node that are always compared.
+  /// If a fold changes at most this number of a node's states, all of them are compared.
   private static let comparedStateLimit = 200
 
-  /// Compares each state of a folded node with its representative, and continues with the successor
-  /// states.
+  /// Compares each state of each folded node with its representative, the folded state. Continues
+  /// with the successors of the state.
   ///
-  /// It stops when all states are compared, or when there are too many. Each state gets all inputs
-  /// that its representative got in the search. So the check finds a guard that treats the two
-  /// states differently, whatever the round. By induction over the steps, the system then does
-  /// exactly what the folded system does.
+  /// The check evaluates a state with all inputs that its representative got in the search. So the
+  /// check finds any guard that treats the two states differently. If all states are compared
+  /// without a difference, it follows by induction over the steps that the system does exactly what
+  /// the folded system does. The check ends early if there are too many states.
   func checkFolds() {
-    for place in nodes.indices where section.fold[nodes[place].name]?.isEmpty == false {
+    for place in nodes.indices where section.fold[nodes[place].baseName]?.isEmpty == false {
       foldProofs[place] = checkFold(of: place)
     }
   }
@@ -35,7 +36,7 @@ extension TopologyModel {
     let node = nodes[place]
     guard case .machine(let evaluator) = node.kind else { return .proved(states: 0) }
     var inputs: [Int: [EvaluatorInput]] = [:]
-    for question in answers.keys where question.node == place {
+    for question in outcomesByQuestion.keys where question.node == place {
       inputs[question.configuration, default: []].append(question.input)
     }
     let limit = max(Self.comparedStateLimit, 2 * node.configurations.count)
@@ -45,25 +46,29 @@ extension TopologyModel {
       let (number, member) = node.members[compared]
       compared += 1
       let comparedInputs = (inputs[number] ?? []).filter {
-        // A step without an answer already makes the verdict incomplete, and may take as long again.
-        if case .evaluatorError = evaluator.row(node.name, node.configurations[number], [$0])[0] {
+        // Skips steps without an answer. They already make the verdict incomplete, and might take
+        // long again.
+        if case .evaluatorError = evaluator.evaluateRow(
+          node.name, node.configurations[number], [$0])[0]
+        {
           false
         } else {
           true
         }
       }
-      let replies = evaluator.row(node.name, node.configurations[number], comparedInputs)
-      let others = evaluator.row(node.name, member, comparedInputs)
+      let replies = evaluator.evaluateRow(node.name, node.configurations[number], comparedInputs)
+      let others = evaluator.evaluateRow(node.name, member, comparedInputs)
       for (input, pair) in zip(comparedInputs, zip(replies, others)) {
         guard behaveAlike(pair.0, pair.1, node) else {
           discoverBrokenFold(place, input, [node.configurations[number], member])
           return .broken
         }
-        if case .answer(.accepted(let next, _)) = pair.1 { node.note(member: next) }
-        if case .answer(.refused(_, let next)) = pair.1 { node.note(member: next) }
+        if case .answer(.accepted(let next, _, _)) = pair.1 { node.record(member: next) }
+        if case .answer(.fired(_, let next, _)) = pair.1 { node.record(member: next) }
+        if case .answer(.refused(_, let next)) = pair.1 { node.record(member: next) }
       }
     }
-    let composite = composites.first { $0.nodes.contains(place) }
+    let composite = composites.first { $0.nodeIndices.contains(place) }
     return composite.map { .composite($0.name) } ?? .proved(states: compared)
   }
 
@@ -73,7 +78,7 @@ extension TopologyModel {
     switch (reply, other) {
     case (.answer(let answer), .answer(let other)):
       folded(answer, node) == folded(other, node)
-    // A difference between answers to the same question is a separate finding.
+    // An impure step is a separate finding.
     case (.impure, _), (_, .impure), (.evaluatorError, .evaluatorError): true
     case (.answer, .evaluatorError), (.evaluatorError, .answer): false
     }
@@ -81,8 +86,12 @@ extension TopologyModel {
 
   private func folded(_ answer: EvaluatorAnswer, _ node: ExploredNode) -> EvaluatorAnswer {
     switch answer {
-    case .accepted(let next, let sends):
-      .accepted(configuration: node.folded(next), sends: sends)
+    case .accepted(let next, let sends, let kind):
+      .accepted(configuration: node.folded(next), sends: sends, transition: kind)
+    case .fired(_, let next, let sends):
+      // The duration is omitted, so that it is not compared: the order of timers in different nodes
+      // does not depend on their durations.
+      .fired(after: "", configuration: node.folded(next), sends: sends)
     case .refused(let refusal, let next):
       .refused(reason: refusal, configuration: node.folded(next))
     case .opened, .undecodable, .undecided, .invalid, .projected: answer
@@ -93,23 +102,26 @@ extension TopologyModel {
     _ place: Int, _ input: EvaluatorInput, _ states: [EvaluatorConfiguration]
   ) {
     let node = nodes[place]
-    guard let field = section.fold[node.name]?.sorted(by: { $0.key < $1.key }).first else { return }
+    guard let field = section.fold[node.baseName]?.sorted(by: { $0.key < $1.key }).first else {
+      return
+    }
     let event: JSONValue? =
       switch input {
       case .take(let event), .give(_, let event): event
+      case .fire: .string(TransitionCounts.timerEventName)
       case .end: nil
       }
     discover(
       .brokenFold(
         node: node.name, field: field.key, modulo: field.value, event: event,
         states: states.map(\.state)),
-      at: ["explore", "fold", node.name, field.key], nil, nil)
+      at: ["explore", "fold", node.baseName, field.key], nil, nil)
   }
 
-  /// The remarks of the verdict on folds.
+  /// The remarks about folds in the verdict.
   var foldRemarks: [ExplorationRemark] {
     nodes.indices.flatMap { place in
-      (section.fold[nodes[place].name] ?? [:]).map { field, modulo in
+      (section.fold[nodes[place].baseName] ?? [:]).map { field, modulo in
         .folded(
           node: nodes[place].name, field: field, modulo: modulo, comparison(of: foldProofs[place]))
       }

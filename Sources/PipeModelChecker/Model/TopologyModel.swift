@@ -3,17 +3,18 @@ import PipeSupervision
 import PipeTopology
 import PipeWire
 
-/// A topology as a model of components and vectors, which grows during the search.
+/// The model of a topology, which grows during the search. Nodes, pipes and composites are
+/// components of an ``ExplorationModel``, and steps are its vectors.
 final class TopologyModel {
-  /// The topology's view of a vector.
+  /// The meaning of a vector in the topology: an action with certain endings.
   struct Vector {
     let action: ExploredAction
     let endings: [ExploredAction.Ending]
-    /// The events that the receiver accepts where the vector is permitted, if the pipe postpones
-    /// refused events.
+    /// If the pipe postpones refused events: the events that the receiver accepts where the vector
+    /// is permitted.
     ///
-    /// `nil` for other pipes, and for a probe: it only finds out whether its own event is accepted,
-    /// and is never enabled.
+    /// `nil` for other pipes, and for a probe. A probe is a vector that is never enabled; it only
+    /// asks whether the receiver accepts an event.
     var lane: PostponingLane.Key?
   }
 
@@ -22,40 +23,60 @@ final class TopologyModel {
   var model = ExplorationModel()
   var nodes: [ExploredNode] = []
   var pipes: [ExploredPipe] = []
-  /// The composites with outbound pipes, or with states that the `explore` section refers to.
+  /// The explored composites: composites with outbound pipes, or with states in the `explore` section.
   var composites: [ExploredComposite] = []
   var vectors: [Vector] = []
-  var values: EventValues
+  var eventValues: EventValues
   var discoveries = Discoveries()
-  /// The states that the search watches for.
-  var watches: [StateWatch] = []
-  /// The evaluated steps.
-  var answers: [StepQuestion: ExploredAction.Outcome] = [:]
-  /// The results of checking the folds, by node.
+  /// The conditions that the search watches for.
+  var stateWatches: [StateWatch] = []
+  /// The outcomes of the evaluated steps.
+  var outcomesByQuestion: [StepQuestion: ExploredAction.Outcome] = [:]
+  /// The results of the checks of folds, by the index of the node.
   var foldProofs: [Int: FoldProof] = [:]
-  /// The node with too many configurations, if any.
+  /// A node that has more configurations than the limit; `nil` if there is none.
   private(set) var nodeOverLimit: ExploredNode?
+  /// The keys of explored instances.
+  var keys = ExploredKeys()
+  /// The numbers of the keys of events that can overtake each other.
+  var numbersByKey: [String: Int] = [:]
+  /// The renamings of keys that are symmetries of the model; empty if the search visits all states.
+  var symmetries: [KeySymmetry] = []
+  /// Whether some renaming of keys is no symmetry: it maps a step of the topology to something that
+  /// is no step. The search must then start again, without symmetries.
+  var hasBrokenSymmetry = false
+  /// Whether the step that is evaluated now is only the image of a step that the search has
+  /// demanded. If so, no findings are recorded.
+  var isMirroring = false
+  /// The actions, by identity; empty without symmetries.
+  private(set) var actions: [ExploredAction.Identity: ExploredAction] = [:]
+  let usesSymmetries: Bool
   private let nodeLimit: Int
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
   let capacities: [Int]
 
-  /// - Parameter capacities: The capacities; `nil` for the capacities of the section.
+  /// - Parameters:
+  ///   - capacities: The explored capacity of each pipe; `nil` for the capacities in `section`.
+  ///   - usesSymmetries: Whether the search visits only one of several states that differ by a
+  ///     renaming of keys.
   init(
-    _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil
+    _ loaded: LoadedTopology, _ section: ExploreSection, nodeLimit: Int, capacities: [Int]? = nil,
+    usesSymmetries: Bool = false
   ) {
+    self.usesSymmetries = usesSymmetries
     self.loaded = loaded
     self.section = section
     self.nodeLimit = nodeLimit
     self.capacities =
       capacities ?? loaded.pipes.map { ExploreSection.capacity(of: $0, in: section) }
-    values = EventValues(section)
+    eventValues = EventValues(section)
   }
 
   func node(named name: String) -> Int? { nodes.firstIndex { $0.name == name } }
   func pipe(named name: String) -> Int? { pipes.firstIndex { $0.name == name } }
 
-  /// Returns the outbound pipes of a node or a composite.
-  func outs(of name: String) -> [Int] {
+  /// Returns the indices of the outbound pipes of a node or a composite.
+  func outPipes(of name: String) -> [Int] {
     pipes.indices.filter { pipes[$0].specification.sender == name }
   }
 
@@ -65,12 +86,13 @@ final class TopologyModel {
     case .outside, .anything: .outside
     case .pipe(let place): .pipe(pipes[place].name)
     case .effect(let node, let name): .effect(node: nodes[node].name, output: name)
+    case .timer(let node): .effect(node: nodes[node].name, output: TransitionCounts.timerEventName)
     }
   }
 
   // MARK: Configurations
 
-  /// Returns the number of a node's configuration, which may be new.
+  /// Returns the number of a node's configuration. Adds the configuration if it is new.
   func number(
     of configuration: EvaluatorConfiguration, _ place: Int, in model: inout ExplorationModel
   ) -> Int {
@@ -78,11 +100,13 @@ final class TopologyModel {
     let (number, isNew) = node.number(of: configuration)
     guard isNew else { return number }
     updateObservations(for: number, of: .node(place), in: &model)
+    mapConfiguration(number, of: place, in: &model)
     if node.configurations.count > nodeLimit { nodeOverLimit = node }
     return number
   }
 
-  /// Returns the number of a composite's combination, which may be new.
+  /// Returns the number of a composite's combination of configurations. Adds the combination if it
+  /// is new.
   private func number(
     of combination: [Int], _ place: Int, in model: inout ExplorationModel
   ) -> Int {
@@ -95,8 +119,11 @@ final class TopologyModel {
 
   /// Adds an action with the vectors for its known endings.
   func add(_ action: ExploredAction, to model: inout ExplorationModel) throws {
+    if !symmetries.isEmpty { actions[action.identity] = action }
     if action.isPostponing {
-      if let taken = action.taken { pipes[taken.pipe].lane.receptions[taken.event] = action }
+      if let taken = action.takenEvent {
+        pipes[taken.pipeIndex].lane.receptions[taken.eventNumber] = action
+      }
       let endings = action.endings.map { $0[0] }
       action.probe = try addVector(action, endings, lane: nil, to: &model)
     } else {
@@ -107,8 +134,8 @@ final class TopologyModel {
   private func addVectors(
     of action: ExploredAction, to model: inout ExplorationModel
   ) throws {
-    for endings in action.combinations where action.vectors[endings] == nil {
-      action.vectors[endings] = try addVector(action, endings, lane: nil, to: &model)
+    for endings in action.combinations where action.vectorsByEndings[endings] == nil {
+      action.vectorsByEndings[endings] = try addVector(action, endings, lane: nil, to: &model)
     }
   }
 
@@ -127,9 +154,11 @@ final class TopologyModel {
       roles.append(.table(node.component, cells))
       // An effect that ends without an event sends nothing.
       guard action.endingEffect == nil else { continue }
-      for pipe in outs(of: node.name) { operations[pipe, default: .init()].requiresCapacity = true }
+      for pipe in outPipes(of: node.baseName) {
+        operations[pipe, default: .init()].requiresCapacity = true
+      }
     }
-    // A probe moves no component.
+    // A probe, which only asks whether the event is accepted, moves no component.
     let isMoving = !action.isPostponing || lane != nil
     for (place, composite) in action.composites.enumerated() where isMoving {
       let composite = composites[composite]
@@ -141,21 +170,23 @@ final class TopologyModel {
             action.cell(of: place, in: $0, ending: endings[place]) ?? .unknown
           }))
       guard action.endingEffect == nil else { continue }
-      for pipe in outs(of: composite.name) {
+      for pipe in outPipes(of: composite.name) {
         operations[pipe, default: .init()].requiresCapacity = true
       }
     }
     for case .sends(let sends) in endings where isMoving {
-      for send in sends { operations[send.pipe, default: .init()].appended.append(send.event) }
+      for send in sends {
+        operations[send.pipeIndex, default: .init()].appendedSymbols.append(send.eventNumber)
+      }
     }
-    if let put = action.put {
-      operations[put.pipe, default: .init()].requiresCapacity = true
-      operations[put.pipe, default: .init()].appended.append(put.event)
+    if let put = action.putEvent {
+      operations[put.pipeIndex, default: .init()].requiresCapacity = true
+      operations[put.pipeIndex, default: .init()].appendedSymbols.append(put.eventNumber)
     }
-    if let taken = action.taken {
-      operations[taken.pipe, default: .init()].taken = taken.event
+    if let taken = action.takenEvent {
+      operations[taken.pipeIndex, default: .init()].removedSymbol = taken.eventNumber
       if action.isPostponing {
-        operations[taken.pipe]?.candidates = lane?.accepted ?? [taken.event]
+        operations[taken.pipeIndex]?.candidateSymbols = lane?.accepted ?? [taken.eventNumber]
       }
     }
     roles += operations.sorted { $0.key < $1.key }.map {
@@ -166,26 +197,39 @@ final class TopologyModel {
     return number
   }
 
-  /// Returns the number of a sent event; adds its reception if it is new in its pipe.
+  /// Returns the numbers of a sent event and its pipe. If the event is new in its pipe, adds the
+  /// action of its reception.
+  /// - Parameter mover: The node that sends the event in its step; `nil` for another sender.
   func send(
-    _ sent: EvaluatorSend, in model: inout ExplorationModel
+    _ sent: EvaluatorSend, by mover: ExploredAction.Mover? = nil, in model: inout ExplorationModel
   ) throws -> ExploredSend {
     guard let place = pipe(named: sent.pipe) else {
       throw UnknownPipeError(name: sent.pipe)
     }
-    let (number, isNew) = pipes[place].number(of: sent.event)
-    let send = ExploredSend(pipe: place, event: number)
-    if isNew { try addReception(of: send, to: &model) }
+    let sender = mover.flatMap { mover in
+      nodes[mover.node].synchronized.isEmpty
+        ? nil
+        : nodes[mover.node].key.map {
+          ExploredPipe.Sender(key: $0.value, isCommit: mover.isInstanceOfComposite)
+        }
+    }
+    let (number, isNew) = pipes[place].number(of: sent.event, by: sender)
+    let send = ExploredSend(pipeIndex: place, eventNumber: number)
+    if isNew {
+      setKeys(of: send, in: &model)
+      try addReception(of: send, to: &model)
+      try mapEvent(send, in: &model)
+    }
     return send
   }
 
-  /// A program sent an event into a pipe that the node does not have.
+  /// The error that a program has sent an event into a pipe that its node does not have.
   struct UnknownPipeError: Error { let name: String }
 
   // MARK: Demands
 
-  /// Fills a cell that the search demands, and all cells that follow from it.
-  func fill(_ demand: Exploration.Demand, in model: inout ExplorationModel) throws {
+  /// Fills a table cell that the search demands, and all cells that follow from the same step.
+  func answerDemand(_ demand: Exploration.Demand, in model: inout ExplorationModel) throws {
     let vector = vectors[demand.vector]
     let action = vector.action
     if let place = action.composites.firstIndex(where: {
@@ -207,6 +251,7 @@ final class TopologyModel {
   }
 
   /// Evaluates a mover in a configuration, and fills all cells that depend on the outcome.
+  /// - Parameter place: The index of the mover.
   private func resolve(
     _ action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
     _ model: inout ExplorationModel
@@ -219,9 +264,13 @@ final class TopologyModel {
     } else {
       try fillCells(outcome, of: action, place, in: configuration, &model)
     }
+    try mirror(action, place, in: configuration, at: state, &model) {
+      try resolve($0, place, in: $1, at: state, &$2)
+    }
   }
 
   /// Fills the cells of all vectors of an action, and adds vectors for a new ending.
+  /// - Parameter place: The index of a mover or, after the movers, of a composite.
   func fillCells(
     _ outcome: ExploredAction.Outcome, of action: ExploredAction, _ place: Int,
     in configuration: Int, _ model: inout ExplorationModel
@@ -230,11 +279,8 @@ final class TopologyModel {
       action.endings[place].append(ending)
       try addVectors(of: action, to: &model)
     }
-    let component =
-      place < action.movers.count
-      ? nodes[action.movers[place].node].component
-      : composites[action.composites[place - action.movers.count]].component
-    for (endings, number) in action.vectors {
+    let component = component(of: action, place)
+    for (endings, number) in action.vectorsByEndings {
       guard let cell = action.cell(of: place, in: configuration, ending: endings[place]) else {
         continue
       }
@@ -242,7 +288,7 @@ final class TopologyModel {
     }
   }
 
-  /// Determines the target of a composite, and the events that its rules send.
+  /// Determines the next combination of a composite, and the events that its rules send.
   private func resolveComposite(
     of action: ExploredAction, _ number: Int, in combination: Int, at state: StateReference,
     _ model: inout ExplorationModel
@@ -260,6 +306,9 @@ final class TopologyModel {
     } else {
       try fillCells(outcome, of: action, place, in: combination, &model)
     }
+    try mirror(action, place, in: combination, at: state, &model) {
+      try resolveComposite(of: $0, number, in: $1, at: state, &$2)
+    }
   }
 
   private func compositeOutcome(
@@ -268,29 +317,32 @@ final class TopologyModel {
   ) throws -> ExploredAction.Outcome {
     let composite = composites[number]
     var next = combination
-    var moved: [String] = []
+    var movedNodes: [String] = []
     for (place, mover) in action.movers.enumerated() {
-      guard let part = composite.nodes.firstIndex(of: mover.node) else { continue }
+      guard let part = composite.nodeIndices.firstIndex(of: mover.node) else { continue }
       try resolve(action, place, in: combination[part], at: state, &model)
       switch action.outcomes[place][combination[part]] {
-      case .leads(let target, _):
+      case .leads(let target, _, let isInternal):
         guard mover.takes else { return .none }
         next[part] = target
         // An effect that ends without an event enters no state.
-        if action.endingEffect == nil { moved.append(nodes[mover.node].name) }
+        if action.endingEffect == nil, !isInternal { movedNodes.append(nodes[mover.node].name) }
+      case .ignored(let target):
+        guard mover.takes else { return .none }
+        next[part] = target
       case .refused(_, let target): next[part] = target
       case .some(.none), nil: return .none
       }
     }
-    guard !moved.isEmpty else {
+    guard !movedNodes.isEmpty else {
       return .leads(to: self.number(of: next, number, in: &model), sends: [])
     }
     let states = { (combination: [Int]) in
-      zip(composite.nodes, combination).map { self.nodes[$0].state($1) }
+      zip(composite.nodeIndices, combination).map { self.nodes[$0].state($1) }
     }
     do {
       let sends = try composite.sends(
-        from: states(combination), to: states(next), movers: moved)
+        from: states(combination), to: states(next), movers: movedNodes)
       return .leads(
         to: self.number(of: next, number, in: &model),
         sends: try sends.map { try send($0, in: &model) })
@@ -303,34 +355,46 @@ final class TopologyModel {
   }
 }
 
-// States that the file names, as the programs decode them.
+// Checks of the states in the `explore` section by the programs.
 extension TopologyModel {
   /// Checks that each state with values in the file is a valid state of its node.
   ///
-  /// A state that the type cannot represent is never reached, and a property of it would be
-  /// meaningless. `check` validates the types that it knows; only a program knows the values of
-  /// other types.
+  /// A state that is not valid is never reached, so a property about it would be meaningless. The
+  /// command `check` validates common types. For other types, only the program knows the valid
+  /// values.
   /// - Throws: `TopologyErrors` with the locations in the file.
   func checkConditions() throws {
     var errors: [Diagnostic] = []
     for (index, end) in section.end.enumerated() {
       let path = ["explore", "end"]
       let isListed = section.end.count > 1
-      check(end, owner: "'explore', 'end'", at: isListed ? path + [String(index)] : path, &errors)
+      checkCombination(
+        end, owner: "'explore', 'end'", at: isListed ? path + [String(index)] : path, &errors)
     }
     for property in section.properties {
-      check(
+      checkCombination(
         property.states, owner: "property '\(property.name)'",
         at: ["explore", "properties", property.name, property.demand.rawValue], &errors)
     }
     guard errors.isEmpty else { throw TopologyErrors(errors) }
   }
 
-  private func check(
+  private func checkCombination(
     _ combination: StateCombination, owner: String, at path: [String], _ errors: inout [Diagnostic]
   ) {
     for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
-      // A label has no values to check, and some fields of a struct are not a complete state.
+      if node(named: name) == nil, let instance = InstanceName(name),
+        let known = keys.byNode[instance.node]
+      {
+        errors.append(
+          loaded.source.diagnostic(
+            .badValue, at: loaded.source.mark(ofKey: path + [name]),
+            "\(owner): the search has no instance '\(name)'; the keys of '\(instance.node)' are "
+              + known.map { "'\($0.text)'" }.joined(separator: ", ")
+              + "; raise 'explore: keys', or name one of them"))
+        continue
+      }
+      // A name alone has no values to check, and some fields of a struct are not a complete state.
       guard let place = node(named: name), condition.state.string == nil,
         nodes[place].description?.stateFields == nil,
         let problem = problem(with: condition.state, of: nodes[place])
@@ -342,16 +406,16 @@ extension TopologyModel {
     }
   }
 
-  /// Returns the program's error for a state that it cannot read; `nil` if it can read the state.
+  /// Returns the program's error for an invalid state; `nil` if the program can read the state.
   ///
-  /// The request is to end an effect that does not exist. A program refuses it in every state that
-  /// it can read.
+  /// Asks the program to end an effect that does not exist. The program rejects this request in
+  /// every valid state, with the same error. A different error concerns the state.
   private func problem(with state: JSONValue, of node: ExploredNode) -> String? {
     guard case .machine(let evaluator) = node.kind, let first = node.opening?.configuration else {
       return nil
     }
     func answer(in configuration: EvaluatorConfiguration) -> ProgramEvaluator.Reply {
-      evaluator.row(node.name, configuration, [.end(effect: "")])[0]
+      evaluator.evaluateRow(node.name, configuration, [.end(effect: "")])[0]
     }
     guard case .answer(.invalid(let problem)) = answer(in: EvaluatorConfiguration(state: state)),
       case .answer(.invalid(let usual)) = answer(in: first), problem != usual
@@ -360,28 +424,39 @@ extension TopologyModel {
   }
 }
 
-// Evaluation of events that nodes never received.
+// Evaluation of events that nodes did not receive in the search.
 extension TopologyModel {
   /// The maximum number of evaluations for one event of one node.
-  private static let questionLimit = 512
+  private static let maximumQuestionCount = 512
   /// The maximum number of values of an event to try in one state.
-  private static let valueLimit = 8
+  private static let maximumValueCount = 8
 
   /// Returns whether a node accepts an event in one of the states that the search visited.
   ///
-  /// An event that a reducer ignores in all of these states is not missing.
+  /// An ignored event does not count as accepted. So the search does not report that an event is
+  /// never enabled if the node only ignores the event.
   func acceptsInSomeState(_ node: ExploredNode, _ event: String) -> Bool {
     guard case .machine(let evaluator) = node.kind, let fields = node.opening?.events[event] else {
       return false
     }
-    // A copy: remarks on the values tried here do not belong to the search.
-    var values = values
-    let inputs = values.events(EventPattern(event), of: node.name, fields)
-      .prefix(Self.valueLimit).map { EvaluatorInput.take(event: $0) }
+    // Uses a copy, since remarks on these values do not belong to the search.
+    var values = eventValues
+    let inputs = values.events(
+      EventPattern(event), of: node.baseName, fields, keyedBy: keysToTry(for: node.baseName)
+    )
+    .filter { event in
+      guard let key = node.key, case .success(let own)? = keys.key(of: event, at: node.baseName)
+      else {
+        return true
+      }
+      return own.text == key.text
+    }
+    .prefix(Self.maximumValueCount).map { EvaluatorInput.take(event: $0) }
     guard !inputs.isEmpty else { return false }
-    for configuration in node.configurations.prefix(Self.questionLimit / inputs.count) {
-      for reply in evaluator.row(node.name, configuration, inputs) {
+    for configuration in node.configurations.prefix(Self.maximumQuestionCount / inputs.count) {
+      for reply in evaluator.evaluateRow(node.name, configuration, inputs) {
         switch reply {
+        case .answer(.accepted(_, _, .ignored)): continue
         case .answer(.accepted), .answer(.undecided), .impure: return true
         case .answer: continue
         // A step that traps or hangs here is not a finding, because the search did not need it.

@@ -1,6 +1,7 @@
-/// A growing list of items, each with one or several elements.
+/// A growing list of items in chunks of memory. Each item has the same number of elements.
 ///
-/// Growing never copies elements, so memory has no peak and elements keep their addresses.
+/// The list grows without copying elements. So growing needs no temporary memory, and elements keep
+/// their addresses.
 struct Chunked<Element: BitwiseCopyable>: ~Copyable {
   /// The number of items in a chunk.
   static var chunkSize: Int { 4096 }
@@ -26,7 +27,7 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
   /// The number of items for which memory is allocated.
   var capacity: Int { chunkCount * Self.chunkSize }
 
-  /// The memory of one more chunk. Unit: bytes.
+  /// The size of a chunk. Unit: bytes.
   var chunkByteCount: Int { Self.chunkSize * width * MemoryLayout<Element>.stride }
 
   mutating func addChunk() {
@@ -42,14 +43,14 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
     chunkCount += 1
   }
 
-  /// Appends an item of one element. The caller ensures the memory: see ``capacity``.
+  /// Appends an item of one element. Precondition: ``capacity`` is greater than ``count``.
   @inline(__always)
   mutating func append(_ element: Element) {
     chunks[count &>> 12][count & 4095] = element
     count &+= 1
   }
 
-  /// Appends an item of `width` elements. The caller ensures the memory.
+  /// Appends an item of `width` elements. Precondition: ``capacity`` is greater than ``count``.
   @inline(__always)
   mutating func append(_ item: UnsafePointer<Element>) {
     let end = chunks[count &>> 12] + (count & 4095) &* width
@@ -57,15 +58,15 @@ struct Chunked<Element: BitwiseCopyable>: ~Copyable {
     count &+= 1
   }
 
-  /// The element of an item of one element.
+  /// The element of the item with this number. Precondition: `width` is 1.
   @inline(__always)
   subscript(number: Int) -> Element {
     get { chunks[number &>> 12][number & 4095] }
     set { chunks[number &>> 12][number & 4095] = newValue }
   }
 
-  /// Returns a pointer to the first element of an item; the items up to the next multiple of
-  /// ``chunkSize`` follow it.
+  /// Returns a pointer to the first element of an item. The following items, up to the next
+  /// multiple of ``chunkSize``, are adjacent in memory.
   @inline(__always)
   func pointer(at number: Int) -> UnsafeMutablePointer<Element> {
     chunks[number &>> 12] + (number & 4095) &* width

@@ -1,22 +1,25 @@
-/// A model compiled to flat tables for the search.
+/// An ``ExplorationModel``, compiled to flat tables for a fast search.
 ///
-/// A mask has one bit for each vector, one for each observation, and one that says whether all
-/// cells of a row are known. Their order is: known, observations, vectors. Every local state of a
-/// component has a mask of the bits that it permits. The AND of the masks of a state yields the
-/// enabled vectors and the observations that hold, and says whether cells must be demanded.
+/// Each local state of a component has a mask, which is a row of bits. The first bit is set if all
+/// table cells of the local state are known. The next bits stand for the observations, and the
+/// remaining bits for the vectors; a bit is set if the local state permits the observation or the
+/// vector. The AND of the masks of all components shows which vectors are enabled in a state, which
+/// observations hold, and whether the search must demand cells.
 ///
-/// A component that may still grow has a row for each number that fits into its field, so that
-/// cells can be filled in place. No thread reads the tables at that time.
+/// A component that may still get more local states has a row for every number that fits into its
+/// bit field. So new cells can be filled without allocating new tables. Cells must be filled while
+/// no thread reads the tables.
 final class CompiledModel {
-  /// Reads a local state out of a state, and finds its entry in a table.
+  /// The word and the bits in which a packed state contains a component's local state, and the
+  /// position at which the component's entries in a table begin.
   struct Lookup {
     var base: UInt32
     let mask: UInt32
-    let word: UInt16
+    let wordIndex: UInt16
     let shift: UInt16
 
     @inline(__always)
-    func local(in words: UnsafePointer<UInt64>) -> UInt32 { local(in: words[Int(word)]) }
+    func local(in words: UnsafePointer<UInt64>) -> UInt32 { local(in: words[Int(wordIndex)]) }
 
     @inline(__always)
     func local(in word: UInt64) -> UInt32 {
@@ -29,70 +32,76 @@ final class CompiledModel {
 
   /// The effect of a vector on one component.
   struct Move {
-    /// The position in `deltas` of the change to the local state.
+    /// The position in `stateDeltas` of the local state's change.
     let lookup: Lookup
-    /// The row of the component's local state 0.
+    /// The component's first row, which is the row of its local state 0.
     let firstRow: UInt32
   }
 
   let layout: FieldLayout
   /// The sizes of a mask and of a state, in words.
-  let maskWords: Int
-  let stateWords: Int
+  let maskWordCount: Int
+  let stateWordCount: Int
   let componentCount: Int
   let vectorCount: Int
-  /// The bit of the first vector; observation `o` has bit 1 + o.
+  /// The index of the first vector's bit in a mask. The bit of observation `o` has the index 1 + o.
   let firstVectorBit: Int
 
-  /// For each word of a mask, the components that affect it: `lookups[lookupStarts[word]..<…]`.
+  /// For each word of a mask, the components that affect the word:
+  /// `lookups[lookupStarts[word]..<lookupStarts[word + 1]]`.
   let lookups: FlatTable<Lookup>
   let lookupStarts: FlatTable<Int>
   let masks: FlatTable<UInt64>
-  /// The cells that are permitted only because they are unknown; read only if the known bit is off.
-  let unknowns: FlatTable<UInt64>
-  /// For each word of a mask, the bits of all vectors, and of the vectors that need no event from
-  /// outside.
+  /// The bits of vectors whose cells are unknown. Such vectors count as permitted. This table is
+  /// read only if the first bit of the mask shows that a cell is unknown.
+  let unknownMasks: FlatTable<UInt64>
+  /// For each word of a mask, the bits of all vectors (`vectorBits`), and the bits of the vectors
+  /// that require no event from outside (`insideBits`).
   let vectorBits: FlatTable<UInt64>
   let insideBits: FlatTable<UInt64>
 
-  /// For each vector, the components that it moves: `moves[moveStarts[vector]..<…]`.
+  /// The components that each vector moves: `moves[moveStarts[vector]..<moveStarts[vector + 1]]`.
   let moves: FlatTable<Move>
   let moveStarts: FlatTable<Int>
-  /// The local state XOR its target.
-  let deltas: FlatTable<UInt32>
+  /// The changes of local states: an entry is the local state XOR the vector's target.
+  let stateDeltas: FlatTable<UInt32>
 
-  /// For each component, its first row. The rows of all components are numbered consecutively.
-  let rows: FlatTable<Lookup>
+  /// The location of each component's local state, with the component's first row. The rows of all
+  /// components are numbered consecutively.
+  let rowLookups: FlatTable<Lookup>
   let rowCount: Int
-  /// The fingerprints of the local states. The fingerprint of a state is their XOR, so that it does
-  /// not depend on the layout.
+  /// The fingerprint of each local state, by row. The fingerprint of a state is the XOR of its
+  /// local states' fingerprints, so that it does not depend on the layout.
   let rowFingerprints: FlatTable<UInt64>
   /// The number of unknown cells in each row.
   private let unknownCounts: FlatTable<Int32>
   /// The tables for stubborn sets; `nil` in a full search.
   let stubborn: StubbornTables?
+  /// The tables for symmetries; `nil` if the model has none.
+  private(set) var symmetries: SymmetryTables?
 
-  /// The first row of each component in `masks`, for each word; negative if the component does not
-  /// affect the word.
+  /// For each component and each word of a mask, the position of the component's first entry in
+  /// `masks`; negative if the component does not affect the word.
   private let maskBases: FlatTable<Int>
-  /// The first row of each role of each vector in `deltas`; negative if the role moves nothing.
+  /// For each role of each vector, the position of the role's first entry in `stateDeltas`;
+  /// negative if the role moves nothing.
   private let deltaBases: FlatTable<Int>
   private let roleStarts: FlatTable<Int>
   private let rowCounts: [Int]
 
   init(_ model: ExplorationModel, layout: FieldLayout, seed: UInt64, isReduced: Bool) {
     self.layout = layout
-    stateWords = layout.wordCount
+    stateWordCount = layout.wordCount
     componentCount = model.componentCount
     vectorCount = model.vectorCount
     let firstVectorBit = 1 + model.observations.count
     let maskWords = (firstVectorBit + vectorCount + 63) / 64
     self.firstVectorBit = firstVectorBit
-    self.maskWords = maskWords
+    self.maskWordCount = maskWords
 
     let isGrowing = model.components.indices.map { model.isGrowing($0) }
     rowCounts = model.components.indices.map {
-      isGrowing[$0] ? 1 << layout.fields[$0].bits : model.stateCount(of: $0)
+      isGrowing[$0] ? 1 << layout.fields[$0].bitCount : model.stateCount(of: $0)
     }
     var rows: [Lookup] = []
     var rowCount = 0
@@ -100,7 +109,7 @@ final class CompiledModel {
       rows.append(Self.lookup(field, base: rowCount))
       rowCount += count
     }
-    self.rows = FlatTable(rows)
+    self.rowLookups = FlatTable(rows)
     self.rowCount = rowCount
     rowFingerprints = FlatTable(
       rowCounts.enumerated().flatMap { component, count in
@@ -126,7 +135,7 @@ final class CompiledModel {
     lookupStarts = FlatTable(starts)
     maskBases = FlatTable(bases)
     masks = FlatTable(repeating: ~0, count: maskCount)
-    unknowns = FlatTable(repeating: 0, count: maskCount)
+    unknownMasks = FlatTable(repeating: 0, count: maskCount)
     let inside = model.vectors.indices.filter { !model.vectors[$0].isFromOutside }
     vectorBits = FlatTable(
       Self.bits(model.vectors.indices.map { firstVectorBit + $0 }, words: maskWords))
@@ -159,46 +168,50 @@ final class CompiledModel {
     self.moveStarts = FlatTable(moveStarts)
     self.deltaBases = FlatTable(deltaBases)
     self.roleStarts = FlatTable(roleStarts)
-    deltas = FlatTable(repeating: 0, count: deltaCount)
+    stateDeltas = FlatTable(repeating: 0, count: deltaCount)
     stubborn =
       isReduced ? StubbornTables(model, affectedBits: affectedBits, rowCounts: rowCounts) : nil
     fill(from: model)
+    symmetries = model.symmetries.isEmpty ? nil : SymmetryTables(model, self)
   }
 
-  /// Returns whether the current local states of a model fit into the rows.
+  /// Returns whether the tables have a row for every current local state of a model.
   func canHold(_ model: ExplorationModel) -> Bool {
     model.components.indices.allSatisfy { model.stateCount(of: $0) <= rowCounts[$0] }
   }
 
-  /// Applies the changes of a model whose local states fit into the rows.
+  /// Applies the changes of a model. Precondition: ``canHold(_:)`` returns `true` for the model.
   func update(_ changes: [ExplorationModel.Change], of model: ExplorationModel) {
     for change in changes {
       switch change {
       case .cell(let vector, let role, let state):
-        put(model.vectors[vector].roles[role], vector: vector, number: role, in: state)
+        putRole(model.vectors[vector].roles[role], vector: vector, number: role, in: state)
       case .observed(let observation, let component, let state):
         let isHeld = model.observations[observation][component]?.contains(state) ?? true
         set(bit: 1 + observation, to: isHeld, component: component, in: state)
       }
     }
+    symmetries?.update(from: model, self)
   }
 
   /// Returns the fingerprint of a state.
   func fingerprint(_ words: UnsafePointer<UInt64>) -> UInt64 {
     var fingerprint: UInt64 = 0
     for component in 0..<componentCount {
-      fingerprint ^= rowFingerprints[rows[component].position(in: words)]
+      fingerprint ^= rowFingerprints[rowLookups[component].position(in: words)]
     }
     return fingerprint
   }
 
   /// The memory of the tables. Unit: bytes.
   var byteCount: Int {
-    16 * masks.count + 4 * deltas.count + 12 * rowCount + (stubborn?.byteCount ?? 0)
+    16 * masks.count + 4 * stateDeltas.count + 12 * rowCount + (stubborn?.byteCount ?? 0)
+      + (symmetries?.byteCount ?? 0)
   }
 
-  /// Returns the position of a bit in a mask.
-  static func place(ofBit bit: Int) -> (word: Int, bit: UInt64) {
+  /// Returns the index of the mask word that contains a bit, and a word in which only this bit is
+  /// set.
+  static func position(ofBit bit: Int) -> (word: Int, bit: UInt64) {
     (bit >> 6, 1 << UInt64(bit & 63))
   }
 
@@ -208,7 +221,7 @@ final class CompiledModel {
     for (vector, value) in model.vectors.enumerated() {
       for (number, role) in value.roles.enumerated() {
         for state in 0..<rowCounts[role.component] {
-          put(role, vector: vector, number: number, in: state)
+          putRole(role, vector: vector, number: number, in: state)
         }
       }
     }
@@ -221,43 +234,46 @@ final class CompiledModel {
     }
   }
 
-  private func put(_ role: ExplorationModel.Role, vector: Int, number: Int, in state: Int) {
+  private func putRole(_ role: ExplorationModel.Role, vector: Int, number: Int, in state: Int) {
     let target = role.target(in: state)
     let component = role.component
     let bit = firstVectorBit + vector
-    set(bit: bit, to: target != ExplorationModel.Role.blocked, component: component, in: state)
-    let isUnknown = target == ExplorationModel.Role.unknown
-    let place = maskBases[component * maskWords + bit >> 6] + state
+    set(
+      bit: bit, to: target != ExplorationModel.Role.blockedTarget, component: component, in: state)
+    let isUnknown = target == ExplorationModel.Role.unknownTarget
+    let place = maskBases[component * maskWordCount + bit >> 6] + state
     let mask = 1 as UInt64 &<< UInt64(bit & 63)
-    if isUnknown != (unknowns[place] & mask != 0) {
-      unknowns.start[place] ^= mask
-      let row = Int(rows[component].base) + state
-      unknownCounts.start[row] += isUnknown ? 1 : -1
+    if isUnknown != (unknownMasks[place] & mask != 0) {
+      unknownMasks.baseAddress[place] ^= mask
+      let row = Int(rowLookups[component].base) + state
+      unknownCounts.baseAddress[row] += isUnknown ? 1 : -1
       set(bit: 0, to: unknownCounts[row] == 0, component: component, in: state)
     }
     let base = deltaBases[roleStarts[vector] + number]
-    if base >= 0 { deltas.start[base + state] = target < 0 ? 0 : UInt32(state ^ Int(target)) }
+    if base >= 0 {
+      stateDeltas.baseAddress[base + state] = target < 0 ? 0 : UInt32(state ^ Int(target))
+    }
   }
 
   private func set(bit: Int, to isSet: Bool, component: Int, in state: Int) {
     let mask = 1 as UInt64 &<< UInt64(bit & 63)
-    let base = maskBases[component * maskWords + bit >> 6]
+    let base = maskBases[component * maskWordCount + bit >> 6]
     guard base >= 0 else { return }
     if isSet {
-      masks.start[base + state] |= mask
+      masks.baseAddress[base + state] |= mask
     } else {
-      masks.start[base + state] &= ~mask
+      masks.baseAddress[base + state] &= ~mask
     }
     guard let stubborn, bit > 0 else { return }
-    let place = (Int(rows[component].base) + state) * maskWords + bit >> 6
+    let place = (Int(rowLookups[component].base) + state) * maskWordCount + bit >> 6
     if isSet {
-      stubborn.permitted.start[place] |= mask
+      stubborn.permittedMasks.baseAddress[place] |= mask
     } else {
-      stubborn.permitted.start[place] &= ~mask
+      stubborn.permittedMasks.baseAddress[place] &= ~mask
     }
   }
 
-  /// Returns the bits that each component affects.
+  /// Returns, for each component, the mask bits that the component affects.
   private static func bitsByComponent(
     of model: ExplorationModel, _ isGrowing: [Bool], firstVectorBit: Int, maskWords: Int
   ) -> [[UInt64]] {
@@ -273,7 +289,8 @@ final class CompiledModel {
 
   private static func lookup(_ field: FieldLayout.Field, base: Int) -> Lookup {
     Lookup(
-      base: UInt32(base), mask: UInt32(truncatingIfNeeded: field.mask), word: UInt16(field.word),
+      base: UInt32(base), mask: UInt32(truncatingIfNeeded: field.mask),
+      wordIndex: UInt16(field.wordIndex),
       shift: UInt16(field.shift & 63))
   }
 
@@ -283,7 +300,8 @@ final class CompiledModel {
     return bits
   }
 
-  /// Returns the SplitMix64 hash of a local state's row, so that fingerprints are unrelated.
+  /// Returns the fingerprint of a local state: a SplitMix64 hash, so that different local states
+  /// have unrelated fingerprints.
   private static func fingerprint(of state: Int, component: Int, seed: UInt64) -> UInt64 {
     var value = seed &+ UInt64(component) << 32 &+ UInt64(state)
     for _ in 0..<2 {
@@ -298,23 +316,23 @@ final class CompiledModel {
 
 /// A table of a fixed size that is read without bounds checks.
 final class FlatTable<Element: BitwiseCopyable> {
-  let start: UnsafeMutablePointer<Element>
+  let baseAddress: UnsafeMutablePointer<Element>
   let count: Int
 
   init(_ elements: [Element]) {
     count = elements.count
-    start = .allocate(capacity: max(1, count))
-    _ = UnsafeMutableBufferPointer(start: start, count: count).initialize(from: elements)
+    baseAddress = .allocate(capacity: max(1, count))
+    _ = UnsafeMutableBufferPointer(start: baseAddress, count: count).initialize(from: elements)
   }
 
   init(repeating element: Element, count: Int) {
     self.count = count
-    start = .allocate(capacity: max(1, count))
-    start.initialize(repeating: element, count: count)
+    baseAddress = .allocate(capacity: max(1, count))
+    baseAddress.initialize(repeating: element, count: count)
   }
 
-  deinit { start.deallocate() }
+  deinit { baseAddress.deallocate() }
 
   @inline(__always)
-  subscript(position: Int) -> Element { start[position] }
+  subscript(position: Int) -> Element { baseAddress[position] }
 }

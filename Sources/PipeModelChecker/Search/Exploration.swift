@@ -1,7 +1,7 @@
-/// A breadth-first search of a model, so that the paths to states are shortest paths.
+/// A breadth-first search of a model, which finds shortest paths to states.
 ///
-/// The caller repeats ``advance()`` until the search is finished; the search has no callbacks.
-/// Between the calls, the caller may show progress, and must fill the demanded cells.
+/// The caller calls ``advance()`` until the search is finished. Between the calls, the caller can
+/// show the progress, and must fill the table cells that the search demands.
 ///
 /// ```swift
 /// var search = Exploration(model, questions)
@@ -15,49 +15,50 @@
 /// ```
 package struct Exploration: ~Copyable {
   package struct Progress: Sendable {
-    package let states: Int
-    package let steps: Int
+    package let stateCount: Int
+    package let stepCount: Int
     package let depth: Int
-    /// The number of deadlocks, stuck states and violated observations found so far.
-    package let findings: Int
-    /// Unit: bytes.
+    /// The number of findings so far: deadlocks, stuck states and violated observations.
+    package let findingCount: Int
+    /// The memory in use. Unit: bytes.
     package let byteCount: Int
   }
 
-  /// A cell that the search needs to continue.
+  /// An unknown table cell that the search must know to continue.
   package struct Demand: Sendable {
     package let component: Int
     package let localState: Int
     package let vector: Int
-    /// The first state in which all other components permit the vector, as far as known.
+    /// A state in which no known cell of the vector blocks the vector.
     package let state: StateReference
   }
 
   package enum Advance: Sendable {
     case progress(Progress)
-    /// Each demanded cell, once. Cells that are not filled are demanded again.
+    /// The demanded cells, each listed once. A cell that the caller does not fill is demanded again.
     case demands([Demand])
     case finished(ExplorationResult)
   }
 
   /// The model, which may grow between two calls of ``advance()``.
   ///
-  /// An addition must not have been enabled, or have held, in a state that is already searched,
-  /// because such states are not searched again. An allowed example is a vector for an event that a
+  /// The search does not search a state again. So when the caller adds a vector, the vector must
+  /// not have been enabled in any state that was already searched. An added observation must not
+  /// have held in such a state. For example, the caller can add a vector for an event that only a
   /// newly filled cell sends.
   package var model: ExplorationModel
 
   private let questions: ExplorationQuestions
   private let options: ExplorationOptions
-  private let start = ContinuousClock.now
-  private var program: CompiledModel
+  private let startTime = ContinuousClock.now
+  private var compiledModel: CompiledModel
   private var partitions: [Partition]
   private var depth = 0
   private var result: ExplorationResult?
 
-  /// The number of states that one partition searches between progress reports.
+  /// The maximum number of states that one partition searches between two progress reports.
   private static let roundSize = 1 << 16
-  /// The number of states in a level below which one thread is faster than several threads.
+  /// The number of states in a level up to which one thread is faster than several threads.
   private static let singleThreadLimit = 512
 
   package init(
@@ -65,29 +66,31 @@ package struct Exploration: ~Copyable {
     options: ExplorationOptions = ExplorationOptions()
   ) {
     self.model = model
+    self.model.mapQueues()
+    let model = self.model
     self.questions = questions
     self.options = options
     let isReduced = options.usesReduction && questions.allowsReduction(options.storage)
     let layout = Self.layout(of: model, after: nil, wordBits: options.wordBits)
     let program = CompiledModel(
       model, layout: layout, seed: options.storage.seed, isReduced: isReduced)
-    self.program = program
+    self.compiledModel = program
     self.model.clearChanges()
-    let count = min(max(1, options.threads), 64)
+    let count = min(max(1, options.threadCount), 64)
     partitions = (0..<count).map { number in
       Partition(number: number, of: count, program, options: options, questions: questions)
     }
-    let words = layout.encode(model.components.map(\.initial))
+    let words = layout.encode(model.components.map(\.initialState))
     partitions[Partition.owner(of: program.fingerprint(words), among: count)].begin(with: words)
     for partition in partitions { partition.beginLevel() }
   }
 
-  /// Continues the search for some tens of milliseconds.
+  /// Continues the search for a few tens of milliseconds, or until the search demands cells.
   nonisolated(nonsending) package mutating func advance() async -> Advance {
     if let result { return .finished(result) }
     if let limit = reachedLimit() { return .finished(finish(.incomplete(limit))) }
     if model.isExtended || !model.changes.isEmpty { compile() }
-    if partitions.contains(where: { $0.remaining > 0 }) {
+    if partitions.contains(where: { $0.remainingCount > 0 }) {
       await searchRound()
     } else if partitions.contains(where: \.isWaiting) {
       let demands = fillQueues()
@@ -95,19 +98,21 @@ package struct Exploration: ~Copyable {
     } else if partitions.contains(where: { $0.foundCount > 0 }) {
       for partition in partitions { partition.beginLevel() }
       depth += 1
-    } else if program.stubborn != nil && questions.forbidsIgnoring {
-      let requiredSize = IgnoredStates.byteCount(states: progress.states, steps: progress.steps)
+    } else if compiledModel.stubborn != nil && questions.forbidsIgnoring {
+      let requiredSize = IgnoredStates.byteCount(
+        states: progress.stateCount, steps: progress.stepCount)
       guard requiredSize <= options.memoryLimit - progress.byteCount else {
         return .finished(finish(.incomplete(.memory)))
       }
-      if !searchIgnored() { return .finished(finish(.complete)) }
+      if !searchIgnoredStates() { return .finished(finish(.complete)) }
     } else {
       return .finished(finish(.complete))
     }
     return .progress(progress)
   }
 
-  /// Searches to the end, or to the first demand.
+  /// Continues the search until it is finished. If it demands cells, ends it with an incomplete
+  /// result.
   nonisolated(nonsending) package mutating func run() async -> ExplorationResult {
     while true {
       switch await advance() {
@@ -125,34 +130,38 @@ package struct Exploration: ~Copyable {
 
   package var progress: Progress {
     Progress(
-      states: partitions.reduce(0) { $0 + $1.stateCount },
-      steps: partitions.reduce(0) { $0 + $1.steps }, depth: depth,
-      findings: partitions.reduce(0) { $0 + $1.findingCount },
-      byteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
+      stateCount: partitions.reduce(0) { $0 + $1.stateCount },
+      stepCount: partitions.reduce(0) { $0 + $1.steps }, depth: depth,
+      findingCount: partitions.reduce(0) { $0 + $1.findingCount },
+      byteCount: partitions.reduce(compiledModel.byteCount + model.queueByteCount) {
         $0 + $1.budget.used
       })
   }
 
-  /// The number of states that each thread stores.
+  /// The number of states that each partition stores. Each partition has one thread.
   package var statesByThread: [Int] { partitions.map(\.stateCount) }
 
-  /// Returns a path from the first state to another state: a shortest path, unless the search is reduced.
+  /// Returns a path from the initial state to another state. The path is a shortest path, unless
+  /// the search is reduced.
   package func path(to state: StateReference) -> ExplorationPath {
-    ExplorationPath(to: state, in: partitions, model, program)
+    ExplorationPath(to: state, in: partitions, model, compiledModel)
   }
 
-  /// Returns the local state of each component in a visited state; `nil` if only a fingerprint is stored.
+  /// Returns the local state of each component in a visited state; `nil` if the search stores only
+  /// fingerprints.
   package func state(_ reference: StateReference) -> [Int]? {
     let partition = partitions[reference.partition]
     return partition.isExact ? partition.locals(of: reference.number) : nil
   }
 
-  /// Returns whether a state, given by the local state of each component, was visited.
+  /// Returns whether the search has visited a state, or an image of the state by a symmetry. The
+  /// state is given by the local state of each component.
   ///
-  /// With fingerprints, returns whether a state with the same fingerprint was visited.
+  /// If the search stores only fingerprints, returns whether a state with the same fingerprint was
+  /// visited.
   package func hasVisited(_ state: [Int]) -> Bool {
-    let words = program.layout.encode(state)
-    let fingerprint = program.fingerprint(words)
+    let words = compiledModel.layout.encode(model.representative(of: state))
+    let fingerprint = compiledModel.fingerprint(words)
     let owner = Partition.owner(of: fingerprint, among: partitions.count)
     return partitions[owner].number(of: words, fingerprint: fingerprint) != nil
   }
@@ -161,46 +170,48 @@ package struct Exploration: ~Copyable {
 
   nonisolated(nonsending) private mutating func searchRound() async {
     let size = min(
-      Self.roundSize, max(Self.singleThreadLimit, options.stateLimit - progress.states))
+      Self.roundSize, max(Self.singleThreadLimit, options.stateLimit - progress.stateCount))
     let partitions = partitions
-    for partition in partitions { partition.flip() }
+    for partition in partitions { partition.swapOutboxes() }
     await forEachPartition { partition in
       partition.absorb(from: partitions)
       partition.expand(size)
     }
-    if partitions.allSatisfy({ $0.remaining == 0 }) { absorbAll() }
+    if partitions.allSatisfy({ $0.remainingCount == 0 }) { absorbAll() }
   }
 
-  /// Schedules states for a search with all their steps, where a step would otherwise be postponed
-  /// forever.
+  /// For a reduced search: finds states from which a step would be postponed forever, and schedules
+  /// these states to be searched again with all their steps.
   ///
-  /// All deadlocks, stuck states and violations are already found, by shortest paths.
+  /// Precondition: the search has already found all deadlocks, stuck states and violations, with
+  /// shortest paths.
   /// - Returns: Whether there are such states.
-  private func searchIgnored() -> Bool {
+  private func searchIgnoredStates() -> Bool {
     let states = IgnoredStates(partitions).firstStates()
     for state in states { partitions[state.partition].scheduleFullSearch(state.number) }
     return !states.isEmpty
   }
 
-  /// Makes each partition take the states that the others have found for it.
+  /// Delivers the states that partitions have found for other partitions.
   private func absorbAll() {
-    guard partitions.contains(where: \.hasSent) else { return }
-    for partition in partitions { partition.flip() }
+    guard partitions.contains(where: \.hasSentStates) else { return }
+    for partition in partitions { partition.swapOutboxes() }
     for partition in partitions { partition.absorb(from: partitions) }
   }
 
-  /// Runs an operation on each partition, each on its own thread if there is enough work.
+  /// Runs an operation on each partition. If there is enough work, each partition runs on its own
+  /// thread.
   nonisolated(nonsending) private func forEachPartition(
     _ work: @escaping @Sendable (Partition) -> Void
   ) async {
     guard partitions.count > 1,
-      partitions.reduce(0, { $0 + $1.remaining }) >= Self.singleThreadLimit
+      partitions.reduce(0, { $0 + $1.remainingCount }) >= Self.singleThreadLimit
     else {
       for partition in partitions { work(partition) }
       return
     }
     await withTaskGroup(of: Void.self) { group in
-      // By default, tasks inherit the caller's executor, which may have only one thread.
+      // By default, the tasks would run on the caller's executor, which may have only one thread.
       for partition in partitions {
         group.addTask(executorPreference: globalConcurrentExecutor) { work(partition) }
       }
@@ -208,11 +219,13 @@ package struct Exploration: ~Copyable {
   }
 
   private func reachedLimit() -> ExplorationLimit? {
-    if let limit = partitions.lazy.compactMap(\.limit).first { return limit }
+    if let limit = partitions.lazy.compactMap(\.reachedLimit).first { return limit }
     let progress = progress
-    if progress.states > options.stateLimit { return .states }
+    if progress.stateCount > options.stateLimit { return .states }
     if progress.byteCount > options.memoryLimit { return .memory }
-    if let timeLimit = options.timeLimit, ContinuousClock.now - start >= timeLimit { return .time }
+    if let timeLimit = options.timeLimit, ContinuousClock.now - startTime >= timeLimit {
+      return .time
+    }
     if Task.isCancelled { return .cancelled }
     let large = model.components.firstIndex { $0.stateCount > options.localStateLimit }
     return large.map { .localStates(component: $0) }
@@ -222,43 +235,44 @@ package struct Exploration: ~Copyable {
 
   private mutating func compile() {
     absorbAll()
-    if !model.isExtended && program.canHold(model) {
-      program.update(model.changes, of: model)
+    if !model.isExtended && compiledModel.canHold(model) {
+      compiledModel.update(model.changes, of: model)
     } else {
-      let layout = Self.layout(of: model, after: program.layout, wordBits: options.wordBits)
-      program = CompiledModel(
-        model, layout: layout, seed: options.storage.seed, isReduced: program.stubborn != nil)
-      for partition in partitions { partition.adopt(program) }
+      let layout = Self.layout(of: model, after: compiledModel.layout, wordBits: options.wordBits)
+      compiledModel = CompiledModel(
+        model, layout: layout, seed: options.storage.seed, isReduced: compiledModel.stubborn != nil)
+      for partition in partitions { partition.adopt(compiledModel) }
     }
     model.clearChanges()
-    for partition in partitions { partition.retry() }
+    for partition in partitions { partition.retryWaitingStates() }
   }
 
-  /// Fills in the effects on queues of the vectors that states wait for. If there is nothing to
-  /// fill in, returns the demands that only the caller can fill.
+  /// Computes the unknown effects of vectors on queues. If there are no such effects, returns the
+  /// demands for cells that only the caller can fill.
   private mutating func fillQueues() -> [Demand] {
     struct Cell: Hashable {
       let component: Int
       let state: Int
       let vector: Int
     }
-    var queues: Set<Cell> = []
-    var demanded: Set<Cell> = []
+    var queueCells: Set<Cell> = []
+    var demandedCells: Set<Cell> = []
     var demands: [Demand] = []
     for partition in partitions {
       for (number, locals, vectors) in partition.unknownVectors() {
         for vector in vectors {
           let open = model.vectors[vector].roles.filter {
-            $0.target(in: locals[$0.component]) == ExplorationModel.Role.unknown
+            $0.target(in: locals[$0.component]) == ExplorationModel.Role.unknownTarget
           }
           let openQueues = open.filter { $0.operation != nil }
           for role in openQueues {
-            queues.insert(Cell(component: role.component, state: locals[role.component], vector: 0))
+            queueCells.insert(
+              Cell(component: role.component, state: locals[role.component], vector: 0))
           }
           for role in open where openQueues.isEmpty {
             let cell = Cell(
               component: role.component, state: locals[role.component], vector: vector)
-            guard demanded.insert(cell).inserted else { continue }
+            guard demandedCells.insert(cell).inserted else { continue }
             demands.append(
               Demand(
                 component: cell.component, localState: cell.state, vector: vector,
@@ -267,19 +281,21 @@ package struct Exploration: ~Copyable {
         }
       }
     }
-    for queue in queues { model.fillQueue(queue.component, in: queue.state) }
-    return queues.isEmpty ? demands : []
+    for queue in queueCells { model.fillQueue(queue.component, in: queue.state) }
+    return queueCells.isEmpty ? demands : []
   }
 
-  /// Returns a layout with fields as wide as the local states need.
+  /// Returns a layout of states in which each field has enough bits for its component's local
+  /// states.
   ///
-  /// If the local states of a component outgrow their field, the other fields keep their widths. So
-  /// a state does not grow by a word before it must.
+  /// If a component outgrows its field, the other fields keep their widths, so that a state does
+  /// not need another word too early.
   private static func layout(
     of model: ExplorationModel, after layout: FieldLayout?, wordBits: Int
   ) -> FieldLayout {
     let counts = model.components.indices.map { model.stateCount(of: $0) }
-    if let layout, zip(layout.fields, counts).allSatisfy({ FieldLayout.bits(for: $1) <= $0.bits }),
+    if let layout,
+      zip(layout.fields, counts).allSatisfy({ FieldLayout.bits(for: $1) <= $0.bitCount }),
       layout.fields.count == counts.count
     {
       return layout
@@ -287,7 +303,7 @@ package struct Exploration: ~Copyable {
     let bits = counts.enumerated().map { component, count in
       let requiredSize = FieldLayout.bits(for: count)
       guard let layout, component < layout.fields.count else { return requiredSize }
-      return max(requiredSize, layout.fields[component].bits)
+      return max(requiredSize, layout.fields[component].bitCount)
     }
     return FieldLayout(bits: bits, order: model.componentsByVector, wordBits: wordBits)
   }
@@ -300,28 +316,29 @@ package struct Exploration: ~Copyable {
   }
 
   private mutating func finish(_ verdict: ExplorationResult.Verdict) -> ExplorationResult {
-    let partitionFindings = partitions.map { $0.report() }
-    func found(_ found: (PartitionFindings) -> PartitionFindings.Found) -> FoundStates {
+    let partitionFindings = partitions.map { $0.findingsSoFar() }
+    func foundStates(_ found: (PartitionFindings) -> PartitionFindings.Found) -> FoundStates {
       let states = zip(partitions, partitionFindings).flatMap { partition, partitionFindings in
         found(partitionFindings).first.map { reference($0, in: partition) }
       }
       return FoundStates(
         count: partitionFindings.reduce(0) { $0 + found($1).count },
-        first: states.sorted {
+        firstStates: states.sorted {
           ($0.depth, $0.partition, $0.number) < ($1.depth, $1.partition, $1.number)
         })
     }
     var result = ExplorationResult(
-      verdict: verdict, states: progress.states, steps: progress.steps, depth: depth,
-      peakByteCount: partitions.reduce(program.byteCount + model.queueByteCount) {
+      verdict: verdict, stateCount: progress.stateCount, stepCount: progress.stepCount,
+      depth: depth,
+      peakByteCount: partitions.reduce(compiledModel.byteCount + model.queueByteCount) {
         $0 + $1.budget.peak
       },
-      isReduced: program.stubborn != nil)
-    result.deadlocks = found(\.deadlocks)
-    result.stuck = found(\.stuck)
+      isReduced: compiledModel.stubborn != nil || compiledModel.symmetries != nil)
+    result.deadlocks = foundStates(\.deadlocks)
+    result.stuckStates = foundStates(\.stuck)
     for (partition, partitionFindings) in zip(partitions, partitionFindings) {
-      for (observation, number) in partitionFindings.observed {
-        guard !questions.bounds.contains(observation) else {
+      for (observation, number) in partitionFindings.observedStates {
+        guard !questions.boundObservations.contains(observation) else {
           result.reachedBounds.insert(observation)
           continue
         }
@@ -330,21 +347,23 @@ package struct Exploration: ~Copyable {
         result.violations[observation] = state
       }
     }
-    if questions.coverage && verdict == .complete {
-      let fired = partitionFindings.reduce(into: Set<Int>()) { $0.formUnion($1.fired) }
-      result.neverEnabled = model.vectors.indices.filter { !fired.contains($0) }
-      result.unreachable = model.components.enumerated().map { number, component in
-        let seen = partitionFindings.reduce(into: Set<Int>()) { $0.formUnion($1.seen[number]) }
+    if questions.findsCoverage && verdict == .complete {
+      let fired = partitionFindings.reduce(into: Set<Int>()) { $0.formUnion($1.firedVectors) }
+      result.neverEnabledVectors = model.vectors.indices.filter { !fired.contains($0) }
+      result.unreachableStates = model.components.enumerated().map { number, component in
+        let seen = partitionFindings.reduce(into: Set<Int>()) {
+          $0.formUnion($1.seenStates[number])
+        }
         return (0..<component.stateCount).filter { !seen.contains($0) }
       }
     }
     if case .fingerprints = options.storage {
-      let states = Double(result.states)
+      let states = Double(result.stateCount)
       result.omissionProbability = min(1, states * (states - 1) / 0x1p65)
     }
     if case .exact = options.storage {
-      let isLarge = result.peakByteCount > 40 * result.states
-      result.fingerprintsSaveMemory = program.stateWords > 1 && isLarge
+      let isLarge = result.peakByteCount > 40 * result.stateCount
+      result.fingerprintsSaveMemory = compiledModel.stateWordCount > 1 && isLarge
     }
     decidePossibilities(&result)
     self.result = result
@@ -352,17 +371,19 @@ package struct Exploration: ~Copyable {
   }
 
   private mutating func decidePossibilities(_ result: inout ExplorationResult) {
-    let observations = questions.alwaysPossible
+    let observations = questions.alwaysPossibleObservations
     for observation in observations { result.possibilities[observation] = .undecided }
     guard !observations.isEmpty, result.verdict == .complete, case .exact = options.storage else {
       return
     }
-    // States that were searched before a vector was added did not demand its cells.
+    // A vector that was added late may still have unknown cells for states that were searched
+    // before.
     model.fillQueues()
     compile()
     guard
       let graph = StateGraph(
-        partitions, program, about: observations.union(result.reachedBounds), steps: result.steps,
+        partitions, compiledModel, about: observations.union(result.reachedBounds),
+        steps: result.stepCount,
         memory: options.memoryLimit - progress.byteCount)
     else { return }
     result.peakByteCount = max(result.peakByteCount, progress.byteCount + graph.byteCount)
@@ -388,21 +409,22 @@ package struct Exploration: ~Copyable {
 package struct ExplorationOptions: Sendable {
   package var storage: StateStorage = .exact
   /// The number of threads. Each thread stores a part of the states. Range: 1…64.
-  package var threads = 1
-  /// Whether to skip steps that only reorder other steps, where the results stay the same.
+  package var threadCount = 1
+  /// Whether to use partial-order reduction, which omits interleavings that cannot change the result.
   package var usesReduction = false
-  /// Unit: states.
+  /// The maximum number of states.
   package var stateLimit = Int.max
   /// The time limit; `nil` for no limit.
   package var timeLimit: Duration?
   /// The memory limit for states, tables and outboxes. Unit: bytes.
   package var memoryLimit = 1 << 30
-  /// The number of local states of one component above which the search ends.
+  /// The maximum number of local states of one component. The search ends if a component has more.
   package var localStateLimit = 1 << 20
-  /// The maximum number of deadlocks, and of stuck states, that are kept to report their paths.
-  package var keptStateLimit = 64
-  /// The number of bits used in a word; fewer than 64 test the handling of large states with small
-  /// models.
+  /// The maximum number of deadlocks, and of stuck states, to store. Paths can be reported only to
+  /// stored states.
+  package var maximumKeptStateCount = 64
+  /// The number of bits used in a word. Tests use fewer than 64 bits, so that small models have
+  /// states of several words.
   package var wordBits = 64
 
   package init() {}

@@ -1,4 +1,4 @@
-/// A reference to a visited state; ``Exploration/path(to:)`` returns a path to the state.
+/// A reference to a visited state. ``Exploration/path(to:)`` returns a path to the state.
 package struct StateReference: Hashable, Sendable {
   let partition: Int
   let number: Int
@@ -19,70 +19,82 @@ package enum ExplorationLimit: Hashable, Sendable {
   case stopped
 }
 
-/// The states of one kind: their number, and the nearest ones in order of distance.
+/// The states of one kind that a search has found: the number of states, and the states nearest to
+/// the initial state, in order of distance.
 package struct FoundStates: Sendable {
   package var count = 0
-  package var first: [StateReference] = []
+  package var firstStates: [StateReference] = []
 }
 
 /// The result of a search.
 package struct ExplorationResult: Sendable {
   package enum Verdict: Equatable, Sendable {
-    /// All reachable states were visited: anything that was not found does not exist.
+    /// The search visited all reachable states, so there are no other findings.
     case complete
-    /// Only the findings are certain.
+    /// The search ended at a limit. Its findings are certain, but there may be others.
     case incomplete(ExplorationLimit)
   }
 
   package enum Possibility: Sendable {
     case always
-    /// The nearest state from which no state with the observation can be reached.
+    /// The observation is not always possible. The reference is the nearest state from which no
+    /// state with the observation can be reached.
     case lost(StateReference)
-    /// As ``lost(_:)``, but each such state can reach a state where one of
-    /// ``ExplorationQuestions/bounds`` holds. The system may have more steps there.
+    /// The observation is not always possible in the model, but may be in the system. The model has
+    /// states without a path to the observation, but each of them can reach a state where one of
+    /// ``ExplorationQuestions/boundObservations`` holds, and the system may have more steps there. The
+    /// reference is the nearest state without a path.
     case lostWithinBounds(StateReference)
-    /// The search was not complete, or the graph of all states did not fit into memory.
+    /// Unknown: the search was incomplete, or the graph of all states did not fit into memory.
     case undecided
   }
 
   package var verdict: Verdict
-  package var states: Int
-  /// The number of steps taken: all steps of the searched states, or fewer if `isReduced`.
-  package var steps: Int
-  /// The number of steps on the shortest path to the farthest state.
+  package var stateCount: Int
+  /// The number of steps that the search took. A reduced search does not take all steps that the
+  /// visited states permit.
+  package var stepCount: Int
+  /// The greatest distance of a visited state from the initial state. Unit: steps.
   package var depth: Int
   /// The peak memory use. Unit: bytes.
   package var peakByteCount: Int
-  /// Whether partial-order reduction skipped steps and states.
+  /// Whether the search was reduced (by partial-order reduction, or by symmetries), so that steps
+  /// and states were skipped.
   ///
-  /// Deadlocks, stuck states and violations of ``ExplorationQuestions/never`` are still all found
-  /// by shortest paths, and other findings by some path.
+  /// A reduced search still finds all deadlocks, stuck states and violations of
+  /// ``ExplorationQuestions/neverObservations`` with shortest paths. The paths to other findings may be longer.
   package var isReduced: Bool
   /// Whether states are stored exactly, and fingerprints would need less memory.
   package var fingerprintsSaveMemory = false
   package var deadlocks = FoundStates()
-  package var stuck = FoundStates()
-  /// The nearest state for each observation of ``ExplorationQuestions/never`` that holds somewhere.
+  package var stuckStates = FoundStates()
+  /// The nearest state in which an observation of ``ExplorationQuestions/neverObservations`` holds, by observation.
   package var violations: [Int: StateReference] = [:]
   package var possibilities: [Int: Possibility] = [:]
-  /// The observations of ``ExplorationQuestions/bounds`` that hold in a visited state.
+  /// The observations of ``ExplorationQuestions/boundObservations`` that hold in some visited state.
   package var reachedBounds: Set<Int> = []
-  /// The vectors that are not enabled in any reachable state; `nil` if this was not asked or not decided.
-  package var neverEnabled: [Int]?
-  /// For each component, the local states that are never reached; `nil` if this was not asked or
-  /// not decided.
-  package var unreachable: [[Int]]?
-  /// The probability that at least one state was mistaken for another state and left out; `nil` for
-  /// exact storage.
+  /// The vectors that are not enabled in any reachable state; `nil` if unknown, or if the questions
+  /// do not include coverage.
+  package var neverEnabledVectors: [Int]?
+  /// The local states that are never reached, by component; `nil` if unknown, or if the questions
+  /// do not include coverage.
+  package var unreachableStates: [[Int]]?
+  /// The probability that the search missed at least one state, because its fingerprint equals
+  /// another state's fingerprint; `nil` for exact storage.
   package var omissionProbability: Double?
 }
 
-/// A path from the first state to another state: a shortest path, unless the search is reduced.
+/// A path from the initial state to another state. The path is a shortest path, unless the search
+/// is reduced.
+///
+/// A search with symmetries stores a representative of each state. The path consists of steps of the
+/// model, and its last state is the stored state.
 package struct ExplorationPath: Equatable, Sendable {
-  /// The local state of each component in each state, from the first state on.
+  /// The states of the path, from the initial state on. Each is given by the local state of each
+  /// component.
   package private(set) var states: [[Int]]
-  /// The vector of each step: the first vector, if several have the same effect. There is one
-  /// vector fewer than states.
+  /// The vector of each step: one element fewer than `states`. If several vectors have the same
+  /// effect, this is the first of these vectors.
   package private(set) var vectors: [Int]
 
   init(
@@ -95,12 +107,13 @@ package struct ExplorationPath: Equatable, Sendable {
     {
       chain.append(origin)
     }
-    states = [model.components.map(\.initial)]
+    states = [model.components.map(\.initialState)]
     vectors = []
     for (partition, number) in chain.reversed().dropFirst() {
       let partition = partitions[partition]
       let locals = partition.isExact ? partition.locals(of: number) : nil
       let step = model.steps(from: states[states.count - 1]).first { _, target in
+        let target = model.representative(of: target)
         if let locals { return target == locals }
         return program.fingerprint(program.layout.encode(target)) == partition.key(of: number)
       }
@@ -108,14 +121,32 @@ package struct ExplorationPath: Equatable, Sendable {
       states.append(step.target)
       vectors.append(step.vector)
     }
+    rename(in: model)
+  }
+
+  /// Replaces the path by its image by a symmetry: the image that ends in the representative of the
+  /// last state.
+  private mutating func rename(in model: ExplorationModel) {
+    guard let last = states.last else { return }
+    let representative = model.representative(of: last)
+    guard last != representative,
+      let symmetry = model.symmetries.first(where: { $0.image(of: last) == representative })
+    else { return }
+    let images = states.map(symmetry.image(of:))
+    var steps: [Int] = []
+    for (state, next) in zip(images, images.dropFirst()) {
+      guard let step = model.steps(from: state).first(where: { $0.target == next }) else { return }
+      steps.append(step.vector)
+    }
+    (states, vectors) = (images, steps)
   }
 }
 
 extension ExplorationModel {
   /// The initial local state of each component.
-  package var initialState: [Int] { components.map(\.initial) }
+  package var initialState: [Int] { components.map(\.initialState) }
 
-  /// Returns the steps from a state, as far as its cells are known.
+  /// Returns the steps that are possible in a state, except steps whose cells are unknown.
   package func steps(from state: [Int]) -> some Sequence<(vector: Int, target: [Int])> {
     vectors.enumerated().lazy.compactMap { number, vector in
       var target = state
@@ -129,22 +160,22 @@ extension ExplorationModel {
 
   /// Returns the target of a role; `nil` if the role blocks the vector, or the target is unknown.
   ///
-  /// A vector that was added late has no cells for queue contents that were found earlier, if the
-  /// search did not need them again.
+  /// If a vector was added late, its cells for earlier contents of a queue may be unknown. Computes
+  /// the target in this case.
   private func target(of role: Role, in state: Int) -> Int? {
     let target = role.target(in: state)
     if target >= 0 { return Int(target) }
-    guard target == Role.unknown, let operation = role.operation else { return nil }
+    guard target == Role.unknownTarget, let operation = role.operation else { return nil }
     return components[role.component].queue?.knownNumber(after: operation, in: state)
   }
 
-  /// Fills in the effects of vectors on known queue contents; effects that lead to new contents are
-  /// blocked.
+  /// Fills the unknown cells of queues. If a vector would lead to contents that are not known, the
+  /// cell becomes blocked.
   package mutating func fillQueues() {
     for (number, vector) in vectors.enumerated() {
       for (place, role) in vector.roles.enumerated() where role.operation != nil {
         for state in 0..<components[role.component].stateCount
-        where role.target(in: state) == Role.unknown {
+        where role.target(in: state) == Role.unknownTarget {
           let next = target(of: role, in: state)
           set(next.map { .leads(to: $0) } ?? .blocked, ofRole: place, in: number, state)
         }
@@ -153,68 +184,75 @@ extension ExplorationModel {
   }
 }
 
-/// The questions that a search answers. Observations are given by their numbers in the model.
+/// The questions that a search answers. Numbers identify the observations of the model.
 package struct ExplorationQuestions: Sendable {
-  /// Whether to find states without a step, except for states where one of `ends` holds.
-  package var deadlocks = true
-  package var ends: Set<Int> = []
-  /// Whether to find states whose steps all come from outside, except for states where one of
-  /// `rests` holds.
-  package var stuck = false
-  package var rests: Set<Int> = []
-  /// Observations that hold where the model may have fewer steps than the modeled system, for
-  /// example where a queue is full that is larger in the system. The result lists the reached ones;
-  /// they are not findings.
-  package var bounds: Set<Int> = []
+  /// Whether to find deadlocks, which are states without a step. A state in which an observation of
+  /// `endObservations` holds does not count as a deadlock.
+  package var findsDeadlocks = true
+  package var endObservations: Set<Int> = []
+  /// Whether to find stuck states, in which every step requires an event from outside. A state in
+  /// which an observation of `restObservations` holds does not count as stuck.
+  package var findsStuckStates = false
+  package var restObservations: Set<Int> = []
+  /// Observations that mark states in which a bound of the model may hide steps of the modeled
+  /// system. An example is a queue that is full in the model, but has a higher capacity in the
+  /// system. If such an observation holds in a visited state, the result lists the observation
+  /// separately from the findings.
+  package var boundObservations: Set<Int> = []
   /// Observations that must not hold in any reachable state.
-  package var never: Set<Int> = []
+  package var neverObservations: Set<Int> = []
   /// Observations that must be reachable from every reachable state.
-  package var alwaysPossible: Set<Int> = []
+  package var alwaysPossibleObservations: Set<Int> = []
   /// Whether to find vectors that are never enabled, and local states that are never reached.
-  package var coverage = false
+  package var findsCoverage = false
 
-  /// Whether to take each possible step at least once.
+  /// Whether to take each possible step in at least one state.
   ///
-  /// Then the search demands every cell that any order of steps needs, and visits every local
-  /// state.
+  /// If so, the search demands every cell that is required in some order of the steps, and visits
+  /// every local state.
   package var takesEveryStep = false
-  /// Whether to visit all states, rather than a part of them that is enough for the answers.
+  /// Whether to visit all states, even states that a reduced search may omit.
   package var visitsAllStates = false
 
   package init() {}
 
-  /// The observations whose first state is kept.
-  var watched: Set<Int> { never.union(bounds) }
+  /// The observations for which the search records the first state in which they hold.
+  var watchedObservations: Set<Int> { neverObservations.union(boundObservations) }
 
-  /// Whether no step may be postponed forever.
+  /// Whether a reduced search must not postpone a step forever.
   ///
-  /// The findings are then found in other states than in a full search, and not by shortest paths.
-  var forbidsIgnoring: Bool { coverage || takesEveryStep || !alwaysPossible.isEmpty }
+  /// If so, the paths to findings may be longer than in a full search, and the findings may be in
+  /// other states.
+  var forbidsIgnoring: Bool {
+    findsCoverage || takesEveryStep || !alwaysPossibleObservations.isEmpty
+  }
 
-  /// Returns whether the search may skip steps.
+  /// Returns whether the search may be reduced, so that it skips steps.
   ///
-  /// If a step was postponed, its state must be searched again, but a fingerprint does not contain
-  /// the state.
+  /// With fingerprints, a search that must not postpone steps forever cannot be reduced: it would
+  /// have to search states again, and a fingerprint does not contain the state.
   func allowsReduction(_ storage: StateStorage) -> Bool {
-    // The search must know for every state whether it can reach a bound, and not only for the first
-    // state.
-    if visitsAllStates || !bounds.isEmpty && !alwaysPossible.isEmpty { return false }
+    // For these questions, the search must visit all states, and find out for every state whether
+    // the state can reach a bound.
+    if visitsAllStates || !boundObservations.isEmpty && !alwaysPossibleObservations.isEmpty {
+      return false
+    }
     return switch storage {
     case .exact: true
     case .fingerprints: !forbidsIgnoring
     }
   }
 
-  /// The enabled vectors from which stubborn sets start.
-  var seeds: StubbornSet.Seeds {
-    if stuck { return .inside }
-    return deadlocks || forbidsIgnoring ? .all : .none
+  /// The enabled vectors from which the stubborn sets of a reduced search start.
+  var stubbornSetSeeds: StubbornSet.Seeds {
+    if findsStuckStates { return .inside }
+    return findsDeadlocks || forbidsIgnoring ? .all : .none
   }
 }
 
 /// The findings of one partition of a search.
 struct PartitionFindings {
-  /// The states of one kind: their number, and the first ones found.
+  /// The states of one kind: their number, and the states that were found first.
   struct Found {
     private(set) var count = 0
     private(set) var first: [Int] = []
@@ -227,10 +265,10 @@ struct PartitionFindings {
 
   var deadlocks = Found()
   var stuck = Found()
-  /// For each watched observation, the first state where it holds.
-  var observed: [Int: Int] = [:]
+  /// The first state in which a watched observation holds, by observation.
+  var observedStates: [Int: Int] = [:]
   /// The vectors that were enabled in some state.
-  var fired: Set<Int> = []
-  /// For each component, the local states that were visited.
-  var seen: [Set<Int>] = []
+  var firedVectors: Set<Int> = []
+  /// The visited local states, by component.
+  var seenStates: [Set<Int>] = []
 }

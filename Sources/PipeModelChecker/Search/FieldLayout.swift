@@ -1,11 +1,12 @@
-/// The positions of the components' local states in the words of a state.
+/// The layout of a state in 64-bit words. Each component has a bit field, which contains its local
+/// state.
 struct FieldLayout: Equatable {
   struct Field: Equatable {
-    let word: Int
+    let wordIndex: Int
     let shift: Int
-    let bits: Int
+    let bitCount: Int
 
-    var mask: UInt64 { bits == 64 ? ~0 : (1 << UInt64(bits)) - 1 }
+    var mask: UInt64 { bitCount == 64 ? ~0 : (1 << UInt64(bitCount)) - 1 }
   }
 
   let fields: [Field]
@@ -14,23 +15,24 @@ struct FieldLayout: Equatable {
   /// - Parameters:
   ///   - bits: The number of bits for the local states of each component.
   ///   - order: The components, with components that move together next to each other.
-  ///   - wordBits: The number of bits used in a word: 64, or fewer to test the handling of large
-  ///     states.
+  ///   - wordBits: The number of bits used in a word. Tests use fewer than 64 bits, so that small
+  ///     models have states of several words.
   init(bits: [Int], order: [Int], wordBits: Int) {
     let total = bits.reduce(0, +)
     let fewestWords = max(1, (total + wordBits - 1) / wordBits)
-    // With words of the same size, the number of different words is smallest.
+    // Distributes the bits evenly over all words. A word then has fewer different values, which
+    // need less memory.
     let evenSize = (total + fewestWords - 1) / fewestWords
     let sizes = (min(evenSize, wordBits)...wordBits).lazy.map {
-      Self.words(bits: bits, order: order, size: $0)
+      Self.componentsByWord(bits: bits, order: order, size: $0)
     }
     let words =
       sizes.first { $0.count <= fewestWords } ?? sizes[sizes.index(before: sizes.endIndex)]
-    var fields = bits.map { Field(word: 0, shift: 0, bits: $0) }
+    var fields = bits.map { Field(wordIndex: 0, shift: 0, bitCount: $0) }
     for (word, components) in words.enumerated() {
       var shift = 0
       for component in components {
-        fields[component] = Field(word: word, shift: shift, bits: bits[component])
+        fields[component] = Field(wordIndex: word, shift: shift, bitCount: bits[component])
         shift += bits[component]
       }
     }
@@ -38,8 +40,8 @@ struct FieldLayout: Equatable {
     wordCount = max(1, words.count)
   }
 
-  /// Returns the components of each word, in their order.
-  private static func words(bits: [Int], order: [Int], size: Int) -> [[Int]] {
+  /// Returns the components in each word, in order.
+  private static func componentsByWord(bits: [Int], order: [Int], size: Int) -> [[Int]] {
     var words: [[Int]] = []
     var used = size + 1
     for component in order {
@@ -53,7 +55,7 @@ struct FieldLayout: Equatable {
     return words
   }
 
-  /// Returns the number of bits for a number of local states.
+  /// Returns the number of bits that a field for this number of local states requires.
   static func bits(for count: Int) -> Int {
     count <= 1 ? 0 : Int.bitWidth - (count - 1).leadingZeroBitCount
   }
@@ -61,56 +63,58 @@ struct FieldLayout: Equatable {
   func encode(_ locals: [Int]) -> [UInt64] {
     var words = [UInt64](repeating: 0, count: wordCount)
     for (field, local) in zip(fields, locals) {
-      words[field.word] |= UInt64(local) << UInt64(field.shift)
+      words[field.wordIndex] |= UInt64(local) << UInt64(field.shift)
     }
     return words
   }
 
   func decode(_ words: [UInt64]) -> [Int] {
-    fields.map { Int((words[$0.word] >> UInt64($0.shift)) & $0.mask) }
+    fields.map { Int((words[$0.wordIndex] >> UInt64($0.shift)) & $0.mask) }
   }
 }
 
-/// Moves the fields of states from one layout to another.
+/// The moves of bit fields that convert states from one layout to another.
 struct FieldMoves {
-  /// Fields that are adjacent in both layouts.
+  /// A move of one field, or of several fields that are adjacent in the old and in the new layout.
   private struct Move {
-    let source: Int
+    let sourceWord: Int
     let sourceShift: Int
-    var bits: Int
-    let target: Int
+    var bitCount: Int
+    let targetWord: Int
     let targetShift: Int
   }
 
   private var moves: [Move] = []
   private let targetWords: Int
 
-  /// - Parameter target: A layout with a field for each field of `source`, with at least as many bits.
+  /// - Parameter target: The new layout. It has all fields of `source`, and no field has fewer bits
+  ///   than in `source`.
   init(from source: FieldLayout, to target: FieldLayout) {
     targetWords = target.wordCount
-    let pairs = zip(source.fields, target.fields).filter { $0.0.bits > 0 }
-      .sorted { ($0.0.word, $0.0.shift) < ($1.0.word, $1.0.shift) }
+    let pairs = zip(source.fields, target.fields).filter { $0.0.bitCount > 0 }
+      .sorted { ($0.0.wordIndex, $0.0.shift) < ($1.0.wordIndex, $1.0.shift) }
     for (from, to) in pairs {
-      if let last = moves.last, last.source == from.word, last.target == to.word,
-        last.sourceShift + last.bits == from.shift, last.targetShift + last.bits == to.shift
+      if let last = moves.last, last.sourceWord == from.wordIndex, last.targetWord == to.wordIndex,
+        last.sourceShift + last.bitCount == from.shift, last.targetShift + last.bitCount == to.shift
       {
-        moves[moves.count - 1].bits += from.bits
+        moves[moves.count - 1].bitCount += from.bitCount
       } else {
         moves.append(
           Move(
-            source: from.word, sourceShift: from.shift, bits: from.bits, target: to.word,
+            sourceWord: from.wordIndex, sourceShift: from.shift, bitCount: from.bitCount,
+            targetWord: to.wordIndex,
             targetShift: to.shift))
       }
     }
   }
 
-  /// Writes the words of a state in the new layout.
+  /// Converts the words of a state to the new layout.
   func apply(_ words: UnsafePointer<UInt64>, to changed: UnsafeMutablePointer<UInt64>) {
     for word in 0..<targetWords { changed[word] = 0 }
     for move in moves {
-      let mask = ~(0 as UInt64) >> UInt64(64 - move.bits)
-      let value = (words[move.source] >> UInt64(move.sourceShift)) & mask
-      changed[move.target] |= value << UInt64(move.targetShift)
+      let mask = ~(0 as UInt64) >> UInt64(64 - move.bitCount)
+      let value = (words[move.sourceWord] >> UInt64(move.sourceShift)) & mask
+      changed[move.targetWord] |= value << UInt64(move.targetShift)
     }
   }
 }

@@ -1,16 +1,17 @@
-/// Finds where a reduced search postpones a step forever: no state reachable from there was
-/// searched with all its steps.
+/// Finds the states of a reduced search in which a step is postponed forever. Such a state can
+/// reach no state whose steps were all taken.
 ///
-/// An enabled step that was skipped stays enabled while independent steps are taken. So it is
-/// enough if every state can reach a state without skipped steps.
+/// A skipped step stays enabled while the search takes independent steps. So no step is postponed
+/// forever if every state can reach a state without skipped steps.
 struct IgnoredStates {
-  /// The number of the first state of each partition, with the states of all partitions numbered
+  /// The number of each partition's first state. The states of all partitions are numbered
   /// consecutively.
   private let firstNumbers: [Int]
-  /// The steps of a state lead to `targets[starts[state]..<starts[state + 1]]`.
-  private var starts: [Int]
-  private var targets: [UInt32]
-  /// Whether a state can reach a state without skipped steps.
+  /// The index in `targetStates` of each state's first step. The targets of a state's steps are
+  /// `targetStates[firstTargetIndices[state]..<firstTargetIndices[state + 1]]`.
+  private var firstTargetIndices: [Int]
+  private var targetStates: [UInt32]
+  /// Whether each state can reach a state without skipped steps.
   private var isSafe: [Bool]
 
   init(_ partitions: [Partition]) {
@@ -36,27 +37,33 @@ struct IgnoredStates {
         ends[row(source)] += 1
       }
     }
-    self.starts = starts
-    self.targets = targets
+    self.firstTargetIndices = starts
+    self.targetStates = targets
     isSafe = partitions.flatMap { partition in
       (0..<partition.stateCount).map { !partition.hasSkippedSteps(of: $0) }
     }
     markSafeStates()
   }
 
-  /// Returns the memory that is required. Unit: bytes.
+  /// Returns the memory that is required for this number of states and steps. Unit: bytes.
   static func byteCount(states: Int, steps: Int) -> Int { 4 * steps + 64 * states }
 
-  /// Returns a state of each closed part of the other states, as a partition and its number there.
+  /// Returns the states that must be searched again with all their steps, as a partition and the
+  /// state's number in that partition.
+  ///
+  /// The result has one state of each closed component. The states of a closed component can reach
+  /// each other, but no other state, and all of them have skipped steps.
   func firstStates() -> [(partition: Int, number: Int)] {
     closedComponents().map { state in
-      // A partition without states has the same first number as the next one.
+      // If a partition has no states, the next partition has the same first number. The last match
+      // is the partition that contains the state.
       let partition = firstNumbers.lastIndex { $0 <= state } ?? 0
       return (partition, state - firstNumbers[partition])
     }
   }
 
-  /// Marks all states that can reach a safe state as safe, in sweeps as in ``StateGraph``.
+  /// Marks all states that can reach a safe state as safe. Repeats sweeps over all states until
+  /// nothing changes.
   private mutating func markSafeStates() {
     var isForwards = false
     var hasChanged = true
@@ -65,7 +72,9 @@ struct IgnoredStates {
       for place in isSafe.indices {
         let state = isForwards ? place : isSafe.count - 1 - place
         if isSafe[state] { continue }
-        if targets[starts[state]..<starts[state + 1]].contains(where: { isSafe[Int($0)] }) {
+        if targetStates[firstTargetIndices[state]..<firstTargetIndices[state + 1]].contains(where: {
+          isSafe[Int($0)]
+        }) {
           isSafe[state] = true
           hasChanged = true
         }
@@ -74,33 +83,33 @@ struct IgnoredStates {
     }
   }
 
-  /// Returns the smallest state of each strongly connected component of the other states without a
-  /// step out of the component, by Tarjan's algorithm.
+  /// Returns one state of each closed component, which is a strongly connected component of unsafe
+  /// states without a step out of the component. Uses Tarjan's algorithm.
   private func closedComponents() -> [Int] {
     var closedStates: [Int] = []
     var order = [Int](repeating: -1, count: isSafe.count)
     var low = order
     var isOpen = [Bool](repeating: false, count: isSafe.count)
-    /// Whether a state has a step to a component that is complete.
+    /// For each state, whether it has a step to a state outside its component.
     var leavesComponent = isOpen
-    var open: [Int] = []
+    var openStates: [Int] = []
     var path: [(state: Int, next: Int)] = []
     var count = 0
     for root in isSafe.indices where !isSafe[root] && order[root] < 0 {
-      path.append((root, starts[root]))
+      path.append((root, firstTargetIndices[root]))
       while let (state, next) = path.last {
         if order[state] < 0 {
           order[state] = count
           low[state] = count
           count += 1
-          open.append(state)
+          openStates.append(state)
           isOpen[state] = true
         }
-        if next < starts[state + 1] {
+        if next < firstTargetIndices[state + 1] {
           path[path.count - 1].next += 1
-          let target = Int(targets[next])
+          let target = Int(targetStates[next])
           if order[target] < 0 {
-            path.append((target, starts[target]))
+            path.append((target, firstTargetIndices[target]))
           } else if isOpen[target] {
             low[state] = min(low[state], order[target])
           } else {
@@ -112,7 +121,7 @@ struct IgnoredStates {
         var isComplete = false
         if low[state] == order[state] {
           var members: [Int] = []
-          while let member = open.popLast() {
+          while let member = openStates.popLast() {
             isOpen[member] = false
             members.append(member)
             if member == state { break }

@@ -1,21 +1,21 @@
-/// An exact set of 64-bit keys, numbered in the order in which they were added.
+/// A set of 64-bit keys, which are numbered in the order in which they were added.
 ///
-/// The keys are stored by number. A ``HashIndex`` finds them; it is rebuilt from the keys when it
-/// grows.
+/// The keys are stored by number, and a ``HashIndex`` finds the number of a key. When the index
+/// grows, it is rebuilt from the keys.
 struct KeyTable: ~Copyable {
   private var keys = Chunked<UInt64>()
   private var index: HashIndex
   private var growthThreshold = 0
   private let budget: MemoryBudget
-  /// A sum of values that were read only to load them into the cache. It keeps the compiler from
-  /// removing the reads.
-  private var sink: UInt64 = 0
+  /// The sum of values that are read only so that the processor loads them into its cache. If these
+  /// values were unused, the compiler would remove the reads.
+  private var prefetchSink: UInt64 = 0
 
   init(budget: MemoryBudget) {
     self.budget = budget
     index = HashIndex(slotCount: HashIndex.minimumSlotCount)
     growthThreshold = index.slotCount / 2
-    budget.take(index.byteCount)
+    budget.reserve(index.byteCount)
   }
 
   deinit {
@@ -27,7 +27,8 @@ struct KeyTable: ~Copyable {
   @inline(__always)
   func key(_ number: Int) -> UInt64 { keys[number] }
 
-  /// Returns a pointer to a key; the keys up to the next multiple of `Chunked.chunkSize` follow it.
+  /// Returns a pointer to a key. The following keys, up to the next multiple of
+  /// `Chunked.chunkSize`, are adjacent in memory.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> { UnsafePointer(keys.pointer(at: number)) }
 
@@ -38,7 +39,8 @@ struct KeyTable: ~Copyable {
     return hash ^ (hash &>> 32)
   }
 
-  /// Reserves capacity for more keys; returns `false` if the budget does not allow it.
+  /// Reserves capacity for `more` further keys. Returns `false` if this would exceed the memory
+  /// budget.
   mutating func reserve(_ more: Int) -> Bool {
     while keys.count + more > keys.capacity {
       guard budget.allows(keys.chunkByteCount) else { return false }
@@ -48,7 +50,7 @@ struct KeyTable: ~Copyable {
       if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
       } else if growthThreshold < index.slotCount / 8 * 7 {
-        // A fuller index is slower, but that is better than ending the search.
+        // Allows a fuller index, which is slower, instead of ending the search for lack of memory.
         growthThreshold = index.slotCount / 8 * 7
       } else {
         return false
@@ -57,7 +59,7 @@ struct KeyTable: ~Copyable {
     return true
   }
 
-  /// Returns the number of a key, and adds the key if it is new. May exceed the budget.
+  /// Returns the number of a key, and adds the key if it is new. May exceed the memory budget.
   @inline(__always)
   mutating func intern(_ key: UInt64) -> UInt32 {
     if keys.count == keys.capacity { addChunk() }
@@ -70,10 +72,11 @@ struct KeyTable: ~Copyable {
     return UInt32(truncatingIfNeeded: keys.count &- 1)
   }
 
-  /// Interns keys for which capacity is reserved, and lists the new ones in their order.
+  /// Adds the new keys of a batch, writes their positions in the batch to `newPositions`, and
+  /// returns the number of new keys. Precondition: the capacity was reserved.
   ///
-  /// Before the first lookup, it reads the index entries of all keys, and then the stored keys that
-  /// their tags point at. So the cache misses overlap.
+  /// Before the first lookup, the method reads the index entries of all keys, and then the stored
+  /// keys that probably match. So the cache misses of these reads overlap.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
     candidates: UnsafeMutablePointer<Int32>, newPositions: UnsafeMutablePointer<Int32>
@@ -90,7 +93,7 @@ struct KeyTable: ~Copyable {
       candidates[position] = Int32(truncatingIfNeeded: number)
       if number >= 0 { touched &+= keys[number] }
     }
-    sink &+= touched
+    prefetchSink &+= touched
     var newCount = 0
     for position in 0..<batchCount {
       let candidate = Int(candidates[position])
@@ -106,13 +109,13 @@ struct KeyTable: ~Copyable {
     return newCount
   }
 
-  /// Returns the number of a key, or `nil` if the key is not in the set.
+  /// Returns the number of a key; `nil` if the key is not in the set.
   func number(of key: UInt64) -> UInt32? {
     let number = find(key, hash: Self.hash(key), in: index).number
     return number < 0 ? nil : UInt32(truncatingIfNeeded: number)
   }
 
-  /// Replaces every key; no two keys may become equal.
+  /// Replaces every key by the result of `change`, which must return different keys for different keys.
   mutating func replaceKeys(_ change: (UInt64) -> UInt64) {
     for number in 0..<keys.count { keys[number] = change(keys[number]) }
     makeIndex(slotCount: index.slotCount)
@@ -120,7 +123,7 @@ struct KeyTable: ~Copyable {
 
   private mutating func addChunk() {
     keys.addChunk()
-    budget.take(keys.chunkByteCount)
+    budget.reserve(keys.chunkByteCount)
   }
 
   private mutating func makeIndex(slotCount: Int) {
@@ -128,12 +131,13 @@ struct KeyTable: ~Copyable {
     budget.release(index.byteCount)
     growthThreshold = slotCount / 2
     let index = HashIndex(slotCount: slotCount)
-    budget.take(index.byteCount)
+    budget.reserve(index.byteCount)
     for number in 0..<keys.count { index.insert(number, hash: Self.hash(keys[number])) }
     self.index = index
   }
 
-  /// Returns the number of a key, or -1 and the slot where the key belongs.
+  /// Returns the number and the slot of a key. If the key is not in the set, the number is -1, and
+  /// the slot is the free slot for the key.
   @inline(__always)
   private func find(
     _ key: UInt64, hash: UInt64, in index: HashIndex
@@ -147,25 +151,26 @@ struct KeyTable: ~Copyable {
         let number = index.number(entry)
         if keys[number] == key { return (number, slot) }
       }
-      slot = index.next(slot)
+      slot = index.nextSlot(slot)
     }
   }
 }
 
-/// An open-addressing table of 32-bit entries, for keys that are numbered from 0.
+/// A hash table with open addressing, which finds the numbers of keys. Each entry has 32 bits.
 ///
-/// An entry holds a number. The remaining bits hold a tag of the key's hash, so that a probe rarely
-/// reads another key. The index is a small value, so that a loop keeps it in registers.
+/// The low bits of an entry contain a key's number. The other bits contain a tag, which is a part
+/// of the key's hash, so that a lookup rarely has to read a key that does not match. The index is a
+/// small value, so that the compiler can keep it in registers in a loop.
 struct HashIndex {
   let entries: UnsafeMutablePointer<UInt32>
   let slotCount: Int
-  /// The number of bits of a number; the bits above them are the tag.
+  /// The number of low bits of an entry that contain the key's number.
   private let numberBits: UInt32
 
-  /// The number of slots of a new table.
+  /// The number of slots in a new table.
   static let minimumSlotCount = 1024
 
-  /// Makes an empty index. Its owner deallocates `entries`.
+  /// Makes an empty index. The owner of the index must deallocate `entries`.
   init(slotCount: Int) {
     self.slotCount = slotCount
     numberBits = UInt32(Int.bitWidth - slotCount.leadingZeroBitCount)
@@ -182,20 +187,20 @@ struct HashIndex {
   }
 
   @inline(__always)
-  func next(_ slot: Int) -> Int { slot &+ 1 == slotCount ? 0 : slot &+ 1 }
+  func nextSlot(_ slot: Int) -> Int { slot &+ 1 == slotCount ? 0 : slot &+ 1 }
 
   @inline(__always)
   func tag(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash) &<< numberBits }
 
-  /// Returns whether the key of an entry may have the hash of this tag.
+  /// Returns whether an entry has this tag, so that its key may be the wanted key.
   @inline(__always)
   func mayMatch(_ entry: UInt32, _ tag: UInt32) -> Bool { (entry ^ tag) &>> numberBits == 0 }
 
-  /// Returns the number in an entry that is not 0.
+  /// Returns the number in an entry. The entry must not be empty (0).
   @inline(__always)
   func number(_ entry: UInt32) -> Int { Int(entry & ((1 &<< numberBits) &- 1)) &- 1 }
 
-  /// Returns the number of the first key that may have this hash; -1 if there is none.
+  /// Returns the number of the first key whose tag matches this hash; -1 if no tag matches.
   @inline(__always)
   func candidate(hash: UInt64) -> Int {
     var slot = slot(of: hash)
@@ -204,7 +209,7 @@ struct HashIndex {
       let entry = entries[slot]
       if entry == 0 { return -1 }
       if mayMatch(entry, tag) { return number(entry) }
-      slot = next(slot)
+      slot = nextSlot(slot)
     }
   }
 
@@ -214,11 +219,11 @@ struct HashIndex {
     entries[slot] = tag(hash) | UInt32(truncatingIfNeeded: number &+ 1)
   }
 
-  /// Stores the number of a key that is not in the index yet.
+  /// Adds the number of a key that is not in the index.
   @inline(__always)
   func insert(_ number: Int, hash: UInt64) {
     var slot = slot(of: hash)
-    while entries[slot] != 0 { slot = next(slot) }
+    while entries[slot] != 0 { slot = nextSlot(slot) }
     put(number, hash: hash, in: slot)
   }
 }

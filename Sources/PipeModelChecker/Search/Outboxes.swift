@@ -1,41 +1,45 @@
-/// The outboxes of one partition: two for each other partition, one to fill while the other is emptied.
+/// The outboxes of one partition, which contain the states that the partition has found for other
+/// partitions. For each other partition, there are two outboxes. In each round, this partition
+/// fills the first outbox, while the other partition empties the second. Then the two are swapped.
 final class Outboxes {
-  /// The maximum number of states that a partition sends in a round: enough to keep each thread
-  /// busy for longer than it takes to wake it.
+  /// The maximum number of states that a partition puts into one outbox in a round. The limit is so
+  /// high that the work of a thread in a round takes longer than waking the thread.
   private static let capacity = 1 << 17
 
-  private var filling: [Outbox]
-  private var ready: [Outbox]
+  private var fillingOutboxes: [Outbox]
+  private var readyOutboxes: [Outbox]
   private let owner: Int
   private let budget: MemoryBudget
-  /// The maximum number of successors of a state.
-  private let successorLimit: Int
+  /// The maximum number of successors that a state can have.
+  private let maximumSuccessorCount: Int
 
   init(of owner: Int, among count: Int, for program: CompiledModel, budget: MemoryBudget) {
     self.owner = owner
     self.budget = budget
-    successorLimit = program.vectorCount
+    maximumSuccessorCount = program.vectorCount
     let others = max(1, count - 1)
-    let share = budget.limit / 32 / others / ((program.stateWords + 1) * 8 + 4)
-    let capacity = min(Self.capacity / others, share) + 2 * successorLimit
+    let share = budget.byteLimit / 32 / others / ((program.stateWordCount + 1) * 8 + 4)
+    let capacity = min(Self.capacity / others, share) + 2 * maximumSuccessorCount
     let boxes = {
       (0..<count).map { other in
-        Outbox(stateWords: program.stateWords, capacity: other == owner ? 0 : capacity)
+        Outbox(stateWords: program.stateWordCount, capacity: other == owner ? 0 : capacity)
       }
     }
-    filling = boxes()
-    ready = boxes()
-    budget.take(byteCount)
+    fillingOutboxes = boxes()
+    readyOutboxes = boxes()
+    budget.reserve(byteCount)
   }
 
   deinit { budget.release(byteCount) }
 
-  private var byteCount: Int { (filling + ready).reduce(0) { $0 + $1.byteCount } }
+  private var byteCount: Int { (fillingOutboxes + readyOutboxes).reduce(0) { $0 + $1.byteCount } }
 
-  /// Whether an outbox may lack capacity for the successors of one more state.
+  /// Whether the successors of one more state may exceed the capacity of an outbox.
   var isFull: Bool {
-    for other in filling.indices where other != owner {
-      if filling[other].count + successorLimit > filling[other].capacity { return true }
+    for other in fillingOutboxes.indices where other != owner {
+      if fillingOutboxes[other].count + maximumSuccessorCount > fillingOutboxes[other].capacity {
+        return true
+      }
     }
     return false
   }
@@ -44,29 +48,29 @@ final class Outboxes {
   func append(
     _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32, to other: Int
   ) {
-    filling[other].append(state, fingerprint: fingerprint, origin: origin)
+    fillingOutboxes[other].append(state, fingerprint: fingerprint, origin: origin)
   }
 
-  /// Makes the appended states ready for the other partitions. They must have taken all states that
-  /// were ready before.
-  func flip() { swap(&filling, &ready) }
+  /// Makes the appended states available to the other partitions. Precondition: the other
+  /// partitions have stored all states that were available before.
+  func swapOutboxes() { swap(&fillingOutboxes, &readyOutboxes) }
 
-  /// Whether the other partitions will have no states to take after the next flip.
-  var isEmpty: Bool { filling.allSatisfy { $0.count == 0 } }
+  /// Whether no state was appended since the last call of ``swapOutboxes()``.
+  var isEmpty: Bool { fillingOutboxes.allSatisfy { $0.count == 0 } }
 
-  /// Moves the states that are ready for a partition to its store.
+  /// Moves the states that are available for another partition to that partition's store.
   func deliver(_ other: Int, into store: StateStore) {
-    let box = ready[other]
-    for position in 0..<box.count where store.limit == nil {
+    let box = readyOutboxes[other]
+    for position in 0..<box.count where store.reachedLimit == nil {
       let state = box.words + position * box.stride
-      store.take(state, fingerprint: state[box.stride - 1], origin: box.origins[position])
+      store.add(state, fingerprint: state[box.stride - 1], origin: box.origins[position])
     }
     box.removeAll()
     store.flush()
   }
 }
 
-/// States in transit from the partition that found them to the partition that stores them.
+/// An outbox: a buffer of states that one partition has found and another partition will store.
 final class Outbox {
   /// The words of each state, followed by its fingerprint.
   let words: UnsafeMutablePointer<UInt64>

@@ -1,28 +1,29 @@
-/// The part of a search that runs on one thread: the states whose fingerprints belong to it, and
-/// their steps.
+/// A part of a search, which runs on one thread. A state belongs to the partition that its
+/// fingerprint selects; the partition stores the state and takes its steps.
 ///
-/// A level is searched in rounds. In each round, every partition first takes the states that others
-/// found for it in the previous round. Then it expands states of its own, and puts states of other
-/// partitions into outboxes.
+/// The search proceeds level by level, and each level in rounds. In a round, each partition first
+/// stores the states that other partitions have found for it in the previous round. Then the
+/// partition expands its own states, and puts new states of other partitions into outboxes.
 final class Partition: @unchecked Sendable {  // In a round, only one thread uses a partition.
   let number: Int
   let partitionCount: Int
   private let questions: ExplorationQuestions
-  private let keptStateLimit: Int
+  private let maximumKeptStateCount: Int
   private let store: StateStore
-  private var program: CompiledModel
-  private var bench: Workbench
+  private var compiledModel: CompiledModel
+  private var workbench: Workbench
   private var outboxes: Outboxes
 
-  private var cursor = 0
+  private var nextStateNumber = 0
   private var levelEnd = 0
-  /// The states of this level with an enabled vector that has an unknown cell.
-  private var waiting: [Int] = []
-  private var again: [Int] = []
-  /// Whether steps of a state were skipped, by the number of the state.
+  /// The states of this level that cannot be searched yet, since a vector may be enabled: all known
+  /// cells of the vector permit the vector, and another of its cells is unknown.
+  private var waitingStates: [Int] = []
+  private var statesToSearchAgain: [Int] = []
+  /// For each state, whether the reduction has skipped steps of the state.
   private var hasSkipped: [Bool] = []
   private var reductionYield = ReductionYield()
-  /// The states whose steps must not be skipped.
+  /// The states whose steps the reduction must not skip.
   private var fullySearched: Set<Int> = []
   private var partitionFindings = PartitionFindings()
   private var levelStarts = [0]
@@ -36,15 +37,16 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     self.number = number
     self.partitionCount = partitionCount
     self.questions = questions
-    self.program = program
-    keptStateLimit = options.keptStateLimit
+    self.compiledModel = program
+    maximumKeptStateCount = options.maximumKeptStateCount
     let budget = MemoryBudget(limit: options.memoryLimit / partitionCount)
     store = StateStore(
-      stateWords: program.stateWords, storage: options.storage,
+      stateWords: program.stateWordCount, storage: options.storage,
       stateLimit: min(options.stateLimit, Int(Int32.max) / partitionCount), budget: budget,
       recordsEdges: program.stubborn != nil && questions.forbidsIgnoring)
-    bench = Workbench(
-      program, watching: questions.watched, possible: questions.alwaysPossible)
+    workbench = Workbench(
+      program, watching: questions.watchedObservations,
+      possible: questions.alwaysPossibleObservations)
     outboxes = Outboxes(of: number, among: partitionCount, for: program, budget: budget)
   }
 
@@ -53,26 +55,26 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   var stateCount: Int { store.count }
   var budget: MemoryBudget { store.budget }
   /// The reason why this partition accepts no more states.
-  var limit: ExplorationLimit? { store.limit }
-  /// The number of states found for the next level so far.
+  var reachedLimit: ExplorationLimit? { store.reachedLimit }
+  /// The number of states found so far for the next level.
   var foundCount: Int { store.count - levelEnd }
-  /// The number of states of this level that are still to be searched, without the waiting ones.
-  var remaining: Int { again.count + levelEnd - cursor }
-  var isWaiting: Bool { !waiting.isEmpty }
+  /// The number of states of this level that must still be searched, not counting waiting states.
+  var remainingCount: Int { statesToSearchAgain.count + levelEnd - nextStateNumber }
+  var isWaiting: Bool { !waitingStates.isEmpty }
   var findingCount: Int {
     partitionFindings.deadlocks.count + partitionFindings.stuck.count
-      + partitionFindings.observed.keys.count { questions.never.contains($0) }
+      + partitionFindings.observedStates.keys.count { questions.neverObservations.contains($0) }
   }
 
   /// Continues with the states that were found for the next level.
   func beginLevel() {
-    cursor = levelEnd
+    nextStateNumber = levelEnd
     levelEnd = store.count
-    levelStarts.append(cursor)
-    store.beginLevel(at: cursor)
+    levelStarts.append(nextStateNumber)
+    store.beginLevel(at: nextStateNumber)
   }
 
-  /// Returns the level of a state.
+  /// Returns the level of a state, which is the state's distance from the initial state.
   func depth(of state: Int) -> Int {
     var low = 0
     var high = levelStarts.count
@@ -83,91 +85,93 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     return low - 1
   }
 
-  /// Returns whether steps of a state were skipped.
+  /// Returns whether the reduction has skipped steps of a state.
   func hasSkippedSteps(of state: Int) -> Bool { state < hasSkipped.count && hasSkipped[state] }
 
-  /// Schedules a state for another search, with all its steps.
+  /// Schedules a state to be searched again, with all its steps.
   func scheduleFullSearch(_ state: Int) {
-    again.append(state)
+    statesToSearchAgain.append(state)
     fullySearched.insert(state)
   }
 
-  /// Calls a closure for each step to a state of this partition, with the global numbers of its states.
+  /// Calls a closure for each step whose target belongs to this partition, with the global numbers
+  /// of both states.
   func forEachEdge(_ visit: (_ source: UInt32, _ target: UInt32) -> Void) {
     store.forEachEdge { visit($0, origin(of: $1)) }
   }
 
-  /// Schedules the waiting states for another search, after cells were filled.
-  func retry() {
-    again += waiting
-    waiting = []
+  /// Schedules the waiting states to be searched again, after cells have been filled.
+  func retryWaitingStates() {
+    statesToSearchAgain += waitingStates
+    waitingStates = []
   }
 
-  // MARK: Taking in
+  // MARK: Storing states
 
-  /// Stores the first state.
+  /// Stores the initial state of the search.
   func begin(with words: [UInt64]) {
-    store.take(words, fingerprint: program.fingerprint(words), origin: StateStore.noOrigin)
+    store.add(words, fingerprint: compiledModel.fingerprint(words), origin: StateStore.noOrigin)
     store.flush()
   }
 
-  /// Whether other partitions have not yet taken some of the states that this partition found.
-  var hasSent: Bool { !outboxes.isEmpty }
+  /// Whether this partition has found states that are not available to the other partitions yet.
+  var hasSentStates: Bool { !outboxes.isEmpty }
 
-  /// Makes the found states ready for the other partitions.
-  func flip() { outboxes.flip() }
+  /// Makes the found states available to the other partitions.
+  func swapOutboxes() { outboxes.swapOutboxes() }
 
-  /// Takes the states that the other partitions found for this one.
+  /// Stores the states that other partitions have found for this partition.
   func absorb(from partitions: [Partition]) {
     for other in partitions where other !== self { other.outboxes.deliver(number, into: store) }
   }
 
   // MARK: Expanding
 
-  /// Searches a number of states of this level, or fewer if an outbox gets full.
+  /// Searches at most this number of the level's states. Stops early if an outbox is full.
   func expand(_ stateCount: Int) {
     var left = stateCount
-    while left > 0, let state = again.popLast() {
+    while left > 0, let state = statesToSearchAgain.popLast() {
       guard expand(state, count: 1) == 1 else {
-        again.append(state)
+        statesToSearchAgain.append(state)
         break
       }
       left -= 1
     }
-    while left > 0 && cursor < levelEnd && limit == nil {
+    while left > 0 && nextStateNumber < levelEnd && reachedLimit == nil {
       let size = Chunked<UInt64>.chunkSize
-      let count = min(left, levelEnd - cursor, size - cursor % size)
-      let expanded = expand(cursor, count: count)
-      cursor += expanded
+      let count = min(left, levelEnd - nextStateNumber, size - nextStateNumber % size)
+      let expanded = expand(nextStateNumber, count: count)
+      nextStateNumber += expanded
       left -= expanded
       if expanded < count { break }
     }
     store.flush()
   }
 
-  /// Searches states with consecutive keys; returns how many were searched.
+  /// Searches up to `count` consecutive states from the state `first`. Returns the number of
+  /// searched states.
   private func expand(_ first: Int, count: Int) -> Int {
     store.isWords ? expandWords(first, count: count) : expandLarge(first, count: count)
   }
 
   private func expandWords(_ first: Int, count: Int) -> Int {
-    let program = program
-    let bench = bench
-    let moves = program.moves.start
-    let moveStarts = program.moveStarts.start
-    let deltas = program.deltas.start
-    let enabled = bench.enabled
+    let program = compiledModel
+    let bench = workbench
+    let moves = program.moves.baseAddress
+    let moveStarts = program.moveStarts.baseAddress
+    let deltas = program.stateDeltas.baseAddress
+    let enabled = bench.enabledMask
     let source = store.pointer(at: first)
     let store = store
-    let isAlone = partitionCount == 1
+    let isAlone = partitionCount == 1 && program.symmetries == nil
     var taken = 0
     for position in 0..<count {
-      if limit != nil || !isAlone && outboxes.isFull { return position }
+      if reachedLimit != nil || !isAlone && outboxes.isFull { return position }
       guard inspect(first &+ position, source + position, program, bench) else { continue }
       let state = source[position]
       let origin = origin(of: first &+ position)
       let fingerprint = isAlone ? 0 : program.fingerprint(source + position)
-      for word in 0..<program.maskWords {
+      for word in 0..<program.maskWordCount {
         var rest = enabled[word]
         let vectors = (word &<< 6) &- program.firstVectorBit
         while rest != 0 {
@@ -184,10 +188,10 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
               next ^= UInt64(delta) &<< UInt64(move.shift)
               place &+= 1
             }
-            store.take(next, origin: origin)
+            store.add(next, origin: origin)
           } else {
             let change = step(by: vector, from: source + position)
-            send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
+            sendNext(fingerprint: fingerprint ^ change, origin: origin)
           }
         }
       }
@@ -198,27 +202,28 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   }
 
   private func expandLarge(_ first: Int, count: Int) -> Int {
-    let program = program
-    let bench = bench
+    let program = compiledModel
+    let bench = workbench
     for position in 0..<count {
-      if limit != nil || outboxes.isFull { return position }
-      store.load(first + position, into: bench.state)
-      guard inspect(first + position, bench.state, program, bench) else { continue }
+      if reachedLimit != nil || outboxes.isFull { return position }
+      store.load(first + position, into: bench.stateWords)
+      guard inspect(first + position, bench.stateWords, program, bench) else { continue }
       let origin = origin(of: first + position)
       let needsFingerprint = partitionCount > 1 || !store.isExact
-      let fingerprint = needsFingerprint ? program.fingerprint(bench.state) : 0
-      for word in 0..<program.maskWords {
-        var rest = bench.enabled[word]
+      let fingerprint = needsFingerprint ? program.fingerprint(bench.stateWords) : 0
+      for word in 0..<program.maskWordCount {
+        var rest = bench.enabledMask[word]
         while rest != 0 {
           let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
           rest &= rest &- 1
           steps &+= 1
           if needsFingerprint {
-            let change = step(by: vector, from: bench.state)
-            send(bench.next, fingerprint: fingerprint ^ change, origin: origin)
+            let change = step(by: vector, from: bench.stateWords)
+            sendNext(fingerprint: fingerprint ^ change, origin: origin)
           } else {
-            move(by: vector, from: bench.state)
-            store.take(bench.next, after: bench.state, fingerprint: 0, origin: origin)
+            writeTarget(by: vector, from: bench.stateWords)
+            _ = bench.replaceNextByRepresentative()
+            store.add(bench.nextStateWords, after: bench.stateWords, fingerprint: 0, origin: origin)
           }
         }
       }
@@ -226,64 +231,68 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     return count
   }
 
-  /// Leaves the target of a vector on the bench.
+  /// Writes the target of a vector to `workbench.nextStateWords`.
   @inline(__always)
-  private func move(by vector: Int, from state: UnsafePointer<UInt64>) {
-    let program = program
-    let next = bench.next
-    let moves = program.moves.start
-    for word in 0..<program.stateWords { next[word] = state[word] }
+  private func writeTarget(by vector: Int, from state: UnsafePointer<UInt64>) {
+    let program = compiledModel
+    let next = workbench.nextStateWords
+    let moves = program.moves.baseAddress
+    for word in 0..<program.stateWordCount { next[word] = state[word] }
     for place in program.moveStarts[vector]..<program.moveStarts[vector &+ 1] {
       let lookup = moves[place].lookup
-      let delta = program.deltas[lookup.position(in: state)]
-      next[Int(lookup.word)] ^= UInt64(delta) &<< UInt64(lookup.shift)
+      let delta = program.stateDeltas[lookup.position(in: state)]
+      next[Int(lookup.wordIndex)] ^= UInt64(delta) &<< UInt64(lookup.shift)
     }
   }
 
-  /// Leaves the target of a vector on the bench; returns the XOR of the two states' fingerprints.
+  /// Writes the target of a vector to `workbench.nextStateWords`. Returns the XOR of the
+  /// fingerprints of the two states.
   @inline(__always)
   private func step(by vector: Int, from state: UnsafePointer<UInt64>) -> UInt64 {
-    let program = program
-    let next = bench.next
-    for word in 0..<program.stateWords { next[word] = state[word] }
+    let program = compiledModel
+    let next = workbench.nextStateWords
+    for word in 0..<program.stateWordCount { next[word] = state[word] }
     var change: UInt64 = 0
     for place in program.moveStarts[vector]..<program.moveStarts[vector &+ 1] {
       let move = program.moves[place]
       let local = move.lookup.local(in: state)
-      let delta = program.deltas[Int(move.lookup.base &+ local)]
-      next[Int(move.lookup.word)] ^= UInt64(delta) &<< UInt64(move.lookup.shift)
+      let delta = program.stateDeltas[Int(move.lookup.base &+ local)]
+      next[Int(move.lookup.wordIndex)] ^= UInt64(delta) &<< UInt64(move.lookup.shift)
       change ^= program.rowFingerprints[Int(move.firstRow &+ local)]
       change ^= program.rowFingerprints[Int(move.firstRow &+ (local ^ delta))]
     }
     return change
   }
 
-  /// Passes a successor of the state on the bench to the partition that stores it.
+  /// Passes the successor in `workbench.nextStateWords`, or the successor's representative, to the
+  /// partition that stores it.
   @inline(__always)
-  private func send(
-    _ state: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32
-  ) {
+  private func sendNext(fingerprint: UInt64, origin: UInt32) {
+    let state = workbench.nextStateWords
+    let fingerprint =
+      workbench.replaceNextByRepresentative() ? compiledModel.fingerprint(state) : fingerprint
     let owner = partitionCount == 1 ? number : Self.owner(of: fingerprint, among: partitionCount)
     if owner != number {
       outboxes.append(state, fingerprint: fingerprint, origin: origin, to: owner)
       return
     }
-    store.take(state, after: bench.state, fingerprint: fingerprint, origin: origin)
+    store.add(state, after: workbench.stateWords, fingerprint: fingerprint, origin: origin)
   }
 
-  /// Leaves the mask of a state on the bench: the observations that hold, and the enabled vectors.
-  /// - Returns: `watched` is not 0 if a watched observation holds, `inside` is not 0 if a vector is
-  ///   enabled that needs nothing from outside.
+  /// Writes the mask of a state to `workbench.enabledMask`. The mask shows which observations hold, and
+  /// which vectors are enabled.
+  /// - Returns: `watched` is not 0 if a watched observation holds. `inside` is not 0 if an enabled
+  ///   vector requires no event from outside.
   @inline(__always)
   private func findMask(
     _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
   ) -> (watched: UInt64, inside: UInt64) {
-    let lookups = program.lookups.start
-    let starts = program.lookupStarts.start
-    let masks = program.masks.start
+    let lookups = program.lookups.baseAddress
+    let starts = program.lookupStarts.baseAddress
+    let masks = program.masks.baseAddress
     var watched: UInt64 = 0
     var inside: UInt64 = 0
-    for word in 0..<program.maskWords {
+    for word in 0..<program.maskWordCount {
       var bits = ~(0 as UInt64)
       var place = starts[word]
       let end = starts[word &+ 1]
@@ -291,50 +300,51 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
         bits &= masks[lookups[place].position(in: state)]
         place &+= 1
       }
-      bench.enabled[word] = bits
-      watched |= bits & bench.watched[word]
+      bench.enabledMask[word] = bits
+      watched |= bits & bench.watchedMask[word]
       inside |= bits & program.insideBits[word]
     }
     return (watched, inside)
   }
 
-  /// Computes the mask of a state, and records what holds in it; returns whether its steps can be
-  /// taken now.
+  /// Computes the mask of a state, and records findings and observations. Returns `false` if the
+  /// state must wait for a cell to be filled before its steps can be taken.
   @inline(__always)
   private func inspect(
     _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
   ) -> Bool {
     let (watched, inside) = findMask(state, program, bench)
-    if bench.enabled[0] & 1 == 0 && isUnknown(state) {
-      waiting.append(number)
+    if bench.enabledMask[0] & 1 == 0 && isUnknown(state) {
+      waitingStates.append(number)
       return false
     }
-    if watched != 0 { note(observationsIn: number) }
-    if inside == 0 { note(haltIn: number) }
+    if watched != 0 { record(observationsIn: number) }
+    if inside == 0 { record(haltIn: number) }
     if program.stubborn != nil { bench.updateSought() }
-    for word in 0..<program.maskWords {
-      bench.enabled[word] &= program.vectorBits[word]
-      bench.fired[word] |= bench.enabled[word]
+    for word in 0..<program.maskWordCount {
+      bench.enabledMask[word] &= program.vectorBits[word]
+      bench.firedMask[word] |= bench.enabledMask[word]
     }
-    if questions.coverage {
+    if questions.findsCoverage {
       for component in 0..<program.componentCount {
-        bench.seen[program.rows[component].position(in: state)] = true
+        bench.seenRows[program.rowLookups[component].position(in: state)] = true
       }
     }
     if program.stubborn != nil { reduce(number, state, program, bench) }
     return true
   }
 
-  /// Reduces the enabled vectors on the bench to a sufficient part.
+  /// Removes vectors from `workbench.enabledMask` that a reduced search does not have to take.
   private func reduce(
     _ number: Int, _ state: UnsafePointer<UInt64>, _ program: CompiledModel, _ bench: Workbench
   ) {
     guard let tables = program.stubborn else { return }
     var skippedCount = 0
     if !fullySearched.contains(number) && reductionYield.isWorthTrying() {
-      let enabled = bench.stubborn.count(bench.enabled)
+      let enabled = bench.stubborn.bitCount(bench.enabledMask)
       skippedCount = bench.stubborn.reduce(
-        bench.enabled, sought: bench.sought, seeds: questions.seeds, state: state, program, tables)
+        bench.enabledMask, sought: bench.soughtMask, seeds: questions.stubbornSetSeeds,
+        state: state, program, tables)
       reductionYield.add(skippedCount: skippedCount, of: enabled)
     }
     guard questions.forbidsIgnoring else { return }
@@ -342,62 +352,69 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     hasSkipped[number] = skippedCount > 0
   }
 
-  /// Returns whether a vector with unknown cells is enabled as far as known.
+  /// Returns whether a state must wait for unknown cells: all known cells of some vector permit the
+  /// vector, and another of its cells is unknown.
   @inline(never)
   private func isUnknown(_ state: UnsafePointer<UInt64>) -> Bool {
     var found: UInt64 = 0
-    for word in 0..<program.maskWords {
-      found |= unknownBits(in: state, word: word) & bench.enabled[word]
+    for word in 0..<compiledModel.maskWordCount {
+      found |= unknownBits(in: state, word: word) & workbench.enabledMask[word]
     }
     return found != 0
   }
 
   private func unknownBits(in state: UnsafePointer<UInt64>, word: Int) -> UInt64 {
     var bits: UInt64 = 0
-    for place in program.lookupStarts[word]..<program.lookupStarts[word + 1] {
-      bits |= program.unknowns[program.lookups[place].position(in: state)]
+    for place in compiledModel.lookupStarts[word]..<compiledModel.lookupStarts[word + 1] {
+      bits |= compiledModel.unknownMasks[compiledModel.lookups[place].position(in: state)]
     }
-    return bits & program.vectorBits[word]
+    return bits & compiledModel.vectorBits[word]
   }
 
   @inline(never)
-  private func note(observationsIn state: Int) {
-    for observation in questions.watched where isVisited(holding: observation) {
-      let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
-      guard bench.watched[word] & bit != 0 else { continue }
-      partitionFindings.observed[observation] = state
-      bench.watched[word] &= ~bit
+  private func record(observationsIn state: Int) {
+    for observation in questions.watchedObservations where isVisited(holding: observation) {
+      let (word, bit) = CompiledModel.position(ofBit: 1 + observation)
+      guard workbench.watchedMask[word] & bit != 0 else { continue }
+      partitionFindings.observedStates[observation] = state
+      workbench.watchedMask[word] &= ~bit
     }
   }
 
-  /// Returns whether an observation holds in the state whose mask is on the bench.
+  /// Returns whether an observation holds in the last state whose mask was computed. The mask is in
+  /// `workbench.enabledMask`.
   func isVisited(holding observation: Int) -> Bool {
-    let (word, bit) = CompiledModel.place(ofBit: 1 + observation)
-    return bench.enabled[word] & bit != 0
+    let (word, bit) = CompiledModel.position(ofBit: 1 + observation)
+    return workbench.enabledMask[word] & bit != 0
   }
 
   @inline(never)
-  private func note(haltIn state: Int) {
+  private func record(haltIn state: Int) {
     var isDead = true
-    for word in 0..<program.maskWords where bench.enabled[word] & program.vectorBits[word] != 0 {
+    for word in 0..<compiledModel.maskWordCount
+    where workbench.enabledMask[word] & compiledModel.vectorBits[word] != 0 {
       isDead = false
     }
     if isDead {
-      guard questions.deadlocks, !questions.ends.contains(where: isVisited(holding:)) else {
+      guard questions.findsDeadlocks,
+        !questions.endObservations.contains(where: isVisited(holding:))
+      else {
         return
       }
-      partitionFindings.deadlocks.add(state, keeping: keptStateLimit)
+      partitionFindings.deadlocks.add(state, keeping: maximumKeptStateCount)
     } else {
-      guard questions.stuck, !questions.rests.contains(where: isVisited(holding:)) else { return }
-      partitionFindings.stuck.add(state, keeping: keptStateLimit)
+      guard questions.findsStuckStates,
+        !questions.restObservations.contains(where: isVisited(holding:))
+      else { return }
+      partitionFindings.stuck.add(state, keeping: maximumKeptStateCount)
     }
   }
 
   // MARK: States
 
   /// Returns the findings so far.
-  func report() -> PartitionFindings {
-    bench.report(to: &partitionFindings)
+  func findingsSoFar() -> PartitionFindings {
+    workbench.report(to: &partitionFindings)
     return partitionFindings
   }
 
@@ -407,13 +424,14 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     UInt32(truncatingIfNeeded: state &* partitionCount &+ number)
   }
 
-  /// Returns the partition of a state, and its number there.
+  /// Returns the partition of a state, and the state's number in the partition, from its global number.
   @inline(__always)
   static func state(of origin: UInt32, among count: Int) -> (partition: Int, number: Int) {
     (Int(origin) % count, Int(origin) / count)
   }
 
-  /// Returns the predecessor of a state, as a partition and its number there; `nil` for the first state.
+  /// Returns the predecessor of a state, as a partition and the predecessor's number in the
+  /// partition; `nil` for the initial state.
   func origin(ofState state: Int) -> (partition: Int, number: Int)? {
     let origin = store.origin(of: state)
     if origin == StateStore.noOrigin { return nil }
@@ -423,49 +441,57 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   /// Returns the key under which a state is stored.
   func key(of state: Int) -> UInt64 { store.key(of: state) }
 
-  /// Whether states are stored, rather than only their fingerprints.
+  /// Whether the states themselves are stored, not only their fingerprints.
   var isExact: Bool { store.isExact }
 
-  /// Returns the local states of a state. With fingerprints, only states of the current level are
-  /// available.
+  /// Returns the local state of each component in a state. If only fingerprints are stored, the
+  /// state must belong to the current level.
   func locals(of state: Int) -> [Int] {
-    store.load(state, into: bench.state)
-    return program.layout.decode((0..<program.stateWords).map { bench.state[$0] })
+    store.load(state, into: workbench.stateWords)
+    return compiledModel.layout.decode(
+      (0..<compiledModel.stateWordCount).map { workbench.stateWords[$0] })
   }
 
-  /// Returns the number of a state, or `nil` if it was not visited.
+  /// Returns the number of a state; `nil` if the state was not visited.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
     store.number(of: words, fingerprint: fingerprint)
   }
 
-  /// Calls a closure for each successor of a state, with its fingerprint.
+  /// Calls a closure for each successor of a state. Its arguments are the successor, or the
+  /// successor's representative, and the fingerprint.
   func forEachStep(of number: Int, _ visit: (UnsafePointer<UInt64>, UInt64) -> Void) {
-    store.load(number, into: bench.state)
-    _ = findMask(bench.state, program, bench)
-    let fingerprint = partitionCount == 1 ? 0 : program.fingerprint(bench.state)
-    for word in 0..<program.maskWords {
-      var rest = bench.enabled[word] & program.vectorBits[word]
+    store.load(number, into: workbench.stateWords)
+    _ = findMask(workbench.stateWords, compiledModel, workbench)
+    let fingerprint = partitionCount == 1 ? 0 : compiledModel.fingerprint(workbench.stateWords)
+    for word in 0..<compiledModel.maskWordCount {
+      var rest = workbench.enabledMask[word] & compiledModel.vectorBits[word]
       while rest != 0 {
-        let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
+        let vector = (word << 6) + rest.trailingZeroBitCount - compiledModel.firstVectorBit
         rest &= rest &- 1
-        visit(bench.next, fingerprint ^ step(by: vector, from: bench.state))
+        let change = step(by: vector, from: workbench.stateWords)
+        let hasChanged = workbench.replaceNextByRepresentative()
+        visit(
+          workbench.nextStateWords,
+          hasChanged ? compiledModel.fingerprint(workbench.nextStateWords) : fingerprint ^ change)
       }
     }
   }
 
-  /// Returns the vectors with unknown cells that waiting states need, by state.
+  /// Returns the waiting states, each with the vectors that may be enabled and have an unknown
+  /// cell.
   func unknownVectors() -> [(state: Int, locals: [Int], vectors: [Int])] {
-    waiting.map { number in
+    waitingStates.map { number in
       let locals = locals(of: number)
       var vectors: [Int] = []
-      for word in 0..<program.maskWords {
-        var bits = unknownBits(in: bench.state, word: word)
-        for place in program.lookupStarts[word]..<program.lookupStarts[word + 1] {
-          bits &= program.masks[program.lookups[place].position(in: bench.state)]
+      for word in 0..<compiledModel.maskWordCount {
+        var bits = unknownBits(in: workbench.stateWords, word: word)
+        for place in compiledModel.lookupStarts[word]..<compiledModel.lookupStarts[word + 1] {
+          bits &=
+            compiledModel.masks[compiledModel.lookups[place].position(in: workbench.stateWords)]
         }
-        bits &= program.vectorBits[word]
+        bits &= compiledModel.vectorBits[word]
         while bits != 0 {
-          vectors.append((word << 6) + bits.trailingZeroBitCount - program.firstVectorBit)
+          vectors.append((word << 6) + bits.trailingZeroBitCount - compiledModel.firstVectorBit)
           bits &= bits &- 1
         }
       }
@@ -473,7 +499,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     }
   }
 
-  /// Returns the partition that stores a state.
+  /// Returns the partition to which a state with this fingerprint belongs.
   @inline(__always)
   static func owner(of fingerprint: UInt64, among count: Int) -> Int {
     Int(truncatingIfNeeded: ((fingerprint &>> 32) &* UInt64(count)) &>> 32)
@@ -481,16 +507,18 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
 
   // MARK: Growing
 
-  /// Switches to a model that has grown. States whose fields have moved are stored again.
+  /// Switches to a compiled model with more rows or vectors. If the layout has changed, stores all
+  /// states again.
   func adopt(_ larger: CompiledModel) {
-    bench.report(to: &partitionFindings)
-    if larger.layout != program.layout {
-      guard store.change(from: program.layout, to: larger.layout) else { return }
+    workbench.report(to: &partitionFindings)
+    if larger.layout != compiledModel.layout {
+      guard store.changeLayout(from: compiledModel.layout, to: larger.layout) else { return }
     }
-    program = larger
-    bench = Workbench(
-      larger, watching: questions.watched.subtracting(partitionFindings.observed.keys),
-      possible: questions.alwaysPossible)
+    compiledModel = larger
+    workbench = Workbench(
+      larger,
+      watching: questions.watchedObservations.subtracting(partitionFindings.observedStates.keys),
+      possible: questions.alwaysPossibleObservations)
     outboxes = Outboxes(of: number, among: partitionCount, for: larger, budget: budget)
   }
 }

@@ -1,22 +1,25 @@
-/// The steps between the states of a complete search, to find what is reachable from each state.
+/// The graph of all states and steps of a complete search. The graph shows which observations are
+/// reachable from each state.
 ///
-/// The states of all partitions are numbered consecutively. The steps are computed a second time,
-/// and stored by the state that they start from. The states that can reach an observation are
-/// marked in sweeps, alternately backwards and forwards, until nothing changes. As states are
-/// numbered level by level, a few sweeps are enough.
+/// The states of all partitions are numbered consecutively. The steps are computed again, and
+/// grouped by the state in which they start. The graph marks states that can reach an observation.
+/// For this, it sweeps over all states, alternately backwards and forwards, until nothing changes.
+/// A few sweeps are enough, since states are numbered level by level.
 struct StateGraph {
   private let partitions: [Partition]
   /// The number of the first state of each partition.
   private let firstNumbers: [Int]
-  /// The steps of a state are `targets[ends[state - 1]..<ends[state]]`.
-  private var ends: [UInt32] = []
-  private var targets: [UInt32] = []
-  /// For each observation of interest, whether it holds in each state.
-  private var holds: [Int: [Bool]] = [:]
+  /// The end of each state's steps in `targetStates`. The targets of a state's steps are
+  /// `targetStates[targetEnds[state - 1]..<targetEnds[state]]`.
+  private var targetEnds: [UInt32] = []
+  private var targetStates: [UInt32] = []
+  /// For each observation, whether it holds in each state.
+  private var observationHolds: [Int: [Bool]] = [:]
 
   /// - Parameters:
-  ///   - steps: The number of steps that the search took. For a reduced search, the graph includes
-  ///     skipped steps between visited states, too; they do not change what is unreachable.
+  ///   - steps: The number of steps that the search took. If the search was reduced, the graph also
+  ///     includes the skipped steps between visited states. These steps do not change which
+  ///     observations are unreachable.
   ///   - memory: The memory limit of the graph. Unit: bytes.
   /// - Returns: `nil` if the graph would exceed the limit.
   init?(
@@ -32,9 +35,11 @@ struct StateGraph {
     let states = firstNumbers[firstNumbers.count - 1]
     let stepLimit = min((memory - (4 + observations.count + 1) * states) / 4, Int(UInt32.max) - 1)
     guard steps <= stepLimit else { return nil }
-    targets.reserveCapacity(steps)
-    ends.reserveCapacity(states)
-    for observation in observations { holds[observation] = Array(repeating: false, count: states) }
+    targetStates.reserveCapacity(steps)
+    targetEnds.reserveCapacity(states)
+    for observation in observations {
+      observationHolds[observation] = Array(repeating: false, count: states)
+    }
     for partition in partitions {
       for number in 0..<partition.stateCount {
         partition.forEachStep(of: number) { target, fingerprint in
@@ -42,25 +47,26 @@ struct StateGraph {
           guard let found = partitions[owner].number(of: target, fingerprint: fingerprint) else {
             return
           }
-          targets.append(UInt32(firstNumbers[owner] + found))
+          targetStates.append(UInt32(firstNumbers[owner] + found))
         }
-        guard targets.count <= stepLimit else { return nil }
-        let state = ends.count
+        guard targetStates.count <= stepLimit else { return nil }
+        let state = targetEnds.count
         for observation in observations where partition.isVisited(holding: observation) {
-          holds[observation]?[state] = true
+          observationHolds[observation]?[state] = true
         }
-        ends.append(UInt32(targets.count))
+        targetEnds.append(UInt32(targetStates.count))
       }
     }
   }
 
   /// The memory of the graph. Unit: bytes.
-  var byteCount: Int { 4 * targets.count + (4 + holds.count + 1) * ends.count }
+  var byteCount: Int {
+    4 * targetStates.count + (4 + observationHolds.count + 1) * targetEnds.count
+  }
 
-  /// Returns the first state of each partition from which no state with one of the observations is
-  /// reachable.
+  /// Returns, for each partition, the first state from which none of the observations is reachable.
   func firstStates(withoutPathTo observations: Set<Int>) -> [(partition: Partition, number: Int)] {
-    let matchingStates = observations.compactMap { holds[$0] }
+    let matchingStates = observations.compactMap { observationHolds[$0] }
     guard var canReach = matchingStates.first else { return [] }
     for other in matchingStates.dropFirst() {
       for place in canReach.indices where other[place] { canReach[place] = true }
@@ -72,8 +78,8 @@ struct StateGraph {
       for place in canReach.indices {
         let state = isForwards ? place : canReach.count - 1 - place
         if canReach[state] { continue }
-        let start = state == 0 ? 0 : Int(ends[state - 1])
-        if targets[start..<Int(ends[state])].contains(where: { canReach[Int($0)] }) {
+        let start = state == 0 ? 0 : Int(targetEnds[state - 1])
+        if targetStates[start..<Int(targetEnds[state])].contains(where: { canReach[Int($0)] }) {
           canReach[state] = true
           hasChanged = true
         }

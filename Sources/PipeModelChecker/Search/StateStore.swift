@@ -1,65 +1,69 @@
-/// The states of one partition, numbered in the order of discovery.
+/// The set of visited states of one partition. States are numbered in the order of discovery.
 ///
-/// New states are collected in a batch, and looked up together.
+/// A found state is first put into a batch, so that many states are looked up together.
 final class StateStore {
   /// The way in which states are stored.
   private enum Representation {
     /// A state is a single word, which is also its key.
     case word
-    /// The words of a state are adjacent.
+    /// A state is a few words, stored in a ``StateTable``.
     case words
     case tree
     case fingerprint
   }
 
-  /// The origin of the first state.
+  /// The origin of the initial state, which has no predecessor.
   static let noOrigin = UInt32.max
   private static let batchSize = 256
-  /// The maximum number of words of a state; larger states are stored as trees.
+  /// The maximum number of words in a state that is stored in a table. Larger states are stored as
+  /// trees.
   private static let flatWordLimit = 4
 
   let budget: MemoryBudget
   private let stateLimit: Int
-  private var stateWords: Int
+  private var stateWordCount: Int
   private var representation: Representation
-  private var keys: KeyTable
-  private var table: StateTable
-  private var tree: StateTree
+  private var keyTable: KeyTable
+  private var stateTable: StateTable
+  private var stateTree: StateTree
   private var origins = Chunked<UInt32>()
   /// The reason why the store accepts no more states.
-  private(set) var limit: ExplorationLimit?
+  private(set) var reachedLimit: ExplorationLimit?
 
-  /// The states found since the last flush, and the buffers to look them up.
+  /// The buffers of the batch, which contains the states found since the last flush, and buffers
+  /// for the lookup of these states.
   private var batchWords: UnsafeMutablePointer<UInt64>
   private let batchKeys: UnsafeMutablePointer<UInt64>
   private let batchOrigins: UnsafeMutablePointer<UInt32>
   private let batchHashes: UnsafeMutablePointer<UInt64>
   private let candidates: UnsafeMutablePointer<Int32>
   private let newPositions: UnsafeMutablePointer<Int32>
-  private var filled = 0
-  /// Whether to record the steps: for each step, its origin in the lower half and its target above it.
+  private var batchCount = 0
+  /// Whether to record all steps in `edges`. An element has the step's origin in its lower half,
+  /// and the target in its upper half.
   private let recordsEdges: Bool
   private var edges = Chunked<UInt64>()
 
-  /// The node numbers, in the tree, of the state loaded last and of one of its successors.
-  private var numbers: UnsafeMutablePointer<UInt32>
-  private var nextNumbers: UnsafeMutablePointer<UInt32>
+  /// For states that are stored as trees: the numbers of the tree's nodes, for the state that was
+  /// loaded last (`treeNumbers`), and for one of its successors (`successorTreeNumbers`).
+  private var treeNumbers: UnsafeMutablePointer<UInt32>
+  private var successorTreeNumbers: UnsafeMutablePointer<UInt32>
 
-  /// The words of the states of this level, which start at state `frontierStart`, and of the next
-  /// level.
+  /// The words of the states of the current level, which begins with state `frontierStart`.
+  /// `nextFrontier` contains the states of the next level.
   ///
-  /// Used only if the keys do not identify the states.
+  /// Used only if the store contains only fingerprints.
   private var frontier: [UInt64] = []
   private var frontierStart = 0
   private var nextFrontier: [UInt64] = []
 
-  /// - Parameter budget: The memory budget, shared with the outboxes.
+  /// - Parameter budget: The memory budget, which the store shares with the partition's outboxes.
   init(
     stateWords: Int, storage: StateStorage, stateLimit: Int, budget: MemoryBudget,
     recordsEdges: Bool
   ) {
     self.recordsEdges = recordsEdges
-    self.stateWords = stateWords
+    self.stateWordCount = stateWords
     self.stateLimit = stateLimit
     self.budget = budget
     representation =
@@ -67,11 +71,11 @@ final class StateStore {
       case .exact: Self.exactRepresentation(stateWords)
       case .fingerprints: .fingerprint
       }
-    keys = KeyTable(budget: budget)
-    table = StateTable(width: stateWords, budget: budget)
-    tree = StateTree(wordCount: stateWords, budget: budget)
-    numbers = .allocate(capacity: tree.nodeCount)
-    nextNumbers = .allocate(capacity: tree.nodeCount)
+    keyTable = KeyTable(budget: budget)
+    stateTable = StateTable(width: stateWords, budget: budget)
+    stateTree = StateTree(wordCount: stateWords, budget: budget)
+    treeNumbers = .allocate(capacity: stateTree.nodeCount)
+    successorTreeNumbers = .allocate(capacity: stateTree.nodeCount)
     batchWords = .allocate(capacity: Self.batchSize * stateWords)
     batchKeys = .allocate(capacity: Self.batchSize)
     batchOrigins = .allocate(capacity: Self.batchSize)
@@ -81,8 +85,8 @@ final class StateStore {
   }
 
   deinit {
-    numbers.deallocate()
-    nextNumbers.deallocate()
+    treeNumbers.deallocate()
+    successorTreeNumbers.deallocate()
     batchWords.deallocate()
     batchKeys.deallocate()
     batchOrigins.deallocate()
@@ -91,30 +95,30 @@ final class StateStore {
     newPositions.deallocate()
   }
 
-  /// The number of stored states, without the batch.
+  /// The number of stored states, not counting states in the batch.
   var count: Int { origins.count }
 
-  /// Whether a key is the state itself.
+  /// Whether each state is a single word, which is also its key.
   var isWords: Bool { representation == .word }
 
-  /// Whether states are stored, rather than only their fingerprints.
+  /// Whether the states themselves are stored, not only their fingerprints.
   var isExact: Bool { representation != .fingerprint }
 
   private static func exactRepresentation(_ words: Int) -> Representation {
     words == 1 ? .word : words <= flatWordLimit ? .words : .tree
   }
 
-  /// Returns the key of a state: its fingerprint, if only fingerprints are stored.
-  func key(of state: Int) -> UInt64 { keys.key(state) }
+  /// Returns the key of a state. If only fingerprints are stored, the key is the fingerprint.
+  func key(of state: Int) -> UInt64 { keyTable.key(state) }
 
-  /// Returns a pointer to a state of one word; the states up to the next multiple of
-  /// `Chunked.chunkSize` follow it.
-  func pointer(at state: Int) -> UnsafePointer<UInt64> { keys.pointer(at: state) }
+  /// Returns a pointer to a state of one word. The following states, up to the next multiple of
+  /// `Chunked.chunkSize`, are adjacent in memory.
+  func pointer(at state: Int) -> UnsafePointer<UInt64> { keyTable.pointer(at: state) }
 
-  /// Returns the origin that was stored with a state.
+  /// Returns the origin of a state: the global number of its predecessor.
   func origin(of state: Int) -> UInt32 { origins[state] }
 
-  /// Starts the level whose first state has the given number.
+  /// Begins the level whose first state has this number.
   func beginLevel(at first: Int) {
     budget.release(8 * frontier.count)
     frontier = nextFrontier
@@ -122,171 +126,174 @@ final class StateStore {
     nextFrontier = []
   }
 
-  /// Calls a closure for each recorded step with its origin and its target.
+  /// Calls a closure for each recorded step, with the step's origin and target.
   func forEachEdge(_ visit: (_ origin: UInt32, _ state: Int) -> Void) {
     for number in 0..<edges.count {
       visit(UInt32(truncatingIfNeeded: edges[number]), Int(edges[number] >> 32))
     }
   }
 
-  /// Writes the words of a state. With fingerprints, only states of the current level are available.
+  /// Writes the words of a state to `words`. If only fingerprints are stored, the state must belong
+  /// to the current level.
   func load(_ state: Int, into words: UnsafeMutablePointer<UInt64>) {
     switch representation {
-    case .word: words[0] = keys.key(state)
-    case .words: words.update(from: table.pointer(at: state), count: stateWords)
-    case .tree: tree.unpack(keys.key(state), into: words, numbers: numbers)
+    case .word: words[0] = keyTable.key(state)
+    case .words: words.update(from: stateTable.pointer(at: state), count: stateWordCount)
+    case .tree: stateTree.unpack(keyTable.key(state), into: words, numbers: treeNumbers)
     case .fingerprint:
-      let first = (state &- frontierStart) &* stateWords
-      for word in 0..<stateWords { words[word] = frontier[first &+ word] }
+      let first = (state &- frontierStart) &* stateWordCount
+      for word in 0..<stateWordCount { words[word] = frontier[first &+ word] }
     }
   }
 
-  /// Returns the number of a state, or `nil` if it was not visited.
+  /// Returns the number of a state; `nil` if the state was not visited.
   func number(of words: UnsafePointer<UInt64>, fingerprint: UInt64) -> Int? {
-    if representation == .words { return table.number(of: words) }
+    if representation == .words { return stateTable.number(of: words) }
     let key: UInt64? =
       switch representation {
       case .word, .words: words[0]
-      case .tree: tree.knownKey(of: words, numbers: nextNumbers)
+      case .tree: stateTree.knownKey(of: words, numbers: successorTreeNumbers)
       case .fingerprint: fingerprint
       }
-    return key.flatMap { keys.number(of: $0) }.map(Int.init)
+    return key.flatMap { keyTable.number(of: $0) }.map(Int.init)
   }
 
-  // MARK: Taking in
+  // MARK: Adding states
 
   /// Adds a state of one word to the batch.
   @inline(__always)
-  func take(_ word: UInt64, origin: UInt32) {
-    batchKeys[filled] = word
-    batchOrigins[filled] = origin
-    filled &+= 1
-    if filled == Self.batchSize { flush() }
+  func add(_ word: UInt64, origin: UInt32) {
+    batchKeys[batchCount] = word
+    batchOrigins[batchCount] = origin
+    batchCount &+= 1
+    if batchCount == Self.batchSize { flush() }
   }
 
   /// Adds a state to the batch.
-  func take(_ words: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32) {
+  func add(_ words: UnsafePointer<UInt64>, fingerprint: UInt64, origin: UInt32) {
     let key: UInt64 =
       switch representation {
       case .word: words[0]
       case .words: 0
-      case .tree: tree.key(of: words, numbers: nextNumbers)
+      case .tree: stateTree.key(of: words, numbers: successorTreeNumbers)
       case .fingerprint: fingerprint
       }
-    take(key, words, origin)
+    add(key, words, origin)
   }
 
-  /// Adds a successor of the state loaded last to the batch.
-  func take(
+  /// Adds a successor of the last loaded state to the batch.
+  func add(
     _ words: UnsafePointer<UInt64>, after loaded: UnsafePointer<UInt64>, fingerprint: UInt64,
     origin: UInt32
   ) {
     guard representation == .tree else {
-      take(words, fingerprint: fingerprint, origin: origin)
+      add(words, fingerprint: fingerprint, origin: origin)
       return
     }
-    nextNumbers.update(from: numbers, count: tree.nodeCount)
-    take(tree.key(of: words, changedFrom: loaded, numbers: nextNumbers), origin: origin)
+    successorTreeNumbers.update(from: treeNumbers, count: stateTree.nodeCount)
+    add(
+      stateTree.key(of: words, changedFrom: loaded, numbers: successorTreeNumbers), origin: origin)
   }
 
-  private func take(_ key: UInt64, _ words: UnsafePointer<UInt64>, _ origin: UInt32) {
+  private func add(_ key: UInt64, _ words: UnsafePointer<UInt64>, _ origin: UInt32) {
     if representation == .fingerprint || representation == .words {
-      let place = batchWords + filled &* stateWords
-      for word in 0..<stateWords { place[word] = words[word] }
+      let place = batchWords + batchCount &* stateWordCount
+      for word in 0..<stateWordCount { place[word] = words[word] }
     }
-    take(key, origin: origin)
+    add(key, origin: origin)
   }
 
-  /// Stores the new states of the batch.
+  /// Stores the new states of the batch, and empties the batch.
   @inline(never)
   func flush() {
-    let count = filled
-    filled = 0
-    guard limit == nil else { return }
+    let count = batchCount
+    batchCount = 0
+    guard reachedLimit == nil else { return }
     while origins.count + count > origins.capacity {
       origins.addChunk()
-      budget.take(origins.chunkByteCount)
+      budget.reserve(origins.chunkByteCount)
     }
-    guard representation == .words ? table.reserve(count) : keys.reserve(count), !budget.isExceeded
+    guard representation == .words ? stateTable.reserve(count) : keyTable.reserve(count),
+      !budget.isExceeded
     else {
-      limit = .memory
+      reachedLimit = .memory
       return
     }
     let newCount =
       representation == .words
-      ? table.intern(
+      ? stateTable.intern(
         batchWords, count: count, hashes: batchHashes, candidates: candidates,
         newPositions: newPositions)
-      : keys.intern(
+      : keyTable.intern(
         batchKeys, count: count, hashes: batchHashes, candidates: candidates,
         newPositions: newPositions)
     for place in 0..<newCount { origins.append(batchOrigins[Int(newPositions[place])]) }
     if representation == .fingerprint {
       for place in 0..<newCount {
-        let words = batchWords + Int(newPositions[place]) * stateWords
-        for word in 0..<stateWords { nextFrontier.append(words[word]) }
+        let words = batchWords + Int(newPositions[place]) * stateWordCount
+        for word in 0..<stateWordCount { nextFrontier.append(words[word]) }
       }
-      budget.take(8 * stateWords * newCount)
+      budget.reserve(8 * stateWordCount * newCount)
     }
     if recordsEdges { recordEdges(count) }
-    if origins.count > stateLimit { limit = .states }
+    if origins.count > stateLimit { reachedLimit = .states }
   }
 
   /// Records the steps to the states of the batch.
   private func recordEdges(_ count: Int) {
     while edges.count + count > edges.capacity {
       edges.addChunk()
-      budget.take(edges.chunkByteCount)
+      budget.reserve(edges.chunkByteCount)
     }
     for place in 0..<count where batchOrigins[place] != Self.noOrigin {
       let number =
         representation == .words
-        ? table.number(of: batchWords + place * stateWords)
-        : keys.number(of: batchKeys[place]).map(Int.init)
+        ? stateTable.number(of: batchWords + place * stateWordCount)
+        : keyTable.number(of: batchKeys[place]).map(Int.init)
       if let number { edges.append(UInt64(batchOrigins[place]) | UInt64(number) << 32) }
     }
   }
 
   // MARK: Growing
 
-  /// Stores all states again, with other fields.
+  /// Stores all states again in a new layout.
   ///
-  /// If that takes too much memory, the stored states are unchanged, and the store accepts no more
-  /// states.
-  func change(from smaller: FieldLayout, to larger: FieldLayout) -> Bool {
+  /// Returns `false` if there is not enough memory. The stored states are then unchanged, and the
+  /// store accepts no more states.
+  func changeLayout(from smaller: FieldLayout, to larger: FieldLayout) -> Bool {
     let moves = FieldMoves(from: smaller, to: larger)
     switch representation {
     case .fingerprint:
       let before = frontier.count + nextFrontier.count
       frontier = Self.map(frontier, smaller, larger, moves)
       nextFrontier = Self.map(nextFrontier, smaller, larger, moves)
-      budget.take(8 * (frontier.count + nextFrontier.count - before))
+      budget.reserve(8 * (frontier.count + nextFrontier.count - before))
     case .word where larger.wordCount == 1:
-      keys.replaceKeys { key in
+      keyTable.replaceKeys { key in
         var changed: UInt64 = 0
         withUnsafePointer(to: key) { moves.apply($0, to: &changed) }
         return changed
       }
     case .word, .words, .tree:
       guard copy(width: larger.wordCount, moves) else {
-        limit = .memory
+        reachedLimit = .memory
         return false
       }
     }
-    stateWords = larger.wordCount
+    stateWordCount = larger.wordCount
     batchWords.deallocate()
-    batchWords = .allocate(capacity: Self.batchSize * stateWords)
+    batchWords = .allocate(capacity: Self.batchSize * stateWordCount)
     return true
   }
 
-  /// Copies all states to new tables.
+  /// Copies all states to new tables in a new layout. Returns `false` if there is not enough memory.
   private func copy(width: Int, _ moves: FieldMoves) -> Bool {
     let newRepresentation = Self.exactRepresentation(width)
     var newKeys = KeyTable(budget: budget)
     var newTable = StateTable(width: width, budget: budget)
     var newTree = StateTree(wordCount: width, budget: budget)
     let newNumbers = UnsafeMutablePointer<UInt32>.allocate(capacity: newTree.nodeCount)
-    let words = UnsafeMutablePointer<UInt64>.allocate(capacity: stateWords)
+    let words = UnsafeMutablePointer<UInt64>.allocate(capacity: stateWordCount)
     let changed = UnsafeMutablePointer<UInt64>.allocate(capacity: width)
     defer {
       words.deallocate()
@@ -309,13 +316,13 @@ final class StateStore {
         return false
       }
     }
-    numbers.deallocate()
-    nextNumbers.deallocate()
-    numbers = newNumbers
-    nextNumbers = .allocate(capacity: newTree.nodeCount)
-    keys = newKeys
-    table = newTable
-    tree = newTree
+    treeNumbers.deallocate()
+    successorTreeNumbers.deallocate()
+    treeNumbers = newNumbers
+    successorTreeNumbers = .allocate(capacity: newTree.nodeCount)
+    keyTable = newKeys
+    stateTable = newTable
+    stateTree = newTree
     representation = newRepresentation
     return true
   }
@@ -336,13 +343,16 @@ final class StateStore {
   }
 }
 
-/// The way in which visited states are stored.
+/// The way in which a search stores visited states.
 package enum StateStorage: Sendable {
-  /// Exactly: as the words of the state or, for a state of many words, as a tree of interned words.
+  /// States are stored exactly: as their words or, for states of many words, as trees of interned
+  /// words.
   case exact
-  /// As 64-bit fingerprints, which need less memory if states are large. A state may be mistaken
-  /// for another state and be left out. See ``ExplorationResult/omissionProbability``.
-  /// - Parameter seed: The seed of the fingerprints; another seed confuses other states.
+  /// States are stored as 64-bit fingerprints, which need less memory if states are large. The
+  /// search may miss a state that has the same fingerprint as another state. See
+  /// ``ExplorationResult/omissionProbability``.
+  /// - Parameter seed: The seed of the fingerprints. With another seed, other states have equal
+  ///   fingerprints.
   case fingerprints(seed: UInt64)
 
   var seed: UInt64 {
@@ -355,19 +365,19 @@ package enum StateStorage: Sendable {
 
 /// The memory that a part of a search uses, and its limit. Unit: bytes.
 final class MemoryBudget {
-  let limit: Int
+  let byteLimit: Int
   private(set) var used = 0
   private(set) var peak = 0
 
   init(limit: Int) {
-    self.limit = limit
+    self.byteLimit = limit
   }
 
-  var isExceeded: Bool { used > limit }
+  var isExceeded: Bool { used > byteLimit }
 
-  func allows(_ byteCount: Int) -> Bool { byteCount <= limit - used }
+  func allows(_ byteCount: Int) -> Bool { byteCount <= byteLimit - used }
 
-  func take(_ byteCount: Int) {
+  func reserve(_ byteCount: Int) {
     used += byteCount
     peak = max(peak, used)
   }

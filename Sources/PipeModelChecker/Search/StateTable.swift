@@ -1,16 +1,17 @@
-/// An exact set of states of a few words, numbered in the order in which they were added.
+/// A set of states of a few words. States are numbered in the order in which they were added.
 ///
-/// The words of a state are adjacent, so that a lookup reads one place in memory. For states of
-/// many words, a ``StateTree`` needs less memory but four times as long.
+/// The words of a state are adjacent, so that a lookup reads from one location in memory. For
+/// states of many words, a ``StateTree`` needs less memory, but its lookups take four times as
+/// long.
 struct StateTable: ~Copyable {
   let width: Int
   private var states: Chunked<UInt64>
   private var index: HashIndex
   private var growthThreshold: Int
   private let budget: MemoryBudget
-  /// A sum of values that were read only to load them into the cache. It keeps the compiler from
-  /// removing the reads.
-  private var sink: UInt64 = 0
+  /// The sum of values that are read only so that the processor loads them into its cache. If these
+  /// values were unused, the compiler would remove the reads.
+  private var prefetchSink: UInt64 = 0
 
   init(width: Int, budget: MemoryBudget) {
     self.width = width
@@ -18,7 +19,7 @@ struct StateTable: ~Copyable {
     states = Chunked(width: width)
     index = HashIndex(slotCount: HashIndex.minimumSlotCount)
     growthThreshold = index.slotCount / 2
-    budget.take(index.byteCount)
+    budget.reserve(index.byteCount)
   }
 
   deinit {
@@ -26,25 +27,26 @@ struct StateTable: ~Copyable {
     index.entries.deallocate()
   }
 
-  /// Returns a pointer to the words of a state; the states up to the next multiple of
-  /// `Chunked.chunkSize` follow it.
+  /// Returns a pointer to the words of a state. The following states, up to the next multiple of
+  /// `Chunked.chunkSize`, are adjacent in memory.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> {
     UnsafePointer(states.pointer(at: number))
   }
 
-  /// Reserves capacity for more states; returns `false` if the budget does not allow it.
+  /// Reserves capacity for `more` further states. Returns `false` if this would exceed the memory
+  /// budget.
   mutating func reserve(_ more: Int) -> Bool {
     while states.count + more > states.capacity {
       guard budget.allows(states.chunkByteCount) else { return false }
       states.addChunk()
-      budget.take(states.chunkByteCount)
+      budget.reserve(states.chunkByteCount)
     }
     while states.count + more > growthThreshold {
       if index.slotCount < 1 << 30 && budget.allows(index.byteCount) {
         makeIndex(slotCount: 2 * index.slotCount)
       } else if growthThreshold < index.slotCount / 8 * 7 {
-        // A fuller index is slower, but that is better than ending the search.
+        // Allows a fuller index, which is slower, instead of ending the search for lack of memory.
         growthThreshold = index.slotCount / 8 * 7
       } else {
         return false
@@ -53,10 +55,11 @@ struct StateTable: ~Copyable {
     return true
   }
 
-  /// Interns states for which capacity is reserved, and lists the new ones in their order.
+  /// Adds the new states of a batch, writes their positions in the batch to `newPositions`, and
+  /// returns the number of new states. Precondition: the capacity was reserved.
   ///
-  /// As in a ``KeyTable``, it reads the index entries and the candidates of all states before the
-  /// first lookup.
+  /// Before the first lookup, the method reads the index entries of all states, and then the stored
+  /// states that probably match. So the cache misses of these reads overlap.
   mutating func intern(
     _ batch: UnsafePointer<UInt64>, count batchCount: Int, hashes: UnsafeMutablePointer<UInt64>,
     candidates: UnsafeMutablePointer<Int32>, newPositions: UnsafeMutablePointer<Int32>
@@ -74,7 +77,7 @@ struct StateTable: ~Copyable {
       candidates[position] = Int32(truncatingIfNeeded: number)
       if number >= 0 { touched &+= states.pointer(at: number)[0] }
     }
-    sink &+= touched
+    prefetchSink &+= touched
     var newCount = 0
     for position in 0..<batchCount {
       let state = batch + position &* width
@@ -91,7 +94,7 @@ struct StateTable: ~Copyable {
     return newCount
   }
 
-  /// Adds a state that is not stored yet; returns `false` if the budget does not allow it.
+  /// Adds a state that is not stored yet. Returns `false` if this would exceed the memory budget.
   mutating func add(_ state: UnsafePointer<UInt64>) -> Bool {
     guard reserve(1) else { return false }
     index.insert(states.count, hash: Self.hash(state, width))
@@ -99,7 +102,7 @@ struct StateTable: ~Copyable {
     return true
   }
 
-  /// Returns the number of a state, or `nil` if the state is not stored.
+  /// Returns the number of a state; `nil` if the state is not stored.
   func number(of state: UnsafePointer<UInt64>) -> Int? {
     let number = find(state, hash: Self.hash(state, width), in: index).number
     return number < 0 ? nil : number
@@ -112,7 +115,8 @@ struct StateTable: ~Copyable {
     return true
   }
 
-  /// Returns the number of a state, or -1 and the slot where the state belongs.
+  /// Returns the number and the slot of a state. If the state is not stored, the number is -1, and
+  /// the slot is the free slot for the state.
   @inline(__always)
   private func find(
     _ state: UnsafePointer<UInt64>, hash: UInt64, in index: HashIndex
@@ -126,7 +130,7 @@ struct StateTable: ~Copyable {
         let number = index.number(entry)
         if holds(state, at: number) { return (number, slot) }
       }
-      slot = index.next(slot)
+      slot = index.nextSlot(slot)
     }
   }
 
@@ -146,7 +150,7 @@ struct StateTable: ~Copyable {
     budget.release(index.byteCount)
     growthThreshold = slotCount / 2
     let index = HashIndex(slotCount: slotCount)
-    budget.take(index.byteCount)
+    budget.reserve(index.byteCount)
     for number in 0..<states.count {
       index.insert(number, hash: Self.hash(states.pointer(at: number), width))
     }

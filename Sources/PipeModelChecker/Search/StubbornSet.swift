@@ -1,110 +1,118 @@
-/// Selects enabled vectors of a state that are enough to reach every deadlock, every stuck state,
-/// and every state with a sought observation, by paths that are not longer.
+/// Selects some of the enabled vectors of a state, for a reduced search (partial-order reduction by
+/// stubborn sets). A search that takes only the selected vectors still finds every deadlock, every
+/// stuck state and every state with a sought observation, and the paths to them do not get longer.
 ///
-/// A set of components is closed if it satisfies a condition for each vector that one of them
-/// permits: if the vector is enabled, the set contains all its components; otherwise it contains a
-/// component that blocks the vector. A vector without a component in the set cannot change what the
-/// components in the set permit. So on every path from here, the first vector with a component in
-/// the set is already enabled here, and could as well be taken first. Every path that matters has
-/// such a vector:
+/// The method uses closed sets of components. A set is closed if two conditions hold for each
+/// vector that a component of the set permits. If the vector is enabled, the set contains all
+/// components of the vector. Otherwise, the set contains a component that blocks the vector.
 ///
-/// - A deadlock: the set starts from an enabled vector, which stays enabled until a vector of the
-///   set is taken.
-/// - A stuck state: the same, with a vector that needs nothing from outside. If only vectors from
-///   outside are enabled, all are kept.
-/// - An observation that does not hold here: the set contains a component that keeps it from
-///   holding.
+/// A vector without a component in the set does not change which vectors the components in the set
+/// permit. So on every path from this state, the first vector that moves a component of the set is
+/// already enabled in this state, and can be taken first. Every path to a finding contains such a
+/// vector:
 ///
-/// The vector that was taken first never has to be undone, so the rest of the path is one step
-/// shorter.
+/// - For a deadlock, the set starts from an enabled vector. This vector stays enabled until a
+///   vector of the set is taken.
+/// - For a stuck state, the set starts from an enabled vector that requires no event from outside.
+///   If there is none, all enabled vectors are kept.
+/// - For an observation that does not hold in this state, the set contains a component whose local
+///   state prevents the observation.
+///
+/// The rest of the path, without this vector, is one step shorter. So the path to the finding keeps
+/// its length.
 struct StubbornSet: ~Copyable {
   /// The enabled vectors from which sets start.
   enum Seeds {
-    /// No vector: sets are built only for observations. If no set is needed for them, no step is needed.
+    /// No vector. Sets are built only for observations. If no observation is sought, the search
+    /// does not have to take any step.
     case none
     case all
-    /// Vectors that need nothing from outside. If there is none, all enabled vectors are kept.
+    /// Vectors that require no event from outside. If no such vector is enabled, all enabled
+    /// vectors are kept.
     case inside
   }
 
-  private let words: Int
-  private let chosen: UnsafeMutablePointer<UInt64>
-  private let best: UnsafeMutablePointer<UInt64>
-  private let rows: UnsafeMutablePointer<Int>
+  private let maskWordCount: Int
+  private let chosenVectors: UnsafeMutablePointer<UInt64>
+  private let bestVectors: UnsafeMutablePointer<UInt64>
+  private let componentRows: UnsafeMutablePointer<Int>
   private let isInSet: UnsafeMutablePointer<Bool>
-  private let waiting: UnsafeMutablePointer<Int>
+  private let waitingBits: UnsafeMutablePointer<Int>
   private var waitingCount = 0
   private let componentCount: Int
 
-  /// The maximum number of enabled vectors to start a set from; the smallest set is used.
-  private static let seedLimit = 64
+  /// The maximum number of sets to build. Each set starts from a different enabled vector, and the
+  /// smallest set is used.
+  private static let maximumSeedCount = 64
 
   init(_ program: CompiledModel) {
-    words = program.maskWords
+    maskWordCount = program.maskWordCount
     componentCount = program.componentCount
-    chosen = .allocate(capacity: words)
-    best = .allocate(capacity: words)
-    rows = .allocate(capacity: max(1, componentCount))
+    chosenVectors = .allocate(capacity: maskWordCount)
+    bestVectors = .allocate(capacity: maskWordCount)
+    componentRows = .allocate(capacity: max(1, componentCount))
     isInSet = .allocate(capacity: max(1, componentCount))
-    waiting = .allocate(capacity: max(1, componentCount))
+    waitingBits = .allocate(capacity: max(1, componentCount))
   }
 
   deinit {
-    chosen.deallocate()
-    best.deallocate()
-    rows.deallocate()
+    chosenVectors.deallocate()
+    bestVectors.deallocate()
+    componentRows.deallocate()
     isInSet.deallocate()
-    waiting.deallocate()
+    waitingBits.deallocate()
   }
 
-  /// Keeps only the enabled vectors of the smallest set, and returns how many were left out.
-  /// - Parameter sought: The observations to look for, as bits.
+  /// Removes from `enabled` the vectors that are not in the smallest set. Returns the number of
+  /// removed vectors.
+  /// - Parameter sought: The observations that the search must still find, as bits of a mask.
   mutating func reduce(
     _ enabled: UnsafeMutablePointer<UInt64>, sought: UnsafePointer<UInt64>, seeds: Seeds,
     state: UnsafePointer<UInt64>, _ program: CompiledModel, _ tables: StubbornTables
   ) -> Int {
     for component in 0..<componentCount {
-      rows[component] = program.rows[component].position(in: state) * words
+      componentRows[component] = program.rowLookups[component].position(in: state) * maskWordCount
     }
-    let all = count(enabled)
+    let all = bitCount(enabled)
     if seeds == .none {
       close(from: nil, enabled, sought: sought, program, tables)
-      enabled.update(from: chosen, count: words)
-      return all - count(enabled)
+      enabled.update(from: chosenVectors, count: maskWordCount)
+      return all - bitCount(enabled)
     }
     guard all > 1 else { return 0 }
     var smallestCount = all
-    best.update(from: enabled, count: words)
+    bestVectors.update(from: enabled, count: maskWordCount)
     var tried = 0
-    for word in 0..<words {
+    for word in 0..<maskWordCount {
       var rest = enabled[word]
       if seeds == .inside { rest &= program.insideBits[word] }
-      while rest != 0 && tried < Self.seedLimit && smallestCount > 1 {
+      while rest != 0 && tried < Self.maximumSeedCount && smallestCount > 1 {
         let bit = (word << 6) + rest.trailingZeroBitCount
         rest &= rest &- 1
         tried += 1
         close(from: bit, enabled, sought: sought, program, tables)
-        let size = count(chosen)
+        let size = bitCount(chosenVectors)
         guard size < smallestCount else { continue }
         smallestCount = size
-        best.update(from: chosen, count: words)
+        bestVectors.update(from: chosenVectors, count: maskWordCount)
       }
     }
-    enabled.update(from: best, count: words)
+    enabled.update(from: bestVectors, count: maskWordCount)
     return all - smallestCount
   }
 
-  /// Writes to `chosen` the enabled vectors of the closed set that starts from a vector.
+  /// Builds the closed set that starts from the vector `seed`, and writes the enabled vectors of
+  /// the set to `chosenVectors`.
   private mutating func close(
     from seed: Int?, _ enabled: UnsafePointer<UInt64>, sought: UnsafePointer<UInt64>,
     _ program: CompiledModel, _ tables: StubbornTables
   ) {
-    let chosen = chosen  // As in `StateTree`.
+    let chosen = chosenVectors  // Copied for the reason given in `StateTree`.
     let isInSet = isInSet
-    for word in 0..<words { chosen[word] = 0 }
+    for word in 0..<maskWordCount { chosen[word] = 0 }
     for component in 0..<componentCount { isInSet[component] = false }
     waitingCount = 0
-    for word in 0..<words {
+    for word in 0..<maskWordCount {
       var rest = sought[word]
       while rest != 0 {
         addBlocker(of: (word << 6) + rest.trailingZeroBitCount, tables)
@@ -114,9 +122,9 @@ struct StubbornSet: ~Copyable {
     if let seed { addAll(of: seed, tables) }
     while waitingCount > 0 {
       waitingCount -= 1
-      let row = rows[waiting[waitingCount]]
-      for word in 0..<words {
-        var rest = tables.permitted[row + word] & program.vectorBits[word] & ~chosen[word]
+      let row = componentRows[waitingBits[waitingCount]]
+      for word in 0..<maskWordCount {
+        var rest = tables.permittedMasks[row + word] & program.vectorBits[word] & ~chosen[word]
         chosen[word] |= rest
         while rest != 0 {
           let bit = (word << 6) + rest.trailingZeroBitCount
@@ -129,27 +137,30 @@ struct StubbornSet: ~Copyable {
         }
       }
     }
-    for word in 0..<words { chosen[word] &= enabled[word] }
+    for word in 0..<maskWordCount { chosen[word] &= enabled[word] }
   }
 
   private mutating func add(_ component: Int) {
     guard !isInSet[component] else { return }
     isInSet[component] = true
-    waiting[waitingCount] = component
+    waitingBits[waitingCount] = component
     waitingCount += 1
   }
 
   private mutating func addAll(of bit: Int, _ tables: StubbornTables) {
-    for place in tables.starts[bit]..<tables.starts[bit + 1] { add(tables.participants[place]) }
+    for place in tables.participantStarts[bit]..<tables.participantStarts[bit + 1] {
+      add(tables.bitParticipants[place])
+    }
   }
 
-  /// Adds a component that blocks a bit's vector or observation, unless the set has one already;
-  /// adds all components if none blocks it.
+  /// Adds to the set a component that blocks a vector or an observation, unless the set already
+  /// contains such a component. If no component blocks the vector or the observation, adds all its
+  /// components.
   private mutating func addBlocker(of bit: Int, _ tables: StubbornTables) {
     var blocker = -1
-    for place in tables.starts[bit]..<tables.starts[bit + 1] {
-      let component = tables.participants[place]
-      if tables.permitted[rows[component] + (bit >> 6)] >> UInt64(bit & 63) & 1 == 0 {
+    for place in tables.participantStarts[bit]..<tables.participantStarts[bit + 1] {
+      let component = tables.bitParticipants[place]
+      if tables.permittedMasks[componentRows[component] + (bit >> 6)] >> UInt64(bit & 63) & 1 == 0 {
         if isInSet[component] { return }
         blocker = component
       }
@@ -157,60 +168,65 @@ struct StubbornSet: ~Copyable {
     if blocker >= 0 { add(blocker) } else { addAll(of: bit, tables) }
   }
 
-  func count(_ bits: UnsafePointer<UInt64>) -> Int {
+  func bitCount(_ bits: UnsafePointer<UInt64>) -> Int {
     var count = 0
-    for word in 0..<words { count += bits[word].nonzeroBitCount }
+    for word in 0..<maskWordCount { count += bits[word].nonzeroBitCount }
     return count
   }
 }
 
-/// The share of steps that the reduction skips. If it is small, reducing takes longer than searching.
+/// Measures the share of steps that the reduction skips. If the share is small, the reduction takes
+/// more time than it saves.
 struct ReductionYield {
-  private var states = 0
-  private var steps = 0
-  private var skippedSteps = 0
+  private var stateCount = 0
+  private var stepCount = 0
+  private var skippedStepCount = 0
 
-  /// Returns whether to reduce the steps of the next state. A sample of the states is always reduced.
+  /// Returns whether to reduce the steps of the next state. One state in 32 is always reduced, to
+  /// keep the measurement current.
   mutating func isWorthTrying() -> Bool {
-    states += 1
-    return states < 2000 || skippedSteps * 4 > steps || states % 32 == 0
+    stateCount += 1
+    return stateCount < 2000 || skippedStepCount * 4 > stepCount || stateCount % 32 == 0
   }
 
   mutating func add(skippedCount: Int, of count: Int) {
-    steps += count
-    skippedSteps += skippedCount
+    stepCount += count
+    skippedStepCount += skippedCount
   }
 }
 
 /// The tables from which a ``StubbornSet`` is built.
 final class StubbornTables {
-  /// For each row of the compiled model, a mask of the vectors and observations that its component
-  /// affects and permits.
-  let permitted: FlatTable<UInt64>
-  /// For each bit, the components that affect it: `participants[starts[bit]..<starts[bit + 1]]`.
-  let participants: FlatTable<Int>
-  let starts: FlatTable<Int>
+  /// A mask for each row of the compiled model; a row stands for a local state of a component. The
+  /// mask has the bits of the vectors and observations that the component affects and this local
+  /// state permits.
+  let permittedMasks: FlatTable<UInt64>
+  /// For each bit of a mask, the components that affect the bit:
+  /// `bitParticipants[participantStarts[bit]..<participantStarts[bit + 1]]`.
+  let bitParticipants: FlatTable<Int>
+  let participantStarts: FlatTable<Int>
 
-  /// - Parameter affectedBits: For each component, the bits that it affects. All of them are permitted
-  ///   until the tables are filled.
+  /// Makes tables in which all affected bits are permitted. The compiled model then writes the
+  /// actual bits.
+  /// - Parameter affectedBits: For each component, a mask with the bits that the component affects.
   init(_ model: ExplorationModel, affectedBits: [[UInt64]], rowCounts: [Int]) {
-    permitted = FlatTable(
+    permittedMasks = FlatTable(
       zip(affectedBits, rowCounts).flatMap { bits, count in
         (0..<count).flatMap { _ in [bits[0] & ~1] + bits.dropFirst() }
       })
-    var participants: [Int] = []
+    var bitParticipants: [Int] = []
     var starts = [0, 0]
     for sets in model.observations {
-      participants += sets.keys.sorted()
-      starts.append(participants.count)
+      bitParticipants += sets.keys.sorted()
+      starts.append(bitParticipants.count)
     }
     for vector in model.vectors {
-      participants += vector.roles.map(\.component)
-      starts.append(participants.count)
+      bitParticipants += vector.roles.map(\.component)
+      starts.append(bitParticipants.count)
     }
-    self.participants = FlatTable(participants)
-    self.starts = FlatTable(starts)
+    self.bitParticipants = FlatTable(bitParticipants)
+    self.participantStarts = FlatTable(starts)
   }
 
-  var byteCount: Int { 8 * permitted.count }
+  var byteCount: Int { 8 * permittedMasks.count }
 }

@@ -3,7 +3,7 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// Answers requests for single steps of a program's machines: `PROGRAM explore`.
+/// Computes single steps of a program's machines on request: the command `PROGRAM explore`.
 package struct EvaluatorServer {
   private let host: NodeHost
   private var nodes: [String: any AnyNodeStepEvaluator] = [:]
@@ -18,14 +18,16 @@ package struct EvaluatorServer {
       "Evaluates single steps of the program's machines, for 'orchestrator check --explore'")
   }
 
-  /// Answers requests from stdin on stdout until stdin ends. Output of the machines goes to stderr.
+  /// Reads requests from standard input and writes the answers to standard output, until the input
+  /// ends. The output of the machines goes to standard error.
+  /// - Returns: The exit code.
   package mutating func serve() -> Int32 {
     let answers = dup(STDOUT_FILENO)
     guard answers >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return 1 }
     _ = fcntl(answers, F_SETFD, FD_CLOEXEC)
     AnswerReaderWatch.start(for: answers)
     while let line = readLine(strippingNewline: true) {
-      // Each answer is written before the next input is evaluated: that may end the process.
+      // Writes each answer before it evaluates the next input, since a step can crash the process.
       let isWritten = answer(line) { answer in
         guard var bytes = try? JSONRecord.encode(answer) else { return false }
         bytes.append(UInt8(ascii: "\n"))
@@ -36,7 +38,7 @@ package struct EvaluatorServer {
     return 0
   }
 
-  /// Answers one request.
+  /// Answers one request. A request with several inputs has several answers.
   /// - Returns: Whether all answers were written.
   private mutating func answer(_ line: String, _ send: (EvaluatorAnswer) -> Bool) -> Bool {
     let request: EvaluatorRequest
@@ -46,9 +48,9 @@ package struct EvaluatorServer {
       return send(.invalid(error: "malformed request: \(error)"))
     }
     switch request {
-    case .open(let node, let machine, let parameters, let outs):
+    case .open(let node, let machine, let parameters, let outs, let instance):
       do {
-        let evaluator = try open(host.machine(machine), parameters, outs)
+        let evaluator = try makeEvaluator(host.machine(machine), parameters, outs, instance)
         nodes[node] = evaluator
         return send(.opened(try evaluator.open()))
       } catch {
@@ -77,11 +79,12 @@ package struct EvaluatorServer {
     }
   }
 
-  private func open(
-    _ machine: any Machine.Type, _ parameters: JSONValue, _ outs: [EvaluatorOutPipe]
+  private func makeEvaluator(
+    _ machine: any Machine.Type, _ parameters: JSONValue, _ outs: [EvaluatorOutPipe],
+    _ instance: EvaluatorInstance?
   ) throws -> any AnyNodeStepEvaluator {
     func evaluator<Hosted: Machine>(_ type: Hosted.Type) throws -> any AnyNodeStepEvaluator {
-      try NodeStepEvaluator(type, parameters: parameters, outs: outs)
+      try NodeStepEvaluator(type, parameters: parameters, outs: outs, instance: instance)
     }
     return try evaluator(machine)
   }
@@ -98,25 +101,26 @@ package struct EvaluatorServer {
   }
 }
 
-/// Ends this process when the reader of its answers is gone, even while a step never returns.
+/// Ends this process when no process reads the answers any more, even if a step never returns.
 ///
-/// The client that reads the answers may be killed, and a program that hangs in a step does not see
-/// the end of its input.
+/// The client that reads the answers can be killed. A process that is busy with a step would not
+/// notice that its standard input has ended.
 enum AnswerReaderWatch {
-  /// - Parameter answers: The descriptor of the answers, which stays open as long as the process
-  ///   runs. If it is a regular file, the watch never fires.
+  /// - Parameter answers: The descriptor to which answers are written. It must stay open until the
+  ///   process ends. If the descriptor is a regular file, the watch has no effect.
   static func start(for answers: Int32) {
     var thread = pthread_t()
     let code = pthread_create(
       &thread, nil,
       { argument in
-        // poll reports errors and hang-ups without being asked for them.
+        // `poll` always reports errors and hang-ups, so `events` is 0.
         var watched = pollfd(fd: Int32(Int(bitPattern: argument)), events: 0, revents: 0)
         while poll(&watched, 1, -1) < 0, errno == EINTR {}
         if watched.revents & Int16(POLLERR | POLLHUP) != 0 { _exit(EXIT_FAILURE) }
         return nil
       }, UnsafeMutableRawPointer(bitPattern: Int(answers)))
-    // Without a thread, the process ends when it writes its next answer.
+    // If the thread could not be created, the process ends only when it fails to write its next
+    // answer.
     if code == 0 { pthread_detach(thread) }
   }
 }

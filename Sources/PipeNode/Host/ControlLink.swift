@@ -7,30 +7,32 @@ import PipeWire
 final class ControlLink {
   private let socket: Socket
   private let peerEndpoint: PeerEndpoint
-  /// The node's routing id at the orchestrator's socket.
+  /// The routing id under which the node is connected to the orchestrator's socket.
   private let routingID: String
   private let incarnation: UInt64
   private let loop: PollLoop
   private let log: NodeLog
-  /// The linger period for the last frames.
+  /// The time for which the closed socket continues to send its last frames.
   private let linger: Duration
   private var pings: PingWatch?
   private var isConnected = false
   private var isClosed = false
   private(set) var invalidFrames: UInt64 = 0
-  /// Called with each frame that the orchestrator sends.
+  /// Called with each frame from the orchestrator, except for renewals of the lease.
   var onFrame: ((FrameHeader, UnsafeRawBufferPointer) throws -> Void)?
-  /// Called when the lease is renewed, with the time at which the process asked for that.
+  /// Called when the orchestrator has renewed the lease. `requestTime` is the time at which this
+  /// process requested the renewal.
   var onRenewal: ((_ requestTime: UInt64) -> Void)?
   /// Called when all pending frames have been read.
   var onFramesRead: (() -> Void)?
-  /// Called on a new connection, on which the node must say hello.
+  /// Called after the link has reconnected. The node must then send its hello again.
   var onReconnection: (() -> Void)?
 
-  /// The longest time until an orchestrator's first ping.
+  /// The maximum time until the first ping of an orchestrator.
   private static let firstPingTimeout: Duration = .seconds(1)
-  private static let linger: Duration = .milliseconds(300)
-  /// A handshake with keys to a distant host may still be in progress.
+  private static let defaultLinger: Duration = .milliseconds(300)
+  /// The linger period of a connection to another host. It is longer than ``linger``, since the
+  /// handshake may still be in progress.
   private static let remoteLinger: Duration = .seconds(1)
 
   init(
@@ -38,11 +40,11 @@ final class ControlLink {
   ) throws(TransportError) {
     peerEndpoint =
       if let keys {
-        PeerEndpoint(arguments.control, key: keys.control, own: keys.pair)
+        PeerEndpoint(arguments.control, key: keys.controlKey, own: keys.keyPair)
       } else {
         PeerEndpoint(arguments.control)
       }
-    linger = keys == nil ? Self.linger : Self.remoteLinger
+    linger = keys == nil ? Self.defaultLinger : Self.remoteLinger
     routingID = WireName.node(arguments.node)
     incarnation = arguments.incarnation
     self.loop = loop
@@ -59,7 +61,7 @@ final class ControlLink {
     isConnected = true
   }
 
-  /// Starts reading from the loop.
+  /// Registers the socket with the loop, which then reads the orchestrator's frames.
   func run() { loop.add(socket, for: self) { $0.read() } }
 
   func send(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
@@ -87,10 +89,11 @@ final class ControlLink {
 
   // MARK: Pings
 
-  /// Starts to expect pings.
+  /// Begins to expect pings. The first ping must arrive within ``firstPingTimeout``.
   func expectPings() { expectPing(within: Self.firstPingTimeout) }
 
-  /// - Parameter interval: The longest time until the next ping.
+  /// Notes that a ping has arrived, and expects the next ping.
+  /// - Parameter interval: The interval until the next ping, as announced by the orchestrator.
   func expectPing(within interval: Duration) {
     let isWatched = pings != nil
     var watch = pings ?? PingWatch()
@@ -108,11 +111,11 @@ final class ControlLink {
     }
   }
 
-  /// Opens a new connection, which reclaims this node's routing id from another program that has
-  /// used it.
+  /// Opens a new connection. If another program has connected under this node's routing id, the new
+  /// connection reclaims the id.
   private func reconnect() {
     guard !isClosed else { return }
-    log.silence(
+    log.logSilence(
       of: "the orchestrator", at: peerEndpoint.endpoint, as: routingID,
       count: pings?.missedPings ?? 0)
     socket.disconnect(peerEndpoint.endpoint)
@@ -121,9 +124,10 @@ final class ControlLink {
     onReconnection?()
   }
 
-  // MARK: The end
+  // MARK: End
 
-  /// Sends the reason why the node ends by itself, or an empty text, as the node's last frame.
+  /// Sends the node's last frame. Its body is the failure reason of the node, or empty if the node
+  /// has not failed.
   func sayGoodbye(because reason: String, code: Int32) {
     isClosed = true
     send(.stopped, count: UInt32(code), Array(reason.utf8))
@@ -137,28 +141,32 @@ final class ControlLink {
 package struct PingWatch: Sendable {
   /// The time at which the next ping counts as missed. Unit: nanoseconds of ``BootClock``.
   package private(set) var deadline: Int64 = 0
-  /// The number of missed pings since the last ping.
+  /// The number of deadlines in a row that have passed without a ping.
   package private(set) var missedPings: UInt64 = 0
-  private var timeout: Int64 = 0
+  private var timeoutNanoseconds: Int64 = 0
 
-  /// The longest pause between two checks. Unit: nanoseconds.
-  private static let longestTimeout: Int64 = 30_000_000_000
+  /// The maximum to which missed pings can increase the timeout. Unit: nanoseconds.
+  private static let maximumTimeout: Int64 = 30_000_000_000
 
-  /// The delay after which a check was itself held up: a ping may have arrived and not be read yet.
-  /// Unit: nanoseconds.
+  /// The tolerance for late checks. If a check runs later than this time after the deadline, the
+  /// process itself was delayed, and a ping may be waiting unread. The check then sets a new
+  /// deadline instead of counting a missed ping. Unit: nanoseconds.
   private static let checkTolerance: Int64 = 500_000_000
 
   package init() {}
 
-  /// Notes that a ping has arrived, which announces the interval until the next one.
+  /// Notes that a ping has arrived.
+  /// - Parameter interval: The interval until the next ping, as announced by this ping.
   package mutating func recordPing(at now: Int64, interval: Duration) {
-    // Shorter than the five intervals after which the orchestrator considers the node hung.
-    timeout = interval.clampedNanoseconds / 2 * 5
+    // The timeout is 2.5 intervals. The orchestrator considers a node hung after five intervals at
+    // the earliest, so the node reconnects before.
+    timeoutNanoseconds = interval.clampedNanoseconds / 2 * 5
     missedPings = 0
-    deadline = now + timeout
+    deadline = now + timeoutNanoseconds
   }
 
-  /// Whether a ping is missed. The pauses grow from one missed ping to the next.
+  /// Returns whether a ping is overdue. Each overdue ping in a row doubles the time until the next
+  /// check.
   package mutating func detectMissedPing(at now: Int64) -> Bool {
     guard now >= deadline else { return false }
     guard now - deadline <= Self.checkTolerance else {
@@ -166,8 +174,8 @@ package struct PingWatch: Sendable {
       return false
     }
     missedPings += 1
-    timeout = min(2 * timeout, max(timeout, Self.longestTimeout))
-    deadline = now + timeout
+    timeoutNanoseconds = min(2 * timeoutNanoseconds, max(timeoutNanoseconds, Self.maximumTimeout))
+    deadline = now + timeoutNanoseconds
     return true
   }
 }

@@ -4,13 +4,13 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The embedded nodes that run in a carrier node's process, on its loop: admits them, and closes
-/// them when they leave.
+/// Runs embedded nodes in the process and on the loop of their carrier node. Admits the nodes, and
+/// releases their resources when they leave.
 ///
-/// Each embedded node has its own shell, with everything that a node has, and leaves independently
-/// of the others.
+/// Each embedded node has its own ``NodeShell``, and leaves independently of the others.
 final class EmbeddedNodes {
-  /// An opened node: a shell that runs, or a shell that only reports why the node cannot run.
+  /// The result of opening a node: a shell that can run, or a shell that only reports why the node
+  /// cannot run.
   enum OpenedNode {
     case running(NodeShell)
     case leaving(NodeShell, because: String, code: Int32 = EXIT_FAILURE)
@@ -26,41 +26,42 @@ final class EmbeddedNodes {
     let number: Int
     let incarnation: UInt64
     let shell: NodeShell
-    let lock: RecordLock?
-    /// The socket files of the node.
-    let files: [String]
-    /// The node that replaces this node when it has left.
+    let recordLock: RecordLock?
+    /// The paths of the node's sockets.
+    let socketFiles: [String]
+    /// The request for a later incarnation of the node, which is admitted when this incarnation has
+    /// left.
     var successor: EmbeddedNodeRequest?
   }
 
   private let environment: NodeEnvironment
-  private let open: (NodeArguments, NodeEnvironment, NodeLog) throws -> OpenedNode
+  private let openNode: (NodeArguments, NodeEnvironment, NodeLog) throws -> OpenedNode
   private var nodes: [String: EmbeddedNode] = [:]
-  private var count = 0
+  private var admittedCount = 0
   private var carrier: LocalPeer?
-  /// Whether no more nodes are admitted, since the process is about to end.
+  /// Whether nodes are rejected, because the process is about to end.
   private var isClosed = false
   /// Called when all stopped nodes have left.
   private var onEmpty: (() -> Void)?
 
-  /// - Parameter open: Opens a node's journal and content, and connects it.
+  /// - Parameter open: A function that opens a node's journal and content, and connects the node.
   init(
     at environment: NodeEnvironment,
     open: @escaping (NodeArguments, NodeEnvironment, NodeLog) throws -> OpenedNode
   ) {
     self.environment = environment
-    self.open = open
+    self.openNode = open
     if Failpoint.mayAct { environment.loop.onResidentChange = { Failpoint.enter($0) } }
   }
 
   var hasNodes: Bool { !nodes.isEmpty }
 
-  /// Stops admitting nodes.
+  /// Makes ``admit(_:to:)`` reject all further nodes.
   func close() { isClosed = true }
 
-  // MARK: Coming
+  // MARK: Admission
 
-  /// Admits a node, or reports to its orchestrator why not.
+  /// Admits a node. If the node cannot be admitted, reports the reason to the orchestrator.
   func admit(_ request: EmbeddedNodeRequest, to shell: NodeShell) {
     let arguments: NodeArguments
     do {
@@ -76,7 +77,8 @@ final class EmbeddedNodes {
         name, arguments.incarnation, because: "the carrier node is stopping", at: shell)
     }
     if let existing = nodes[name] {
-      // A repeated request; or the node of a former orchestrator is still present.
+      // Ignores a repeated request. An earlier incarnation, which a former orchestrator may have
+      // started, must leave before the requested incarnation can start.
       if existing.incarnation >= arguments.incarnation { return }
       nodes[name]?.successor = request
       return stop(name)
@@ -95,41 +97,43 @@ final class EmbeddedNodes {
       try RecordLock($0, incarnation: arguments.incarnation)
     }
     let localPeer = try carrierPeer(of: shell)
-    count += 1
-    let number = count
+    admittedCount += 1
+    let number = admittedCount
     try environment.loop.runAsResident(number) {
       let log = NodeLog(ofEmbeddedNode: name)
       Failpoint.arm(
         ownerID: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
       var environment = environment
       environment.carrier = localPeer
-      environment.key = request.key
-      let opened = try open(arguments, environment, log)
+      environment.keyFileContents = request.key
+      let opened = try openNode(arguments, environment, log)
       nodes[name] = EmbeddedNode(
-        number: number, incarnation: arguments.incarnation, shell: opened.shell, lock: lock,
-        files: Self.files(of: arguments))
+        number: number, incarnation: arguments.incarnation, shell: opened.shell, recordLock: lock,
+        socketFiles: Self.socketFiles(of: arguments))
       opened.shell.onLeave = { [weak self, weak shell] reason in
-        // Deferred, since the shell is still at work.
+        // Deferred, because the current call of the shell must return first.
         self?.environment.loop.schedule(after: .zero) {
           self?.sayGoodbye(of: name, number, because: reason, admittingSuccessorTo: shell)
         }
       }
       switch opened {
-      case .running(let embeddedNode): embeddedNode.begin()
+      case .running(let embeddedNode): embeddedNode.registerWithLoop()
       case .leaving(let embeddedNode, let reason, let code):
         embeddedNode.leaveAtOnce(because: reason, code: code)
       }
     }
   }
 
-  /// Returns the socket files of the node. Sockets that are bound for other hosts have no files.
-  private static func files(of arguments: NodeArguments) -> [String] {
+  /// Returns the paths of the node's sockets. A socket that accepts connections from other hosts
+  /// has no path.
+  private static func socketFiles(of arguments: NodeArguments) -> [String] {
     let prefix = "ipc://"
     return [arguments.inbox, arguments.feed].filter { $0.hasPrefix(prefix) }
       .map { String($0.dropFirst(prefix.count)) }
   }
 
-  /// Returns the endpoints of the carrier node for its embedded nodes.
+  /// Returns the `inproc` endpoints at which embedded nodes connect to their carrier node. The
+  /// first call binds these endpoints.
   private func carrierPeer(of shell: NodeShell) throws(TransportError) -> LocalPeer {
     if let carrier { return carrier }
     let localPeer = LocalPeer(name: shell.name, context: environment.context)
@@ -162,7 +166,7 @@ final class EmbeddedNodes {
     }
   }
 
-  /// Ends all embedded nodes at once, with the process.
+  /// Ends all embedded nodes immediately, because the process ends.
   func endAll(because reason: String) {
     onEmpty = nil
     for (name, embeddedNode) in nodes {
@@ -173,14 +177,15 @@ final class EmbeddedNodes {
     }
   }
 
-  /// Releases the resources of an embedded node, and only then reports that it has left.
+  /// Releases the resources of an embedded node. Only then reports to the orchestrator that the
+  /// node has left.
   private func sayGoodbye(
     of name: String, _ number: Int, because reason: String, admittingSuccessorTo carrier: NodeShell?
   ) {
     guard let embeddedNode = nodes[name], embeddedNode.number == number else { return }
     nodes[name] = nil
-    for file in embeddedNode.files { unlink(file) }
-    embeddedNode.lock?.release()
+    for file in embeddedNode.socketFiles { unlink(file) }
+    embeddedNode.recordLock?.release()
     embeddedNode.shell.control.sayGoodbye(because: reason, code: embeddedNode.shell.exitCode)
     embeddedNode.shell.control.close()
     if let successor = embeddedNode.successor, let carrier { admit(successor, to: carrier) }
@@ -190,13 +195,13 @@ final class EmbeddedNodes {
   }
 }
 
-/// The lock of an embedded node's process record, which shows that the node lives in this process.
-/// A node with its own process inherits the lock of its record from its orchestrator.
+/// The lock on an embedded node's process record. It shows that the node runs in this process. A
+/// node with its own process inherits this lock from its orchestrator.
 struct RecordLock {
   private let descriptor: Int32
 
-  /// Takes the lock, and writes the status of this process into the record.
-  /// - Throws: ``NodeSetupError`` if the record belongs to another start; ``SystemError`` if
+  /// Acquires the lock, and writes the status of this process into the record.
+  /// - Throws: ``NodeSetupError`` if the record belongs to another incarnation; ``SystemError`` if
   ///   another process holds the lock.
   init(_ path: String, incarnation: UInt64) throws {
     let descriptor = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
@@ -219,7 +224,7 @@ struct RecordLock {
     }
   }
 
-  /// Releases the lock: the node of the record no longer lives in this process.
+  /// Releases the lock, because the node no longer runs in this process.
   func release() { close(descriptor) }
 
   /// Returns the status line of this process, with its line feed. Source: proc(5).

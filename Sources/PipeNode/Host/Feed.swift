@@ -3,28 +3,30 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// One published step of a node.
+/// A state that a node publishes, with the step that led to the state.
 struct FeedEntry {
-  /// The node of the step, if it is not the feed's own node.
+  /// The name of the node that took the step; `nil` for the feed's own node.
   var node: String?
   var version: UInt64
-  /// Unit: nanoseconds since 1970.
+  /// The time of the step. Unit: nanoseconds since 1970.
   var time: Int64
   var cause: String
   /// The state as JSON.
   var state: [UInt8]
-  /// The transaction that the node has prepared in this state and whose outcome it does not know.
+  /// The transaction for which the node is in doubt; `nil` if there is none.
   var doubt: InDoubtTransaction?
   /// Whether the state is an intermediate state of a step in progress.
   var isIntermediate = false
-  /// Whether the coordinator has committed the step, and so knows it.
+  /// Whether a coordinator has committed the step. The coordinator then already knows the state.
   var isCommitted = false
-  /// The transaction that moved a composite.
+  /// The transaction that led to this state of a composite; `nil` if a component's own step led to
+  /// the state.
   var transaction: TransactionID?
 }
 
-/// The publishing end of a node's reports. Each kind of report goes only to its subscribers. A new
-/// subscriber to states first gets the last states. See ``FeedTopic``.
+/// Publishes a node's reports: states, steps, refusals, summaries, and the events of pipes. A
+/// subscriber receives only the kinds of reports to which it has subscribed. A new subscriber to
+/// states first receives the current states. See ``FeedTopic``.
 final class Feed {
   let socket: Socket
   let node: String
@@ -32,31 +34,33 @@ final class Feed {
   private let nodeJSON: [UInt8]
   private let incarnation: UInt64
   private var subscriptions = FeedSubscriptions()
-  /// Whether a subscriber asks for states, and whether one also asks for states that a coordinator
-  /// has committed.
+  /// Whether there are subscribers to states: `committed` for states that a coordinator has
+  /// committed, `other` for all other states.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var hasStateSubscriber = (other: false, committed: false)
-  /// Whether a subscriber asks for summaries, and for steps.
+  /// Whether a client subscribes to summaries.
   private(set) var hasSummarySubscriber = false
+  /// Whether a client subscribes to steps.
   private(set) var hasStepSubscriber = false
-  /// The numbers of the instances that subscribers follow; `nil` if one follows all instances.
+  /// The numbers of the instances that subscribers follow; `nil` if a subscriber follows all
+  /// instances.
   private(set) var followedInstances: Set<UInt32>? = []
-  /// Whether a subscriber asks for refused events.
+  /// Whether a client subscribes to refused events.
   private(set) var hasRefusalSubscriber = false
-  /// The steps and frames to publish once they are recorded.
+  /// The states and frames that will be published when their steps are recorded.
   @exclusivity(unchecked)
   private var pendingEntries: [FeedEntry] = []
   @exclusivity(unchecked)
   private var pendingFrames: [(header: FrameHeader, body: [UInt8])] = []
-  /// Returns the last steps; called when a new subscriber asks for states.
+  /// Returns the current states. Called when a client subscribes to states.
   @exclusivity(unchecked)
   var currentEntries: (() -> [FeedEntry])?
-  /// The handlers that publish pending reports at the end of the node.
+  /// The handlers that publish pending reports when the node ends, by their ids.
   private var endHandlers: [UInt64: () -> Void] = [:]
   private var lastEndHandlerID: UInt64 = 0
-  /// Called when a subscriber has come or gone. The argument says whether to send a summary even if
-  /// nothing has changed.
+  /// Called when the subscriptions have changed. `asksForSummaries` is `true` if a new subscriber
+  /// requires a summary, even if nothing has changed.
   var onChange: ((_ asksForSummaries: Bool) -> Void)?
 
   init(
@@ -70,35 +74,40 @@ final class Feed {
     self.incarnation = incarnation
   }
 
-  /// Whether a subscriber asks for such states. Without one, a step need not be encoded.
+  /// Returns whether a client subscribes to states. Without a subscriber, a state does not have to
+  /// be encoded.
+  /// - Parameter isCommitted: Whether to consider only states that a coordinator has committed.
+  ///   `false` means all other states.
   func hasStateSubscriber(isCommitted: Bool) -> Bool {
     isCommitted ? hasStateSubscriber.committed : hasStateSubscriber.other
   }
 
-  /// Keeps the state of an instance until it is recorded, if a subscriber follows the instance.
-  /// - Parameter entry: Returns the step; its node is the name of the instance.
+  /// Queues the state of an instance, which is published when its step is recorded. Does nothing if
+  /// no subscriber follows the instance.
+  /// - Parameter entry: Returns the state to publish, with `name` as the name of its node.
   func enqueue(instance name: @autoclosure () -> String, _ entry: (_ name: String) -> FeedEntry?) {
     if let followedInstances, followedInstances.isEmpty { return }
     let name = name()
-    let number = FeedTopic.number(of: name)
+    let number = FeedTopic.topicNumber(of: name)
     guard followedInstances?.contains(number) != false, let entry = entry(name) else { return }
     enqueue(.instance, about: number, entry.version, body(of: entry))
   }
 
-  /// Whether a subscriber asks for the events of a pipe that starts at this node.
+  /// Returns whether a client subscribes to the events of an outbound pipe.
   func isTapped(_ pipe: String) -> Bool { subscriptions.hasSubscriber(for: .tap(pipe: pipe)) }
 
-  /// Keeps a step until it is recorded.
+  /// Queues a state, which is published when its step is recorded.
   func enqueue(_ entry: FeedEntry) { pendingEntries.append(entry) }
 
-  /// Keeps the report of a step until the step is recorded.
+  /// Queues the report of a step, which is published when the step is recorded.
   func enqueue(
     _ kind: FrameKind, about topic: UInt32, _ sequence: UInt64, _ body: FeedBody
   ) {
     pendingFrames.append((header(kind, about: topic, sequence), body.bytes))
   }
 
-  /// Sends the kept reports to all subscribers: their steps are recorded, or need no record.
+  /// Sends the queued states and reports to all subscribers. Called when their steps are recorded
+  /// or, if the node has no journal, at the end of the turn.
   func publishPending() {
     guard !pendingEntries.isEmpty || !pendingFrames.isEmpty else { return }
     for entry in pendingEntries { publish(entry) }
@@ -107,18 +116,18 @@ final class Feed {
     pendingFrames.removeAll(keepingCapacity: true)
   }
 
-  /// Sends a summary of what is recorded.
+  /// Sends a summary with a node's current state. All of its values must already be recorded.
   func publish(_ summary: NodeSummary, with entry: FeedEntry) {
     var body = body(of: entry)
     body.add("status", encoding: summary.status)
     body.add("transitions", encoding: summary.transitions)
-    let topic = FeedTopic.number(of: entry.node ?? node)
+    let topic = FeedTopic.topicNumber(of: entry.node ?? node)
     socket.send(header(.summary, about: topic, entry.version), body: body.bytes)
   }
 
-  /// Returns the beginning of a report about a step, or about steps that are left out.
-  /// - Parameter index: The index of the step among the steps of this process.
-  func head(of node: String, version: UInt64, index: UInt64) -> FeedBody {
+  /// Returns the beginning of a report about a step, or about skipped steps.
+  /// - Parameter index: The number of the step among the steps that this process has taken.
+  func reportHead(of node: String, version: UInt64, index: UInt64) -> FeedBody {
     var head = FeedBody(reserving: 512)
     head.add("node", text: node)
     head.add("incarnation", incarnation)
@@ -127,7 +136,7 @@ final class Feed {
     return head
   }
 
-  /// Registers a handler that publishes a pending report at the end of the node. Returns its
+  /// Registers a handler that publishes a pending report when the node ends. Returns the handler's
   /// number.
   func addEndHandler(_ report: @escaping () -> Void) -> UInt64 {
     lastEndHandlerID += 1
@@ -137,7 +146,7 @@ final class Feed {
 
   func removeEndHandler(_ endHandlerID: UInt64) { endHandlers[endHandlerID] = nil }
 
-  /// Publishes the pending reports: the node ends, and everything is recorded.
+  /// Publishes the pending reports when the node ends. Called once everything is recorded.
   func publishFinalReports() {
     for report in endHandlers.values { report() }
     publishPending()
@@ -171,7 +180,8 @@ final class Feed {
     return body
   }
 
-  /// Reads subscriptions. Each one, repeated or new, asks for the last state or for a summary.
+  /// Reads the clients' subscriptions. Each new or repeated subscription requires the current
+  /// states or a summary.
   func readSubscriptions() {
     var newTopics: [[UInt8]] = []
     while socket.receive({ _, message in
@@ -184,8 +194,9 @@ final class Feed {
     hasSummarySubscriber = subscriptions.hasSubscriber(for: .summaries(of: nil))
     hasStepSubscriber = subscriptions.hasSubscriber(for: .steps(of: nil))
     hasRefusalSubscriber = subscriptions.hasSubscriber(for: .refusals(of: nil))
-    followedInstances = subscriptions.instances
-    // After this frame, the subscriber misses no state, and may ask for the current one.
+    followedInstances = subscriptions.instanceNumbers
+    // This frame confirms the subscription: the subscriber receives all further states of the
+    // instance. So the subscriber can now request the current state without missing a later state.
     for number in newTopics.compactMap(FeedTopic.instanceNumber) {
       socket.send(header(.instance, about: number, 0), body: FeedBody(reserving: 2).bytes)
     }
@@ -196,27 +207,27 @@ final class Feed {
   }
 }
 
-/// The body of a feed's frame, a JSON object, while it is written.
+/// Writes the body of a feed's frame, which is a JSON object.
 struct FeedBody {
-  private var written: [UInt8] = []
+  private var writtenBytes: [UInt8] = []
 
   init(reserving byteCount: Int = 256) {
-    written.reserveCapacity(byteCount)
-    written.append(UInt8(ascii: "{"))
+    writtenBytes.reserveCapacity(byteCount)
+    writtenBytes.append(UInt8(ascii: "{"))
   }
 
-  /// Completes the object and returns it. Nothing may be added afterwards.
+  /// Completes the object and returns its bytes. Do not add anything after this call.
   mutating func finish() -> [UInt8] {
-    written.append(UInt8(ascii: "}"))
-    return written
+    writtenBytes.append(UInt8(ascii: "}"))
+    return writtenBytes
   }
 
-  /// The object so far, completed.
-  var bytes: [UInt8] { written + [UInt8(ascii: "}")] }
+  /// The bytes of the object with the fields added so far.
+  var bytes: [UInt8] { writtenBytes + [UInt8(ascii: "}")] }
 
   mutating func add(_ key: StaticString, json: some Sequence<UInt8>) {
     begin(key)
-    written.append(contentsOf: json)
+    writtenBytes.append(contentsOf: json)
   }
 
   mutating func add(_ key: StaticString, text: String) {
@@ -227,62 +238,62 @@ struct FeedBody {
     add(key, json: String(number).utf8)
   }
 
-  /// Adds the JSON of a value, if there is one.
+  /// Adds the JSON of a value; does nothing if the value is `nil`.
   mutating func add(_ key: StaticString, encoding value: (some Encodable)?) {
     guard let value, let json = try? JSONValue(encoding: value) else { return }
     add(key, json: json.bytes)
   }
 
-  /// Adds an object.
+  /// Adds a field whose value is an object.
   mutating func add(_ key: StaticString, _ object: FeedBody) { add(key, json: object.bytes) }
 
-  /// Adds an array of objects.
+  /// Adds a field whose value is an array of objects.
   mutating func add(_ key: StaticString, _ objects: [FeedBody]) {
     begin(key)
-    written.append(UInt8(ascii: "["))
+    writtenBytes.append(UInt8(ascii: "["))
     for (index, object) in objects.enumerated() {
-      if index > 0 { written.append(UInt8(ascii: ",")) }
-      written.append(contentsOf: object.bytes)
+      if index > 0 { writtenBytes.append(UInt8(ascii: ",")) }
+      writtenBytes.append(contentsOf: object.bytes)
     }
-    written.append(UInt8(ascii: "]"))
+    writtenBytes.append(UInt8(ascii: "]"))
   }
 
-  /// Begins an entry. Keys need no escapes.
+  /// Begins a field. The key must not contain characters that require an escape.
   private mutating func begin(_ key: StaticString) {
-    if written.count > 1 { written.append(UInt8(ascii: ",")) }
-    written.append(UInt8(ascii: "\""))
-    key.withUTF8Buffer { written.append(contentsOf: $0) }
-    written.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
+    if writtenBytes.count > 1 { writtenBytes.append(UInt8(ascii: ",")) }
+    writtenBytes.append(UInt8(ascii: "\""))
+    key.withUTF8Buffer { writtenBytes.append(contentsOf: $0) }
+    writtenBytes.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
   }
 }
 
-/// Reports consecutive items, a node's steps or a pipe's events, to subscribers: within a budget,
-/// and with the exact number of items that are left out.
+/// Reports consecutive items (a node's steps, or a pipe's events) to subscribers, within a budget.
+/// Leaves out the items that exceed the budget, and reports their exact number.
 final class RateLimitedFeed {
   private let feed: Feed
   private let kind: FrameKind
   private let topic: UInt32
   private var budget = FeedBudget()
   private var endHandlerID: UInt64 = 0
-  /// Makes the report that this number of items was left out, with its sequence number.
+  /// Returns a report that `skipped` items were left out, with its sequence number.
   private let makeGapReport: (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
 
-  /// - Parameter name: The node or the pipe that the feed is about.
+  /// - Parameter name: The name of the node or the pipe whose items are reported.
   init(
     _ kind: FrameKind, about name: String, to feed: Feed,
     makeGapReport: @escaping (_ skipped: UInt64) -> (sequence: UInt64, body: FeedBody)
   ) {
     self.feed = feed
     self.kind = kind
-    topic = FeedTopic.number(of: name)
+    topic = FeedTopic.topicNumber(of: name)
     self.makeGapReport = makeGapReport
     endHandlerID = feed.addEndHandler { [weak self] in self?.reopen() }
   }
 
   deinit { feed.removeEndHandler(endHandlerID) }
 
-  /// Counts an item against the budget. Returns whether to report it with ``tell(_:_:)``.
-  func begin() -> Bool {
+  /// Counts an item against the budget. Returns whether to report the item with ``report(_:_:)``.
+  func countItem() -> Bool {
     switch budget.take(at: { BootClock.nanoseconds }) {
     case .report: return true
     case .reportAndPause(let time):

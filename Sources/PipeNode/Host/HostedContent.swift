@@ -3,48 +3,49 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// A node's content as the shell of the node sees it: through the roles that the content conforms
-/// to.
+/// The content of a node, as ``NodeShell`` calls it. Each call belongs to a role that a content can
+/// have; see ``ContentRoles``.
 ///
-/// A content has the roles of its conformances. For all other roles, this type answers.
+/// If the content has the role, this type forwards the call to the content. Otherwise, it answers
+/// the call itself.
 struct HostedContent: _HostedMachine {
   private let content: any NodeContent
-  let calls: FrequentCalls
+  let stepCallbacks: StepCallbacks
   private let participatingContent: (any ParticipatingContent)?
 
-  /// A content whose frequent calls go through its conformance.
-  init(_ content: any NodeContent) { self.init(content, FrequentCalls(content)) }
+  /// Creates the callbacks for the frequent calls from the content's protocol conformances.
+  init(_ content: any NodeContent) { self.init(content, StepCallbacks(content)) }
 
   @export(interface)
-  init(_ content: any NodeContent, _ calls: FrequentCalls) {
+  init(_ content: any NodeContent, _ calls: StepCallbacks) {
     self.content = content
-    self.calls = calls
+    self.stepCallbacks = calls
     participatingContent = content.asParticipating
   }
 }
 
-/// The calls that each turn and step makes to a content. A call does nothing for a role that the
-/// content does not have.
+/// The functions of a content that the node calls in each turn or step, as closures. A closure does
+/// nothing if the content does not have the closure's role.
 ///
-/// A hosted machine makes these functions where its type is known, so that they are compiled for
-/// it. The witnesses of a generic class's conformance are shared by all machines, and not compiled
-/// for one.
-struct FrequentCalls {
+/// Closures are faster than calls through a protocol, which would run generic code that all
+/// machines share. The code that creates the closures knows the machine's type, so the compiler
+/// specializes them for the machine.
+struct StepCallbacks {
   typealias Accept = (ArrivedEvents, InPipe) throws(FrameError) -> Void
 
-  // Of `PipedContent`.
+  // Calls of the role `PipedContent`.
   var accept: Accept = { _, _ in }
   var takeTurn: () -> Void = {}
   var hasWork: () -> Bool = { false }
-  // Of `SteppingContent`.
+  // Calls of the role `SteppingContent`.
   var lastStep: () -> FeedEntry? = { nil }
-  // Of `JournaledContent`.
+  // Calls of the role `JournaledContent`.
   var hasUnrecordedChanges: () -> Bool = { false }
   var record: (Journal) throws -> Void = { _ in }
   var didRecord: () -> Void = {}
 }
 
-extension FrequentCalls {
+extension StepCallbacks {
   @export(interface)
   init(_ content: any NodeContent) {
     if let content = content.asPiped {
@@ -63,33 +64,39 @@ extension FrequentCalls {
 
 // Calls in each turn.
 extension HostedContent {
-  var hasWork: Bool { calls.hasWork() }
-  var hasUnrecordedChanges: Bool { calls.hasUnrecordedChanges() }
-  var participant: Participant? { participatingContent?.participant }
-  func takeTurn() { calls.takeTurn() }
-  func didRecord() { calls.didRecord() }
+  var hasWork: Bool { stepCallbacks.hasWork() }
+  var hasUnrecordedChanges: Bool { stepCallbacks.hasUnrecordedChanges() }
+  var participant: (any NodeParticipant)? { participatingContent?.nodeParticipant }
+  func takeTurn() { stepCallbacks.takeTurn() }
+  func didRecord() { stepCallbacks.didRecord() }
 }
 
 // Infrequent calls.
 extension HostedContent {
   var description: MachineDescription { content.description }
-  /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
+  /// The reason why the node can never run, even after a restart; `nil` if there is none.
   var problem: String? { (content as? FailedContent)?.problem }
-  /// The current states of the nodes that the content publishes.
+  /// The current states that the content publishes. See ``StatePublishingContent/lastSteps()``.
   var lastSteps: [FeedEntry] { content.asStatePublishing?.lastSteps() ?? [] }
-  /// Whether the journal has records that need not be kept.
+  /// Whether the journal contains records that can be deleted.
   var hasObsoleteRecords: Bool { content.asJournaled?.hasObsoleteRecords == true }
 
-  /// How often each transition was taken since counting began; `nil` if transitions are not
-  /// counted.
+  /// The number of times that each transition has occurred since counting began; `nil` if
+  /// transitions are not counted.
   var transitions: TransitionCounts? { content.asTraceable?.transitions }
 
-  /// Traces steps as far as subscribers ask for that.
+  /// Counts transitions, and reports steps and refusals, as long as clients subscribe to them.
   func trace(to feed: Feed) {
     guard let content = content.asTraceable else { return }
     content.count(feed.hasSummarySubscriber)
     content.reportSteps(to: feed.hasStepSubscriber ? feed : nil)
     content.reportRefusals(to: feed.hasRefusalSubscriber ? feed : nil)
+  }
+
+  /// Writes the steps to the log of a recorded run.
+  /// - Returns: Whether the content has steps that can be recorded.
+  func logSteps(in log: StepLog, like feed: Feed) -> Bool {
+    content.asTraceable?.logSteps(in: log, like: feed) == true
   }
 
   func publishInstances(to feed: Feed) {
@@ -100,15 +107,16 @@ extension HostedContent {
   func stop() { content.stop() }
   func fill(_ status: inout NodeStatus) { content.fill(&status) }
 
-  /// Prepares the content to stop soon: it begins no more long operations.
+  /// Prepares the content for a stop. After this call, the content begins no long operations.
   func prepareToStop() { content.asCoordinating?.prepareToStop() }
 
-  /// Whether nothing is in progress that others wait for and that may end soon.
+  /// Whether the node may stop now. `false` during an operation for which other nodes wait and that
+  /// is likely to end soon.
   var mayStop: Bool {
     participant?.isFrozen != true && content.asCoordinating?.mayStop != false
   }
 
-  /// Sets the callbacks for entries into states and for the end.
+  /// Sets the callbacks for entries into states and for the end of the content.
   func observe(
     onEntry: @escaping (_ isCommitted: Bool) -> Void, onEnd: @escaping (String?) -> Void
   ) {
@@ -134,7 +142,7 @@ extension HostedContent {
     try piped.attach(to: services, configuration)
   }
 
-  /// Connects the content to pipes that start at it and are added while it runs.
+  /// Connects the content to outbound pipes that are added while the content runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws {
     guard let piped = content.asPiped else {
       throw NodeSetupError("'\(description.machine)' neither sends nor accepts events")
@@ -191,10 +199,11 @@ package struct HostingContext: _Hosting {
   let node: String
   let incarnation: UInt64
   let journal: Journal?
-  /// The settings of a node with a `key`; `nil` if the node has one machine.
+  /// The settings of a keyed node; `nil` if the node has no instances.
   let instances: NodeArguments.Instances?
 
-  /// Returns the environment that a machine was given. Throws if another runtime made it.
+  /// Returns the environment that was passed to the machine.
+  /// - Throws: ``NodeSetupError`` if another runtime created the environment.
   static func of(_ machine: String, _ hosting: any _Hosting) throws -> HostingContext {
     if let hosting = hosting as? HostingContext { return hosting }
     throw NodeSetupError("machine '\(machine)' must be hosted by another runtime")

@@ -5,8 +5,8 @@ import PipeWire
 /// A monitor that a node can host.
 package struct HostedMonitor: Sendable {
   package let name: String
-  /// Attaches to a topology at its control socket and watches it until it ends. Uses keys if the
-  /// control socket is bound for other hosts.
+  /// Attaches to a topology at its control socket, and watches the topology until the topology
+  /// ends. `keys` are required only if clients on other hosts can connect to the control socket.
   package typealias Observe =
     @Sendable (
       _ topology: String, _ control: String, _ keys: NodeArguments.Keys?, _ watch: [String]?,
@@ -20,12 +20,13 @@ package struct HostedMonitor: Sendable {
   }
 }
 
-/// Hosts a monitor that a topology started: supervised like a machine, connected like a client.
+/// A node's content that runs a monitor. The orchestrator supervises the monitor like a machine,
+/// but the monitor attaches to the topology like a client.
 final class MonitorContent: SelfEndingContent {
   let description: MachineDescription
   var onEnd: ((String?) -> Void)?
   private let monitor: HostedMonitor
-  private let watch: [String]?
+  private let watchedNodes: [String]?
   private let parameters: JSONValue
   private let topology: String
   private let control: String
@@ -38,7 +39,7 @@ final class MonitorContent: SelfEndingContent {
     control: String, keys: NodeArguments.Keys?, loop: LoopHandle
   ) {
     self.monitor = monitor
-    self.watch = watch
+    watchedNodes = watch
     self.parameters = parameters
     self.topology = topology
     self.control = control
@@ -48,7 +49,7 @@ final class MonitorContent: SelfEndingContent {
   }
 
   func start() {
-    let (monitor, watch, topology, control) = (monitor, watch, topology, control)
+    let (monitor, watch, topology, control) = (monitor, watchedNodes, topology, control)
     let (keys, loop, parameters) = (keys, loop, parameters)
     let owner = LoopOwned(Weak(self))
     task = Task {

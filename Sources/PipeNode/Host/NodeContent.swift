@@ -7,72 +7,81 @@ import PipeWire
 /// Sends the answer to a request.
 typealias Reply = (RequestReply) -> Void
 
-/// The content of a node. Its other abilities are the roles below that it conforms to; see
+/// The content of a node, which is a machine, a machine's instances, composites, a monitor or a
+/// constant state. The protocols below are roles that a content can have in addition; see
 /// ``HostedContent`` and ``ContentRoles``.
 protocol NodeContent: ContentRoles {
-  /// The content's description of itself.
+  /// The description of the machine, or of what the node hosts instead.
   var description: MachineDescription { get }
   /// Starts the content: a machine enters its initial state.
   func start()
-  /// Stops the content: it ends its operations and takes no more input.
+  /// Stops the content: the content ends its operations and accepts no more input.
   func stop()
   /// Fills in the content's part of the status.
   func fill(_ status: inout NodeStatus)
 }
 
-/// A content that may end its node by itself.
+/// A content that can end its node by itself.
 protocol SelfEndingContent: NodeContent {
-  /// Called when the node must end: with the reason of its failure, or `nil` if its work is
-  /// done.
+  /// Called when the content ends the node. The argument is the failure reason; `nil` if the
+  /// content has finished its work.
   var onEnd: ((String?) -> Void)? { get set }
 }
 
-/// A content that shows states to the feed's subscribers.
+/// A content that publishes states to the feed's subscribers.
 protocol StatePublishingContent: NodeContent {
-  /// Returns the current states of the nodes that it publishes; none before the start.
+  /// Returns the current states that the content publishes, each with the name of its node. Returns
+  /// an empty array before the start.
   func lastSteps() -> [FeedEntry]
 }
 
 /// A content with its own state, whose steps are published in the feed.
 protocol SteppingContent: StatePublishingContent {
-  /// Called on each entry into a state, and when the content resumes from a recorded state. The
-  /// argument says whether a coordinator has committed the step, and so knows the state.
+  /// Called on each entry into a state, and when the content resumes from a recorded state.
+  /// `isCommitted` is `true` if a coordinator has committed the step and so already knows the
+  /// state.
   var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
-  /// Returns the current state for publication, or `nil` before the start.
+  /// Returns the current state for publication; `nil` before the content has started.
   func lastStep() -> FeedEntry?
 }
 
-/// A content whose steps can be traced: its transitions counted, and each step reported.
+/// A content that can count its transitions and report each step.
 protocol TraceableContent: NodeContent {
-  /// Starts or stops counting transitions.
+  /// Begins or ends counting transitions.
   func count(_ counts: Bool)
-  /// How often each transition was taken since counting began; `nil` if transitions are not
-  /// counted.
+  /// The number of times that each transition has occurred since counting began; `nil` if
+  /// transitions are not counted.
   var transitions: TransitionCounts? { get }
-  /// Starts to report each step to the feed, or stops with `nil`.
+  /// Starts to report each step to the feed; `nil` stops these reports.
   func reportSteps(to feed: Feed?)
-  /// Starts to report each event that it refuses or postpones to the feed, or stops with `nil`.
+  /// Begins to report each event that the content refuses or postpones to the feed; `nil` ends
+  /// these reports.
   func reportRefusals(to feed: Feed?)
+  /// Writes each step, and each event that is consumed without a step, to a log.
+  /// - Parameter feed: The feed of the node, which begins each line as it begins its reports.
+  /// - Returns: Whether the content can write its steps.
+  func logSteps(in log: StepLog, like feed: Feed) -> Bool
 }
 
 extension SteppingContent {
   func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
 }
 
-/// A content with pipes, which takes its inputs in turns.
+/// A content with pipes, which processes its inputs in turns.
 protocol PipedContent: NodeContent {
-  /// Connects the content to its pipes. Throws if it does not have a port.
+  /// Connects the content to its pipes. Throws an error if the content has no port for one of the
+  /// pipes.
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws
-  /// Connects further pipes that start at the content, while it runs.
+  /// Connects the content to outbound pipes that are added while the content runs.
   func extend(by outs: [(NodeConfiguration.Out, OutPipe)]) throws
-  /// Gives the content the services and the configuration of its node. Called after
+  /// Passes the services and the configuration of the node to the content. Called after
   /// ``connect(outs:ins:)``.
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws
   /// Queues events that a pipe has delivered.
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError)
-  /// Takes queued inputs, up to a limit.
+  /// Processes queued inputs, up to a limit per turn.
   func takeTurn()
-  /// Whether a turn would take an input.
+  /// Whether a queued input can be processed in a turn now.
   var hasWork: Bool { get }
 }
 
@@ -82,71 +91,80 @@ extension PipedContent {
   }
 }
 
-/// A content that clients may send events to.
+/// A content to which clients can send events.
 protocol RequestableContent: NodeContent {
-  /// Takes an event that a client sends. Replies once, at once or when the step is recorded.
+  /// Handles an event that a client has sent. Replies once, either immediately or when the step is
+  /// recorded.
   /// - Parameters:
-  ///   - oldest: The client waits for no answer to a request before this one.
-  ///   - wantsState: Whether the reply contains the state after the step.
+  ///   - key: Identifies the client and its request.
+  ///   - oldest: The number of the client's oldest request for whose answer the client may still
+  ///     wait.
+  ///   - wantsState: Whether the reply must contain the state after the step.
   func request(
     _ body: UnsafeRawBufferPointer, key: RequestKey, oldest: UInt64, wantsState: Bool,
     reply: @escaping Reply)
 }
 
-/// A content that keeps the events that it cannot apply.
+/// A content that stores refused events as dead letters.
 protocol DeadLetteringContent: NodeContent {
-  /// Applies the event of a dead letter, or drops it. Replies once.
+  /// Applies the event of a dead letter or, if `drops` is `true`, removes the dead letter. Replies
+  /// once.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply)
 }
 
-/// A content that can explain which events are enabled.
+/// A content that can explain how it would answer events.
 protocol ExplainableContent: NodeContent {
-  /// Explains how it would answer an event, or all events if the body is empty. Replies once.
-  /// - Parameter key: The key of the instance, in a node with instances.
+  /// Explains how the content would answer an event or, if `body` is empty, all events. Replies
+  /// once.
+  /// - Parameter key: The key of the instance; `nil` for a node without instances.
   func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply)
 }
 
-/// A content with instances, whose states the feed's subscribers can follow one by one.
+/// A content with instances. Each subscriber of the feed selects the instances that it follows.
 protocol InstancePublishingContent: NodeContent {
-  /// Begins to publish the states of instances to this feed, as far as subscribers ask for them.
+  /// Begins to publish the states of the instances that subscribers follow to this feed.
   func publishInstances(to feed: Feed)
 }
 
-/// A content that takes events together with other nodes.
+/// A content that can take part in synchronized events.
 protocol ParticipatingContent: NodeContent {
-  /// The participant in synchronized events, if there is one.
-  var participant: Participant? { get }
+  /// The node's participant in synchronized events; `nil` if the node takes part in none.
+  var nodeParticipant: (any NodeParticipant)? { get }
 }
 
-/// A content that coordinates events which other nodes take together.
+/// A content that coordinates the synchronized events of other nodes.
 protocol CoordinatingContent: NodeContent {
-  /// Takes a synchronized event, or a query about one. Replies once.
+  /// Handles a client's synchronized event, or a client's query about such an event. Replies once.
   func synchronize(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, reply: @escaping Reply)
-  /// Prepares to stop soon: begins no more long operations.
+  /// Prepares for a stop. After this call, the content begins no long operations.
   func prepareToStop()
-  /// Whether nothing is in progress that others wait for and that may end soon.
+  /// Whether the node may stop now. `false` during an operation for which other nodes wait and that
+  /// is likely to end soon.
   var mayStop: Bool { get }
 }
 
-/// A content whose steps are shown and answered after their record, if there is a journal.
+/// A content that can have a journal. The journal records each step before the step is published
+/// and its client is answered.
 protocol JournaledContent: NodeContent {
-  /// Whether the journal lacks a change.
+  /// Whether the content has changes that the journal has not recorded yet.
   var hasUnrecordedChanges: Bool { get }
-  /// Whether the journal has records that need not be kept. They are removed at the end, if not
-  /// before.
+  /// Whether the journal has records that can be removed. They are removed when the node ends, at
+  /// the latest.
   var hasObsoleteRecords: Bool { get }
-  /// Writes the changes that the journal lacks.
+  /// Writes the changes that the journal has not recorded yet.
   func record(into journal: Journal) throws
-  /// Answers clients and starts effects: all steps are recorded, or need no record.
+  /// Answers clients and starts effects. Called when all steps are recorded or, if there is no
+  /// journal, at the end of the turn.
   func didRecord()
 }
 
-/// A content in each of its roles; `nil` for the roles that it does not have.
+/// A content as an instance of each of its role protocols; `nil` for a role that the content does
+/// not have.
 ///
-/// The extensions below answer for each conformance. A cast with `as?` would make the runtime
-/// search all conformances of the process, once for each role, and take a good part of a node's
-/// start.
+/// The extensions below implement these properties. A cast with `as?` for each role would take a
+/// considerable part of a node's start, because the Swift runtime would search all conformances in
+/// the process.
 protocol ContentRoles: AnyObject {
   var asSelfEnding: (any SelfEndingContent)? { get }
   var asStatePublishing: (any StatePublishingContent)? { get }
@@ -192,7 +210,7 @@ extension InstancePublishingContent {
   var asInstancePublishing: (any InstancePublishingContent)? { self }
 }
 
-/// Hosts a state that never changes: a stand-in for a machine in tests and previews.
+/// A content with a state that never changes. It replaces a machine in tests and previews.
 final class ConstantContent: SteppingContent, RequestableContent {
   let description: MachineDescription
   var onEntry: ((_ isCommitted: Bool) -> Void)?
@@ -227,9 +245,10 @@ final class ConstantContent: SteppingContent, RequestableContent {
   func stop() {}
 }
 
-/// Replaces a content that could not be made, so that the node can report why.
+/// A content that replaces a content that could not be created, so that the node can report the
+/// reason.
 final class FailedContent: NodeContent {
-  /// The permanent reason why the node cannot run: no restart helps. Otherwise `nil`.
+  /// The reason why the node can never run, even after a restart; `nil` if a restart may help.
   let problem: String?
   let description = MachineDescription(machine: "")
 
@@ -240,22 +259,22 @@ final class FailedContent: NodeContent {
   func fill(_ status: inout NodeStatus) {}
 }
 
-/// The services of a node's shell for its content, on the loop's thread.
+/// The services that ``NodeShell`` provides to its content. Must be used only on the loop's thread.
 struct NodeServices {
   let loop: PollLoop
   let context: Context
   /// The carrier node; `nil` if the node has its own process.
   let carrier: LocalPeer?
-  /// The endpoints of its peers; `nil` if all nodes are on one host.
+  /// The node's peers with their endpoints; `nil` if all nodes are on one host.
   let peers: Peers?
-  /// Does the work of the end of a turn at once: records what was taken, and takes waiting inputs.
-  /// Returns `false` if that has ended the node.
+  /// Ends the current turn early: records its changes, publishes its results, and then processes
+  /// the waiting inputs in another turn. Returns `false` if the node has ended.
   let finishTurn: () -> Bool
-  /// Sends a frame to a peer of the inbox, by its routing id.
+  /// Sends a frame through the inbox to the peer with the routing id `peer`.
   let send: (FrameHeader, [UInt8], _ peer: [UInt8]) -> Socket.SendResult
   /// Cuts the connections at the inbox, as a failing network would.
-  let cut: () -> Void
-  /// Shows an entry to the feed's subscribers with the next record. `entry` is not called without
-  /// subscribers.
+  let cutConnections: () -> Void
+  /// Publishes an entry to the feed's subscribers after the next changes are recorded. Calls
+  /// `entry` only if there are subscribers.
   let publish: (_ entry: () -> FeedEntry?) -> Void
 }

@@ -7,7 +7,8 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Hosts a node in this process: one of the machines, monitors and composites of its program.
+/// Runs a node in this process. The node hosts one of the machines or monitors of the program, or
+/// composites.
 package struct NodeHost {
   private let machines: [any Machine.Type]
   private let monitors: [HostedMonitor]
@@ -21,27 +22,29 @@ package struct NodeHost {
     self.composites = composites
   }
 
-  /// Hosts the node until it ends. When the function returns, all sockets are closed and have sent
-  /// their pending messages.
+  /// Runs the node until it ends, and returns the exit code. By then, all sockets are closed and
+  /// have sent their pending messages.
   package func serve(_ arguments: NodeArguments, log: NodeLog) throws -> Int32 {
     Failpoint.arm(node: arguments.node, incarnation: arguments.incarnation)
-    OwnProcess.setProcessName()
-    // Before any thread starts: they inherit the mask.
+    // The signals must be blocked before any thread starts, since threads inherit the signal mask.
     let signals = try SignalDescriptor([.terminate, .interrupt])
-    // The lock shows that this process lives. The processes that it starts must not hold it.
+    // The lock on the process record shows that this process is running. Child processes must not
+    // inherit the descriptor, because they would keep the lock.
     _ = fcntl(NodeArguments.recordDescriptor, F_SETFD, FD_CLOEXEC)
     signal(SIGPIPE, SIG_IGN)
     pr_line_buffer_output()
     let loop = PollLoop()
-    // This is the main thread: work of effects and features on the main actor runs between turns.
+    // The loop occupies the main thread. Between its turns, it runs the work of the main actor,
+    // which effects and features may use.
     loop.add(descriptor: pr_main_queue_descriptor()) { pr_run_main_queue() }
     let context = Context(.few)
-    // Before any socket is bound: without a handler for the gates, libzmq admits every peer.
+    // The handler must exist before any socket is bound, because libzmq admits every peer if there
+    // is no handler.
     let handler = try arguments.keys.map { _ in try ZapHandler(in: context, loop: loop) }
-    let environment = NodeEnvironment(loop: loop, context: context, handler: handler)
+    let environment = NodeEnvironment(loop: loop, context: context, zapHandler: handler)
     let embeddedNodes = EmbeddedNodes(at: environment) { arguments, environment, log in
       let link = try NodeLink(arguments, at: environment, log: log)
-      return try open(arguments, at: environment, by: link, embeddedNodes: nil, log: log)
+      return try openNode(arguments, at: environment, by: link, embeddedNodes: nil, log: log)
     }
     let link = try NodeLink(arguments, at: environment, log: log)
     if let term = arguments.lease {
@@ -49,47 +52,53 @@ package struct NodeHost {
         return 0
       }
     }
-    switch try open(arguments, at: environment, by: link, embeddedNodes: embeddedNodes, log: log) {
+    switch try openNode(
+      arguments, at: environment, by: link, embeddedNodes: embeddedNodes, log: log)
+    {
     case .running(let shell): return shell.run(stoppingOn: signals)
     case .leaving(let shell, let reason, let code):
       return shell.leaveAtOnce(because: reason, code: code)
     }
   }
 
-  /// Opens the journal, the content and the shell of a node.
-  /// - Parameter embeddedNodes: The embedded nodes of its process; `nil` if the node is embedded
-  ///   itself.
-  private func open(
+  /// Opens the journal and the content of a node, and creates its ``NodeShell``.
+  /// - Parameter embeddedNodes: The nodes that are embedded in this node's process; `nil` if the
+  ///   node is embedded itself.
+  private func openNode(
     _ arguments: NodeArguments, at environment: NodeEnvironment, by link: NodeLink,
     embeddedNodes: EmbeddedNodes?,
     log: NodeLog
   ) throws -> EmbeddedNodes.OpenedNode {
-    func shell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
+    func makeShell(_ content: HostedContent, _ journal: Journal?) throws -> NodeShell {
       try NodeShell(
         arguments: arguments, content: content, journal: journal, at: environment, by: link,
         embeddedNodes: embeddedNodes, log: log)
     }
     do {
-      let journal = try journal(arguments, log: log)
-      let content = try content(
+      let journal = try openJournal(arguments, log: log)
+      let content = try makeContent(
         arguments, journal: journal, log: log, loop: environment.loop.handle)
-      // Called late, so that a journal whose state the machine does not accept stays unchanged.
+      // The journal is not changed before the content exists. If the machine does not accept the
+      // recorded state, the journal must remain unchanged.
       try journal?.begin()
-      let shell = try shell(content, journal)
+      let shell = try makeShell(content, journal)
       if let bindFailure = shell.bindFailure { return .leaving(shell, because: bindFailure) }
       return .running(shell)
     } catch let error as JournalError {
       log.failure("\(error)")
       guard error.isTransient else {
-        // Another start would fail in the same way, so the orchestrator must know.
-        return .running(try shell(HostedContent(FailedContent(problem: "\(error)")), nil))
+        // The node would fail in the same way after a restart. So the node starts, and reports this
+        // error as permanent.
+        return .running(try makeShell(HostedContent(FailedContent(problem: "\(error)")), nil))
       }
       let content = HostedContent(FailedContent(problem: nil))
-      return .leaving(try shell(content, nil), because: "\(error)", code: error.exitCode)
+      return .leaving(try makeShell(content, nil), because: "\(error)", code: error.exitCode)
     }
   }
 
-  private func journal(_ arguments: NodeArguments, log: NodeLog) throws(JournalError) -> Journal? {
+  private func openJournal(_ arguments: NodeArguments, log: NodeLog) throws(JournalError)
+    -> Journal?
+  {
     let machine: String
     switch arguments.content {
     case .machine(let name, _): machine = name
@@ -98,8 +107,9 @@ package struct NodeHost {
     }
     guard let location = arguments.journal else { return nil }
     let mayMove = arguments.lease != nil
-    // Only the last directory: a missing parent means that this host lacks the file system.
-    if mayMove { mkdir(FileSystem.directory(of: location.path), 0o700) }
+    // Creates only the journal's own directory. If the parent directory is missing, this host has
+    // not mounted the shared file system.
+    if mayMove { mkdir(FileSystem.parentDirectory(of: location.path), 0o700) }
     let journal = try Journal(
       opening: location.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
@@ -117,7 +127,7 @@ package struct NodeHost {
     return journal
   }
 
-  private func content(
+  private func makeContent(
     _ arguments: NodeArguments, journal: Journal?, log: NodeLog, loop: LoopHandle
   ) throws -> HostedContent {
     switch arguments.content {
@@ -152,8 +162,8 @@ package struct NodeHost {
     }
   }
 
-  /// Returns the function that computes the composite state of this name from the states of its
-  /// nodes; `nil` if there is none.
+  /// Returns the function that computes a composite state from the states of the components.
+  /// Returns `nil` if the program has no composite state with this name.
   func projection(_ name: String) -> CompositeStates.Projection? {
     CompositeFeed.projections(composites)[name]
   }
@@ -168,12 +178,12 @@ package struct NodeHost {
 
 /// The first parts of a node: its keys, if it has any, and its connection to the orchestrator.
 struct NodeLink {
-  /// The keys; `nil` for a node that is on one host with all others.
+  /// The keys; `nil` if all nodes are on one host.
   let keys: NodeKeys?
   let control: ControlLink
 
-  /// - Throws: ``NodeSetupError`` or ``TransportError``. A node without its keys cannot reach the
-  ///   orchestrator: only its log shows the reason.
+  /// - Throws: ``NodeSetupError`` or ``TransportError``. The reason appears only in the node's log,
+  ///   because a node without its keys cannot connect to the orchestrator.
   init(_ arguments: NodeArguments, at environment: NodeEnvironment, log: NodeLog) throws {
     keys = try NodeKeys(arguments, at: environment, log: log)
     control = try ControlLink(

@@ -10,15 +10,15 @@ final class NodeInbox {
   private let log: NodeLog
   private let content: HostedContent
   private let session: UInt64
-  /// The content's participant in synchronized events, if it has one.
+  /// The content's participant in synchronized events; `nil` if the node takes part in none.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var participant: Participant?
+  private var participant: (any NodeParticipant)?
   private var pipes: [InPipe] = []
-  private let touched = TouchedPipes<InPipe>()
+  private let touchedPipes = TouchedPipes<InPipe>()
   @exclusivity(unchecked)
   private var pipeByPeer: [[UInt8]: InPipe] = [:]
-  /// Senders and coordinators that connected before this node was configured.
+  /// The routing ids of senders and coordinators that connected before this node was configured.
   @exclusivity(unchecked)
   private var earlyPeers: Set<[UInt8]> = []
   @exclusivity(unchecked)
@@ -27,17 +27,18 @@ final class NodeInbox {
   private var isAcknowledgementScheduled = false
   @exclusivity(unchecked)
   private(set) var invalidFrames: UInt64 = 0
-  /// The reason to answer requests with while the node does not run; `nil` while it runs.
+  /// The reason with which the inbox rejects requests while the node does not run; `nil` while it
+  /// runs.
   @exclusivity(unchecked)
-  var unavailable: String? = "the node has not started yet"
+  var unavailableReason: String? = "the node has not started yet"
 
   private static let coordinatorPrefix = Array(WireName.coordinator("").utf8)
   private static let pipePrefix = Array(WireName.pipe("").utf8)
   /// The frames that clients send.
   private static let clientFrames: Set<FrameKind> = [.request, .deadLetter, .synchronize, .explain]
-  /// The maximum number of messages that one turn reads before steps are taken.
-  private static let messagesPerTurn = 64
-  /// The longest delay of an acknowledgement.
+  /// The maximum number of messages that are read in a row before the node processes its inputs.
+  private static let maximumMessagesPerTurn = 64
+  /// The maximum time by which an acknowledgement is delayed.
   private static let acknowledgementDelay: Duration = .milliseconds(20)
 
   init(
@@ -45,7 +46,7 @@ final class NodeInbox {
   ) throws(TransportError) {
     socket = try Socket(.router, in: context)
     try socket.setHighWaterMark(0)
-    try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    try socket.setMaximumMessage(byteCount: WireLimits.maximumMessageByteCount)
     self.session = session
     self.content = content
     self.loop = loop
@@ -53,24 +54,25 @@ final class NodeInbox {
   }
 
   func open(
-    _ configurations: [NodeConfiguration.In], restored: [String: JournalContents.Consumed]
+    _ configurations: [NodeConfiguration.In], restored: [String: JournalContents.InPipeProgress]
   ) -> [InPipe] {
     for configuration in configurations {
       let pipe = InPipe(
         configuration, session: session, restored: restored[configuration.name], inbox: socket,
-        among: touched, log: log)
+        among: touchedPipes, log: log)
       pipes.append(pipe)
-      pipeByPeer[pipe.peer] = pipe
+      pipeByPeer[pipe.senderRoutingID] = pipe
     }
     isOpen = true
     return pipes
   }
 
-  /// Welcomes the peers that connected early: the content is connected now.
+  /// Welcomes the peers that connected before the node was configured. Called once the content is
+  /// connected.
   func welcomeEarlyPeers() {
     participant = content.participant
     for peer in earlyPeers {
-      pipeByPeer[peer]?.connected()
+      pipeByPeer[peer]?.handleConnection()
       if participant?.peer == peer { participant?.connected() }
     }
     earlyPeers = []
@@ -78,12 +80,12 @@ final class NodeInbox {
 
   func read() {
     var count = 0
-    while count < Self.messagesPerTurn,
+    while count < Self.maximumMessagesPerTurn,
       socket.receive({ peer, bytes in handle(peer, bytes) })
     { count += 1 }
   }
 
-  /// Fills in the counts of malformed frames and of gaps.
+  /// Fills in the numbers of malformed frames and of gaps in the pipes.
   func fill(_ status: inout NodeStatus) {
     status.invalidFrames += invalidFrames
     status.gaps = pipes.reduce(0) { $0 + $1.gaps }
@@ -91,20 +93,21 @@ final class NodeInbox {
 
   // MARK: Records
 
-  var hasUnrecordedChanges: Bool { touched.pipes.contains { $0.hasUnrecordedChanges } }
+  var hasUnrecordedChanges: Bool { touchedPipes.pipes.contains { $0.hasUnrecordedChanges } }
 
   func record(into journal: Journal) throws {
-    for pipe in touched.pipes { try pipe.record(into: journal) }
+    for pipe in touchedPipes.pipes { try pipe.record(into: journal) }
   }
 
-  /// Acknowledges finished events, now or soon: they are recorded, or need no record.
+  /// Acknowledges finished events, immediately or after a short delay. Called when the events are
+  /// recorded or, if there is no journal, at the end of the turn.
   func didRecord() {
     var hasPendingAcknowledgement = false
-    for pipe in touched.pipes {
+    for pipe in touchedPipes.pipes {
       pipe.didRecord()
       if pipe.state.hasPendingAcknowledgement { hasPendingAcknowledgement = true }
     }
-    touched.keepOnly { !$0.isRecorded }
+    touchedPipes.keepOnly { !$0.isRecorded }
     guard hasPendingAcknowledgement, !isAcknowledgementScheduled else { return }
     isAcknowledgementScheduled = true
     loop.schedule(after: Self.acknowledgementDelay, for: self) { inbox in
@@ -113,15 +116,15 @@ final class NodeInbox {
     }
   }
 
-  // MARK: The end
+  // MARK: End
 
-  /// Says goodbye to the senders.
+  /// Says goodbye to the senders of all pipes.
   func sayGoodbye() {
     for pipe in pipes { pipe.close() }
   }
 
-  /// Closes the socket. The goodbye to a sender decides whether its events count as lost, so on a
-  /// busy machine it may take longer than messages to other peers, which may be gone.
+  /// Closes the socket. The linger period should be long enough for a busy host, because a sender
+  /// that misses the goodbye may count its events as lost.
   func close(lingering linger: Duration) { socket.close(lingering: linger) }
 
   // MARK: Frames
@@ -131,16 +134,17 @@ final class NodeInbox {
       return handle(bytes, from: participant)
     }
     if bytes.isEmpty, let pipe = pipeByPeer[peer] {
-      // The empty message that a pipe's sender sends on each connection.
-      return pipe.connected()
+      // On each connection, the sender of a pipe first sends an empty message.
+      return pipe.handleConnection()
     }
     if !isOpen, peer.starts(with: Self.pipePrefix) {
-      // The sender repeats its messages after it is welcomed.
+      // After its welcome, the sender repeats its messages.
       earlyPeers.insert(peer)
       return
     }
     if peer.starts(with: Self.coordinatorPrefix) {
-      // Otherwise it belongs to a composite that this node is not in, or no longer in.
+      // The node is configured, but this coordinator is not the coordinator of its participant. So
+      // its composite does not contain this node, or no longer contains it.
       if !isOpen, bytes.isEmpty { earlyPeers.insert(peer) }
       return
     }
@@ -153,59 +157,59 @@ final class NodeInbox {
         try handleRequest(header, body, from: peer)
       }
     } catch {
-      report(error, from: peer)
+      reportInvalidFrame(error, from: peer)
     }
   }
 
-  private func handle(_ bytes: UnsafeRawBufferPointer, from participant: Participant) {
+  private func handle(_ bytes: UnsafeRawBufferPointer, from participant: any NodeParticipant) {
     if bytes.isEmpty { return participant.connected() }
-    // The coordinator repeats the message when the node has joined.
-    if unavailable != nil { return }
+    // The node has not started yet. After the node has joined, the coordinator repeats the message.
+    if unavailableReason != nil { return }
     do {
       try participant.received(
         FrameHeader(bytes), UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
     } catch {
-      report(error, from: participant.peer)
+      reportInvalidFrame(error, from: participant.peer)
     }
   }
 
-  private func report(_ error: any Error, from peer: [UInt8]) {
+  private func reportInvalidFrame(_ error: any Error, from peer: [UInt8]) {
     invalidFrames += 1
-    log.reportInvalidFrame(error, from: Self.describe(peer), count: invalidFrames)
+    log.reportInvalidFrame(error, from: Self.peerDescription(peer), count: invalidFrames)
   }
 
   private func handle(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from pipe: InPipe
   ) throws(FrameError) {
     switch header.kind {
-    case .open: try pipe.opened(header, body)
-    case .events: try pipe.arrived(header, body, accept: content.calls.accept)
-    case .close: pipe.senderSaidGoodbye(header)
+    case .open: try pipe.handleOpen(header, body)
+    case .events: try pipe.handleEvents(header, body, accept: content.stepCallbacks.accept)
+    case .close: pipe.handleGoodbye(header)
     default: throw .kind(header.kind.rawValue)
     }
   }
 
-  /// Lets the content answer a client.
+  /// Passes a client's frame to the content, which answers the client.
   private func handleRequest(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, from peer: [UInt8]
   ) throws(FrameError) {
     guard Self.clientFrames.contains(header.kind) else { throw .kind(header.kind.rawValue) }
     let answer = answer(to: peer, header)
-    if let unavailable { return answer(.unavailable(unavailable)) }
+    if let unavailableReason { return answer(.unavailable(unavailableReason)) }
     switch header.kind {
     case .deadLetter:
       content.deadLetter(header.number, drops: header.count == 1, reply: answer)
     case .explain:
-      // The key of an instance precedes the event.
+      // The body begins with the key of the instance, and the event follows.
       let keyLength = min(Int(header.count), body.count)
       content.explain(
         UnsafeRawBufferPointer(rebasing: body[keyLength...]),
         of: keyLength > 0 ? String(decoding: body[..<keyLength], as: UTF8.self) : nil,
         reply: answer)
-    case _ where body.count > WireLimits.eventByteCount:
+    case _ where body.count > WireLimits.maximumEventByteCount:
       answer(
         .invalid(
-          "the event has \(body.count) bytes; the limit is \(WireLimits.eventByteCount)"))
+          "the event has \(body.count) bytes; the limit is \(WireLimits.maximumEventByteCount)"))
     case .synchronize: content.synchronize(header, body, reply: answer)
     case _ where body.isEmpty: answer(.invalid("the request has no event"))
     default:
@@ -224,13 +228,13 @@ final class NodeInbox {
     }
   }
 
-  private static func describe(_ peer: [UInt8]) -> String {
+  private static func peerDescription(_ peer: [UInt8]) -> String {
     peer.first == 0 ? "a client" : "'\(String(decoding: peer, as: UTF8.self))'"
   }
 }
 
 extension Socket {
-  /// Closes the socket. Pending messages are sent within this time, while the context ends.
+  /// Closes the socket. While the context ends, the socket sends pending messages for up to `time`.
   func close(lingering time: Duration) {
     setLinger(milliseconds: Int32(clamping: time.clampedNanoseconds / 1_000_000))
     close()

@@ -2,15 +2,16 @@ import Glibc
 import PipeTransport
 import PipeWire
 
-/// The keys of a node that is bound for other hosts, and the gate of its sockets.
+/// The keys of a node to which other hosts can connect, and the gate that admits peers to the
+/// node's sockets.
 struct NodeKeys {
-  let pair: CurveKeyPair
+  let keyPair: CurveKeyPair
   /// The public key of the orchestrator.
-  let control: PublicKey
+  let controlKey: PublicKey
   let gate: PeerGate
 
   /// Reads the node's key pair.
-  /// - Returns: `nil` for a node that is on one host with all others.
+  /// - Returns: `nil` if all nodes are on one host.
   /// - Throws: ``NodeSetupError``, also if the node is embedded and its carrier node has no key.
   init?(_ arguments: NodeArguments, at environment: NodeEnvironment, log: NodeLog) throws {
     guard let keys = arguments.keys else { return nil }
@@ -19,28 +20,28 @@ struct NodeKeys {
         "'--control-key' is '\(keys.control)', which is not a public key; use the 40 characters of "
           + "'public' in the orchestrator's key file")
     }
-    guard let handler = environment.handler else {
+    guard let handler = environment.zapHandler else {
       throw NodeSetupError(
         "node '\(arguments.node)' has a key, but its carrier node has none; give keys to both "
           + "nodes, or to neither if all nodes are on one host")
     }
     do {
-      pair =
-        try keys.path == NodeArguments.Keys.inline
-        ? KeyFile.read(inline: environment.key) : KeyFile.read(keys.path)
+      keyPair =
+        try keys.path == NodeArguments.Keys.inlinePath
+        ? KeyFile.read(inline: environment.keyFileContents) : KeyFile.read(keys.path)
     } catch {
       throw NodeSetupError("\(error)")
     }
-    self.control = control
+    self.controlKey = control
     gate = handler.makeGate(arguments.node) { log.warning("\($0)") }
   }
 
-  /// Binds a socket of the node behind its gate.
-  /// - Returns: The bound endpoint, with the port.
+  /// Binds a socket of the node, and lets the gate admit its peers.
+  /// - Returns: The bound endpoint, with the port that the system has chosen.
   func bind(_ socket: Socket, to endpoint: String) throws -> String {
     do {
-      try gate.secure(socket, as: pair)
-      try socket.bind(NetworkEndpoint.resolved(endpoint))
+      try gate.secure(socket, as: keyPair)
+      try socket.bind(NetworkEndpoint.resolvedEndpoint(endpoint))
     } catch {
       throw NodeSetupError("\(error); \(Self.advice(error.code))")
     }
@@ -61,17 +62,17 @@ struct NodeKeys {
   }
 }
 
-/// The additional parts of a node that is bound for other hosts: the endpoints of its sockets, and
-/// its peers.
+/// The additional parts of a node that other hosts can connect to: the endpoints of its sockets,
+/// and its peers.
 final class NodeNetwork {
   let peers: Peers
-  /// The endpoints of the node's sockets; `nil` if they could not be bound.
+  /// The endpoints of the node's sockets; `nil` if the sockets are not bound.
   private(set) var endpoints: NodeEndpoints?
-  /// The reason why the sockets could not be bound.
+  /// The reason why the sockets could not be bound; `nil` if there was no error.
   private(set) var bindFailure: String?
   private let keys: NodeKeys
 
-  /// A hint at possible causes, for a message that no orchestrator answers.
+  /// The possible reasons to append to the message that no orchestrator answered.
   static let noAnswerHint =
     "; an orchestrator does not answer if its key differs from '--control-key', or if it does not "
     + "know the key of '--key'"
@@ -81,7 +82,7 @@ final class NodeNetwork {
     peers = Peers(keys, log: log)
   }
 
-  /// Binds the node's sockets behind its gate.
+  /// Binds the node's sockets, and lets the gate admit their peers.
   func bind(_ inbox: Socket, _ feed: Socket, as arguments: NodeArguments) {
     do {
       endpoints = NodeEndpoints(

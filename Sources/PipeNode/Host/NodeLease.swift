@@ -3,29 +3,30 @@ import PipeSupport
 import PipeSystem
 import PipeTransport
 
-/// The right of a process to run, which its orchestrator renews. Without a renewal, the system
-/// kills the process, even if it hangs or is stopped. So another process may replace it on another
-/// host.
+/// The right of a process to run, which the orchestrator renews. If the lease expires, the system
+/// kills the process, even if the process hangs or is paused. After the expiry, another host can
+/// safely start a replacement.
 ///
-/// The term counts from the time of the request, by a clock that continues while the machine
-/// sleeps. A late answer therefore grants no more time than was asked for.
+/// The term begins at the time of the request, by a clock that also advances while the machine is
+/// suspended. So a late answer does not extend the lease beyond the requested time.
 final class NodeLease {
-  private let term: Int64
+  private let termNanoseconds: Int64
   /// The time at which the lease expires. Unit: nanoseconds of ``BootClock``.
-  private var expiry: Int64?
+  private var expiryTime: Int64?
   private unowned let control: ControlLink
 
-  /// How long a process waits for the first answer.
+  /// The time for which a process waits for the first answer.
   private static let answerTimeout: Duration = .seconds(30)
 
   private init(_ term: Duration, from control: ControlLink) {
-    self.term = term.clampedNanoseconds
+    self.termNanoseconds = term.clampedNanoseconds
     self.control = control
   }
 
-  /// Waits for the lease, and renews it from then on. Before it has a lease, a process must not
-  /// open anything that its predecessor may hold.
-  /// - Returns: `false` if a signal has arrived that ends the process.
+  /// Waits for the lease, and schedules its renewals. Before a process has its lease, it must not
+  /// open anything that an earlier incarnation may still use.
+  /// - Returns: Whether the process has the lease. `false` if a signal that ends the process has
+  ///   arrived.
   /// - Throws: ``NodeSetupError`` if no orchestrator answers.
   static func acquire(
     _ term: Duration, from control: ControlLink, on loop: PollLoop,
@@ -39,7 +40,7 @@ final class NodeLease {
       if signals.next() != nil { return false }
       lease.requestRenewalIfDue()
       control.read()
-      return lease.expiry == nil ? nil : true
+      return lease.expiryTime == nil ? nil : true
     }
     guard let isAcquired else {
       throw NodeSetupError(
@@ -50,7 +51,7 @@ final class NodeLease {
     return isAcquired
   }
 
-  // MARK: Asking
+  // MARK: Requests
 
   private var lastRequestTime: Int64?
 
@@ -61,12 +62,12 @@ final class NodeLease {
   }
 
   private func requestRenewalIfDue() {
-    if let lastRequestTime, BootClock.nanoseconds - lastRequestTime < term / 4 { return }
+    if let lastRequestTime, BootClock.nanoseconds - lastRequestTime < termNanoseconds / 4 { return }
     requestRenewal()
   }
 
   private func scheduleRenewal(on loop: PollLoop) {
-    loop.schedule(after: .nanoseconds(term / 4), for: self) {
+    loop.schedule(after: .nanoseconds(termNanoseconds / 4), for: self) {
       $0.requestRenewal()
       $0.scheduleRenewal(on: loop)
     }
@@ -74,14 +75,17 @@ final class NodeLease {
 
   // MARK: Answers
 
+  /// Extends the lease after the orchestrator has answered a request.
   /// - Parameter requestTime: The time of the request, by the clock of this process.
   private func applyRenewal(requestedAt requestTime: UInt64) {
-    // An answer to a request that this process never made is ignored.
+    // Ignores an answer to a request that this process has not made.
     guard let requestTime = Int64(exactly: requestTime), let lastRequestTime,
       requestTime <= lastRequestTime
     else { return }
-    let next = requestTime + term
-    guard next > max(expiry ?? 0, BootClock.nanoseconds), pr_kill_self_at(next) == 0 else { return }
-    expiry = next
+    let next = requestTime + termNanoseconds
+    guard next > max(expiryTime ?? 0, BootClock.nanoseconds), pr_kill_self_at(next) == 0 else {
+      return
+    }
+    expiryTime = next
   }
 }

@@ -4,7 +4,7 @@ import PipeWire
 /// A node's diagnostics: single lines on standard error, which the orchestrator keeps as the node's
 /// log.
 package struct NodeLog: Sendable {
-  /// The prefix of each line, if the process writes for several nodes.
+  /// The prefix of each line for an embedded node; empty for a node that has its own process.
   let prefix: String
 
   package init() { prefix = "" }
@@ -20,15 +20,17 @@ package struct NodeLog: Sendable {
     StandardError.write("\(prefix)\(kind)\(text)\n")
   }
 
-  /// Logs the first malformed frames, then ever fewer of them. The status has their count.
+  /// Logs the first malformed frames, and then fewer and fewer of them. The node's status contains
+  /// their total number.
   func reportInvalidFrame(_ error: any Error, from peer: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning("ignored \(error), from \(peer) (\(count) so far)")
   }
 
-  /// Logs that the node reconnects to a silent peer, the first times and then ever less often.
-  /// - Parameter name: The routing id of this end at the endpoint.
-  func silence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
+  /// Logs that the node reconnects to a silent peer. Logs the first reconnections, and then fewer
+  /// and fewer of them.
+  /// - Parameter name: The routing id under which this node is connected to the endpoint.
+  func logSilence(of peer: String, at endpoint: String, as name: String, count: UInt64) {
     guard count.isWorthLogging else { return }
     warning(
       "\(peer) does not respond; reconnecting; \(peer) is stopped or overloaded, or another program "

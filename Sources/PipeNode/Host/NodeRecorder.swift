@@ -10,16 +10,16 @@ final class NodeRecorder {
   private let journal: Journal?
   private let content: HostedContent
   private let inbox: NodeInbox
-  private let outs: OutPipes
+  private let outPipes: OutPipes
   private let loop: PollLoop
   private var isWriteScheduled = false
-  /// The durations of the records.
+  /// The distribution of the times that recording a turn has taken.
   private(set) var durations = DurationCounts()
-  /// Called when records cannot be written into the database.
+  /// Called when pending records cannot be written into the database.
   var onFailure: ((JournalError) -> Void)?
 
-  /// How long records wait before they are written into the database, where other programs can read
-  /// them.
+  /// The time after which records are written from the log into the database, where other programs
+  /// can read them.
   private static let writeDelay: Duration = .milliseconds(250)
 
   init(
@@ -28,15 +28,15 @@ final class NodeRecorder {
     self.journal = journal
     self.content = content
     self.inbox = inbox
-    self.outs = outs
+    self.outPipes = outs
     self.loop = loop
   }
 
   private var hasUnrecordedChanges: Bool {
-    content.hasUnrecordedChanges || inbox.hasUnrecordedChanges || outs.hasUnrecordedChanges
+    content.hasUnrecordedChanges || inbox.hasUnrecordedChanges || outPipes.hasUnrecordedChanges
   }
 
-  /// Records the changes that the journal lacks.
+  /// Records the changes that the journal has not recorded yet.
   func record() throws(JournalError) {
     guard let journal, hasUnrecordedChanges else { return }
     Failpoint.hit(.stepAfter)
@@ -45,19 +45,20 @@ final class NodeRecorder {
     Failpoint.hit(.recordAfter)
   }
 
-  /// Removes acknowledged records, which need not be kept, and writes everything into the database.
+  /// Deletes acknowledged records, which are no longer required, and writes all other records into
+  /// the database.
   func finish() {
     guard let journal else { return }
-    if content.hasObsoleteRecords || outs.hasAcknowledgedRecords { try? write(to: journal) }
+    if content.hasObsoleteRecords || outPipes.hasAcknowledgedRecords { try? write(to: journal) }
     try? journal.finish()
   }
 
   private func write(to journal: Journal) throws(JournalError) {
     let start = BootClock.nanoseconds
     try journal.record {
-      try content.calls.record(journal)
+      try content.stepCallbacks.record(journal)
       try inbox.record(into: journal)
-      try outs.record(into: journal)
+      try outPipes.record(into: journal)
     }
     durations.add(nanoseconds: BootClock.nanoseconds - start)
     scheduleWrite(journal)
@@ -74,9 +75,10 @@ final class NodeRecorder {
     }
   }
 
-  /// Checks that the journal file is in place. If it was removed, later records would be lost
-  /// with this process: the journal is written again, and the next process continues from it.
-  /// - Returns: The reason why the node must end; `nil` if the journal is in place.
+  /// Checks that the journal's files still exist at their paths. If they were removed, writes them
+  /// again, because the next process would not find later records. The node must then end, so that
+  /// the next process continues with the new files.
+  /// - Returns: The reason why the node must end; `nil` if the files exist.
   func recoverRemovedJournal() -> String? {
     guard let journal, !journal.isLinked else { return nil }
     do {

@@ -6,57 +6,67 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// One node, controlled by its orchestrator. It takes the inputs of its content in turns, and makes
-/// the results of a turn visible once they are recorded.
+/// A node without its content. The content is what the node hosts, such as a machine. The shell
+/// consists of the node's connection to the orchestrator, its inbox, its outbound pipes, its feed
+/// and its journal.
+///
+/// The shell lets the content process its inputs in turns. It first records a turn, and only then
+/// makes the turn's results visible.
 final class NodeShell {
   private let arguments: NodeArguments
   private let content: HostedContent
   private let log: NodeLog
   private let environment: NodeEnvironment
-  /// The additional parts of a node that is bound for other hosts.
+  /// The additional parts of a node to which other hosts can connect; `nil` if all nodes are on one
+  /// host.
   private let network: NodeNetwork?
   private var loop: PollLoop { environment.loop }
   let control: ControlLink
-  /// The embedded nodes in its process; `nil` if the node is embedded itself.
+  /// The nodes that are embedded in this node's process; `nil` if the node is embedded itself.
   private let embeddedNodes: EmbeddedNodes?
   private let inbox: NodeInbox
-  private let outs: OutPipes
+  private let outPipes: OutPipes
   private let feed: Feed
   private lazy var summaries = NodeSummaries(of: content, to: feed) { [unowned self] in status }
   private lazy var compositeSteps = CompositeStepFeed(to: feed)
   private let journal: Journal?
   private let recorder: NodeRecorder
+  /// The log of a recorded run; `nil` if the run is not recorded.
+  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
+  @exclusivity(unchecked)
+  private var stepLog: StepLog?
   private var handshake = NodeHandshake()
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var hasLeft = false
-  /// The sequence number of the last unanswered ping.
+  /// The sequence number of the last ping that is not answered yet.
   private var unansweredPing: UInt64?
-  /// Whether the node must stop as soon as its content may.
+  /// Whether the node must stop as soon as its content can stop.
   @exclusivity(unchecked)
   private var isStopPending = false
   /// Whether all other nodes stop as well.
   private var areAllStopping = false
   private(set) var exitCode: Int32 = 0
-  private var turns: PollLoop.Registration?
-  /// Called when an embedded node has left, with the reason to report. The loop continues.
+  private var turnRegistration: PollLoop.Registration?
+  /// Called when an embedded node has left, with the reason to report. The process and its loop
+  /// continue to run.
   var onLeave: ((_ reason: String) -> Void)?
 
-  /// How long a stopping node waits for its receivers to apply all events.
+  /// The time for which a stopping node waits for its receivers to apply all events.
   private static let drainTimeout: Duration = .seconds(1)
-  /// How long a stopping node waits for synchronized events in progress to end.
+  /// The time for which a stopping node waits until synchronized events in progress have ended.
   private static let transactionTimeout: Duration = .milliseconds(500)
   /// The maximum number of sockets of a pipe: its own socket, and the sockets that monitor
   /// its connections.
   private static let socketsPerPipe = 5
-  /// The linger period of goodbyes if all other nodes stop as well: a peer that stopped earlier
-  /// does not read them.
+  /// The linger period of goodbyes if all other nodes stop as well. It is short, since peers that
+  /// have already stopped do not read goodbyes.
   private static let shutdownLinger: Duration = .milliseconds(100)
-  /// How long a started process waits for its orchestrator.
+  /// The time for which a new process waits for its orchestrator.
   private static let greetingTimeout: Duration = .seconds(30)
 
-  /// - Parameter embeddedNodes: The embedded nodes of its process; `nil` if the node is embedded
-  ///   itself.
+  /// - Parameter embeddedNodes: The nodes that are embedded in this node's process; `nil` if the
+  ///   node is embedded itself.
   init(
     arguments: NodeArguments, content: HostedContent, journal: Journal?,
     at environment: NodeEnvironment,
@@ -75,9 +85,9 @@ final class NodeShell {
       session: arguments.incarnation, content: content, context: context, loop: loop, log: log)
     feed = try Feed(
       node: arguments.node, incarnation: arguments.incarnation, context: context, loop: loop)
-    outs = OutPipes(loop: loop, log: log)
+    outPipes = OutPipes(loop: loop, log: log)
     recorder = NodeRecorder(
-      journal, content: content, inbox: inbox, outs: outs, loop: loop)
+      journal, content: content, inbox: inbox, outs: outPipes, loop: loop)
     if let network {
       network.bind(inbox.socket, feed.socket, as: arguments)
     } else if environment.carrier == nil {
@@ -90,27 +100,29 @@ final class NodeShell {
     try control.connect()
   }
 
-  /// Runs the node and the loop until the node stops. Returns the exit code of the process.
+  /// Runs the loop until the node stops, and returns the exit code of the process.
   func run(stoppingOn signals: SignalDescriptor) -> Int32 {
     loop.add(descriptor: signals.descriptor, for: self) { shell in
       while signals.next() != nil {}
       shell.stop()
     }
-    begin()
-    // The loop does not retain the objects that it calls back.
+    registerWithLoop()
+    // The loop does not retain the objects that it calls, so this call keeps the shell alive.
     withExtendedLifetime(self) { loop.run() }
     return exitCode
   }
 
-  /// Registers the node with the loop.
-  func begin() {
+  /// Registers the node's sockets and handlers with the loop, and sends the hello to the
+  /// orchestrator.
+  func registerWithLoop() {
     recorder.onFailure = { [weak self] in self?.fail("\($0)", code: $0.exitCode) }
     feed.currentEntries = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.publishInstances(to: feed)
     content.observe(
       onEntry: { [weak self, feed] isCommitted in
-        // Usually no subscriber asks for states, and this check costs less than a weak reference.
+        // Usually no subscriber asks for states, and this check costs less than loading a weak
+        // reference.
         if feed.hasStateSubscriber(isCommitted: isCommitted) {
           self?.keepLastStep(isCommitted: isCommitted)
         }
@@ -124,7 +136,8 @@ final class NodeShell {
     control.run()
     loop.add(inbox.socket, for: inbox) { $0.read() }
     loop.add(feed.socket, for: feed) { $0.readSubscriptions() }
-    turns = loop.addTurnHandler(for: self, hasWork: { $0.hasWork }, take: { $0.turn() })
+    turnRegistration = loop.addTurnHandler(
+      for: self, hasWork: { $0.hasWork }, take: { $0.runTurn() })
     loop.schedule(after: Self.greetingTimeout, for: self) { shell in
       if shell.handshake.phase == .greeting {
         shell.fail(
@@ -135,7 +148,7 @@ final class NodeShell {
     sendHello()
   }
 
-  /// Reports to the orchestrator why the node ends, and ends it.
+  /// Reports a failure reason to the orchestrator, and ends the node. Returns the exit code.
   @discardableResult
   func leaveAtOnce(because reason: String, code: Int32 = EXIT_FAILURE) -> Int32 {
     sendHello(temporaryFailure: reason)
@@ -145,8 +158,8 @@ final class NodeShell {
 
   var name: String { arguments.node }
 
-  /// The reason why the node must end at once, since its sockets cannot be bound. Another start may
-  /// succeed.
+  /// The reason why the node's sockets could not be bound; `nil` if there was no error. The node
+  /// must then end, but a restart may succeed.
   var bindFailure: String? { network?.bindFailure }
 
   // MARK: Turns
@@ -154,27 +167,27 @@ final class NodeShell {
   private var hasWork: Bool { handshake.isRunning && content.hasWork }
 
   private func keepLastStep(isCommitted: Bool) {
-    guard var entry = content.calls.lastStep() else { return }
+    guard var entry = content.stepCallbacks.lastStep() else { return }
     entry.isCommitted = isCommitted
     feed.enqueue(entry)
   }
 
-  /// Returns the states to publish at once for a new subscriber.
+  /// Returns the states to publish immediately to a new subscriber.
   private func lastSteps() -> [FeedEntry] {
     guard content.hasUnrecordedChanges else { return content.lastSteps }
-    // Published with the record that this turn makes.
+    // The content has unrecorded changes, so its states are published when this turn is recorded.
     for entry in content.lastSteps { feed.enqueue(entry) }
     return []
   }
 
-  /// Starts and stops reports after the set of subscribers has changed.
+  /// Begins and ends reports after the subscriptions have changed.
   private func feedChanged(asksForSummaries: Bool) {
     if asksForSummaries { summaries.requestSummary() }
     content.trace(to: feed)
-    outs.tap(to: feed)
+    outPipes.tap(to: feed)
   }
 
-  private func turn() {
+  private func runTurn() {
     switch handshake.phase {
     case .running:
       if content.hasWork { Failpoint.hit(.stepBefore) }
@@ -183,26 +196,61 @@ final class NodeShell {
       if isStopPending, content.mayStop { stopIfPending() }
     case .draining:
       commitTurn()
-      if outs.isDrained { perform(.drained) }
+      if outPipes.isDrained { perform(.drained) }
     case .greeting, .configured, .ended: break
     }
   }
 
   /// Records the turn, and then makes its results visible. Only this order ensures that no other
   /// process learns of a step that is lost when this process is killed.
-  /// - Returns: `false` if that has ended the node.
+  /// - Returns: `false` if the node has ended, now or before.
   @discardableResult
   private func commitTurn() -> Bool {
-    guard !hasLeft, record() else { return false }
+    guard !hasLeft else { return false }
+    if stepLog != nil { writeStepLog() }
+    guard record() else { return false }
     content.didRecord()
     feed.publishPending()
-    outs.didRecord()
+    outPipes.didRecord()
     inbox.didRecord()
     summaries.turnEnded()
     return true
   }
 
-  /// Records the turn. Returns `false` if the record failed, which ends the node.
+  /// Writes the steps of the turn to the log of a recorded run. If this fails, the node continues
+  /// without a log.
+  private func writeStepLog() {
+    do throws(SystemError) { try stepLog?.write() } catch {
+      log.warning("the run is recorded up to this point only: \(error)")
+      stepLog = nil
+    }
+  }
+
+  private func endStepLog() {
+    guard let stepLog, !content.hasUnrecordedChanges, let last = content.lastSteps.last else {
+      return
+    }
+    stepLog.end(feed.reportHead(of: arguments.node, version: last.version, index: 0))
+  }
+
+  /// Begins the log of a recorded run.
+  private func beginStepLog(in run: String) {
+    do throws(SystemError) {
+      let stepLog = try StepLog(
+        in: run, node: arguments.node, incarnation: arguments.incarnation)
+      guard content.logSteps(in: stepLog, like: feed) else {
+        unlink(stepLog.path)
+        return
+      }
+      try stepLog.write()
+      self.stepLog = stepLog
+    } catch {
+      log.warning("the steps of the node are not recorded: \(error)")
+    }
+  }
+
+  /// Records the turn. Returns `false` if the journal could not be written; the node has then
+  /// ended.
   private func record() -> Bool {
     do {
       try recorder.record()
@@ -213,10 +261,10 @@ final class NodeShell {
     }
   }
 
-  /// Commits a turn before its end, and takes the rest of the turn.
-  /// - Returns: `false` if that has ended the node.
+  /// Commits the current turn early, and then processes the waiting inputs in another turn.
+  /// - Returns: `false` if the node has ended.
   private func finishTurn() -> Bool {
-    if commitTurn(), content.hasWork { turn() }
+    if commitTurn(), content.hasWork { runTurn() }
     return !hasLeft
   }
 
@@ -244,29 +292,30 @@ final class NodeShell {
       unansweredPing = max(unansweredPing ?? 0, header.sequence)
     case .peers:
       guard let network else { throw FrameError.kind(header.kind.rawValue) }
-      // An embedded node's pipes may be closed before its connection is.
-      if !hasLeft { try network.peers.take(body, number: header.sequence) }
+      // An embedded node's connection to the orchestrator is closed last, so a peer list may arrive
+      // after its pipes are closed.
+      if !hasLeft { try network.peers.apply(body, number: header.sequence) }
     case .greet: switchOrchestrator(try JSONRecord.decode(NodeGreeting.self, from: body))
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
 
-  /// Sends one answer to all pending pings. A node that is slow to report its status is not asked
-  /// faster than it can answer.
+  /// Answers all pending pings with one status. So a node that is slow to report its status does
+  /// not have to answer each ping.
   private func answerPing() {
     guard let sequence = unansweredPing, !hasLeft else { return }
     unansweredPing = nil
-    // The status must show recorded steps only.
+    // The status must show only recorded steps.
     if handshake.isRunning { commitTurn() }
     if !hasLeft, let reason = recorder.recoverRemovedJournal() { fail(reason) }
     sendStatus(answering: sequence)
   }
 
-  /// Switches to an orchestrator that replaces the one that started this process.
+  /// Switches to a new orchestrator, which replaces the orchestrator that started this process.
   private func switchOrchestrator(_ greeting: NodeGreeting) {
     greeting.redirectOutput()
     network?.peers.resetForNewOrchestrator()
-    if let lifeline = greeting.lifeline() {
+    if let lifeline = greeting.lifelineDescriptor() {
       loop.add(descriptor: lifeline) { kill(getpid(), SIGKILL) }
     }
     sendHello()
@@ -277,43 +326,45 @@ final class NodeShell {
       let ins = inbox.open(
         configuration.ins, restored: journal?.contents?.consumed ?? [:])
       let context = makePeerContext(configuration)
-      let pairs = try outs.open(
+      let pairs = try outPipes.open(
         configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
         journal?.contents, among: network?.peers
       ) { [weak self] in self?.fail($0) }
       try content.connect(
         outs: pairs, ins: ins, services: services(in: context), configuration)
-      outs.holdUntilReported(pairs, [inbox.socket, feed.socket])
+      outPipes.holdUntilReported(pairs, [inbox.socket, feed.socket])
+      if let run = configuration.run { beginStepLog(in: run) }
       inbox.welcomeEarlyPeers()
-      // For subscribers that connected earlier.
+      // Clients may have subscribed to the feed before the content and the pipes were connected.
       content.trace(to: feed)
-      outs.tap(to: feed)
+      outPipes.tap(to: feed)
       control.send(.ready)
     } catch {
       fail("the node's pipes cannot be connected: \(error)")
     }
   }
 
-  /// Opens the pipes that a changed topology adds.
+  /// Opens the outbound pipes that a changed topology adds to the node.
   private func extend(by configuration: NodeConfiguration) {
     do {
-      // Events that were taken before do not go through the new pipes.
+      // Events that the current turn has sent so far do not go through the new pipes.
       guard commitTurn() else { return }
-      let pairs = try outs.open(
-        configuration.outs.filter { !outs.contains($0.name) }, in: makePeerContext(configuration),
+      let pairs = try outPipes.open(
+        configuration.outs.filter { !outPipes.contains($0.name) },
+        in: makePeerContext(configuration),
         stream: arguments.incarnation, journal: journal, try journal?.readCurrentContents(),
         among: network?.peers
       ) { [weak self] in self?.fail($0) }
       try content.extend(by: pairs)
       content.trace(to: feed)
-      outs.tap(to: feed)
+      outPipes.tap(to: feed)
     } catch {
       fail("pipes cannot be added to the node: \(error)")
     }
   }
 
-  /// Returns the process's own context, or a new one with capacity for the sockets of very many
-  /// pipes.
+  /// Returns the ZeroMQ context for the node's pipes: the context of the process or, if the node
+  /// has too many pipes for this context, a new, larger context.
   private func makePeerContext(_ configuration: NodeConfiguration) -> Context {
     configuration.outs.count * Self.socketsPerPipe <= environment.peerSocketCapacity
       ? environment.context : Context()
@@ -326,7 +377,8 @@ final class NodeShell {
       send: { [socket = inbox.socket] header, body, peer in
         socket.send(header, body: body, to: peer)
       },
-      cut: { [inbox = network?.endpoints?.inbox ?? arguments.inbox] in LocalConnections.cut(inbox)
+      cutConnections: { [inbox = network?.endpoints?.inbox ?? arguments.inbox] in
+        LocalConnections.cut(inbox)
       },
       publish: { [weak self, feed] entry in
         let hasStateSubscriber = feed.hasStateSubscriber(isCommitted: false)
@@ -336,8 +388,8 @@ final class NodeShell {
       })
   }
 
-  /// Stops gracefully. Embedded nodes and synchronized events in progress end first, if they end
-  /// soon.
+  /// Stops the node gracefully. First stops the embedded nodes, and waits a short time until
+  /// synchronized events in progress have ended.
   func stop() {
     embeddedNodes?.close()
     if let embeddedNodes, embeddedNodes.hasNodes {
@@ -360,13 +412,13 @@ final class NodeShell {
   private func perform(_ input: NodeHandshake.Input) {
     switch handshake.handle(input) {
     case .start:
-      inbox.unavailable = nil
+      inbox.unavailableReason = nil
       content.start()
       control.expectPings()
     case .drain:
       Failpoint.hit(.drainBefore)
       commitTurn()
-      inbox.unavailable = "the node is stopping"
+      inbox.unavailableReason = "the node is stopping"
       content.stop()
       loop.schedule(after: Self.drainTimeout, for: self) { $0.perform(.drainTimeout) }
     case .leave: leave()
@@ -374,7 +426,8 @@ final class NodeShell {
     }
   }
 
-  /// Binds the inbox and the feed for pipes and subscribers in the same process, too.
+  /// Also binds the inbox and the feed to `inproc` endpoints, for pipes and subscribers in this
+  /// process.
   func bindLocally(_ localPeer: LocalPeer) throws(TransportError) {
     try inbox.socket.bind(localPeer.inbox)
     try feed.socket.bind(localPeer.feed)
@@ -399,7 +452,7 @@ final class NodeShell {
     content.fill(&status)
     status.invalidFrames += control.invalidFrames
     inbox.fill(&status)
-    outs.fill(&status)
+    outPipes.fill(&status)
     status.records = journal?.recordCount
     status.time = WallClock.nanoseconds
     status.recording = recorder.durations.count > 0 ? recorder.durations : nil
@@ -408,11 +461,11 @@ final class NodeShell {
 
   private func sendStatus(answering sequence: UInt64) {
     control.send(
-      .status, sequence: sequence, count: network?.peers.number ?? 0,
+      .status, sequence: sequence, count: network?.peers.listNumber ?? 0,
       (try? JSONRecord.encode(status)) ?? [])
   }
 
-  // MARK: The end
+  // MARK: End
 
   private func fail(_ reason: String, code: Int32 = EXIT_FAILURE) {
     log.failure(reason)
@@ -420,33 +473,36 @@ final class NodeShell {
     leave(because: reason)
   }
 
-  /// Ends at once, as gracefully as possible.
+  /// Ends the node immediately, with exit code 1.
   func end(because reason: String) {
     exitCode = 1
     leave(because: reason)
   }
 
-  /// Says goodbye to all peers and closes the sockets. They send pending messages during their
-  /// linger periods while the context ends.
+  /// Says goodbye to all peers, and closes the sockets. While the ZeroMQ context ends, each socket
+  /// sends its pending messages within its linger period.
   private func leave(because reason: String = "") {
     guard !hasLeft else { return }
     hasLeft = true
     embeddedNodes?.endAll(because: "carrier node '\(arguments.node)' ended")
     content.stop()
-    if exitCode == 0 { recorder.finish() }
-    outs.sayGoodbye()
+    if exitCode == 0 {
+      recorder.finish()
+      endStepLog()
+    }
+    outPipes.sayGoodbye()
     inbox.sayGoodbye()
-    // An embedded node says goodbye last, in ``EmbeddedNodes``: its orchestrator may then start the next
-    // process, here or on another host.
+    // An embedded node says goodbye to the orchestrator last, in ``EmbeddedNodes``. The
+    // orchestrator can then start the node's next incarnation, in this process or on another host.
     if embeddedNodes != nil { control.sayGoodbye(because: reason, code: exitCode) }
     inbox.close(lingering: areAllStopping ? Self.shutdownLinger : .seconds(1))
-    outs.close(lingering: areAllStopping ? Self.shutdownLinger : .milliseconds(300))
+    outPipes.close(lingering: areAllStopping ? Self.shutdownLinger : .milliseconds(300))
     if exitCode == 0, !content.hasUnrecordedChanges {
       feed.publishFinalReports()
-      summaries.end()
+      summaries.publishFinalSummary()
     }
     feed.close()
-    if let turns { loop.remove(turns) }
+    if let turnRegistration { loop.remove(turnRegistration) }
     guard embeddedNodes != nil else {
       journal?.leave()
       onLeave?(reason)

@@ -5,7 +5,7 @@ import PipeWire
 
 /// Publishes a node's summary to subscribers when it has changed.
 final class NodeSummaries {
-  /// The content of the last published summary.
+  /// The values of the last published summary, without values that clients request separately.
   private struct PublishedSummary: Equatable {
     struct Entry: Equatable {
       var version: UInt64
@@ -20,37 +20,39 @@ final class NodeSummaries {
 
   private let feed: Feed
   private let content: HostedContent
-  private let status: () -> NodeStatus
+  private let readStatus: () -> NodeStatus
   private var pace = SummaryPace()
-  private var published: PublishedSummary?
+  private var lastPublishedSummary: PublishedSummary?
 
   init(of content: HostedContent, to feed: Feed, status: @escaping () -> NodeStatus) {
     self.content = content
     self.feed = feed
-    self.status = status
+    self.readStatus = status
   }
 
-  /// Notes a new subscriber: the next summary is published even if nothing has changed.
-  func requestSummary() { published = nil }
+  /// Ensures that the next summary is published even if nothing has changed. Called for a new
+  /// subscriber.
+  func requestSummary() { lastPublishedSummary = nil }
 
-  /// Publishes a changed summary: a turn has ended and is recorded.
+  /// Publishes the summary if it has changed. Called after each turn, once the turn is recorded.
   func turnEnded() {
     guard feed.hasSummarySubscriber, !pace.isWaiting else { return }
     let entries = content.lastSteps
-    let current = current(entries)
-    guard current != published, !entries.isEmpty else { return }
+    let current = currentSummary(entries)
+    guard current != lastPublishedSummary, !entries.isEmpty else { return }
     switch pace.noteChange(at: BootClock.nanoseconds) {
     case .wait(let time): feed.loop.schedule(after: time, for: self) { $0.pace.endWait() }
     case .report: report(entries, current)
     }
   }
 
-  /// Publishes a changed summary without delay: the node ends, and everything is recorded.
-  func end() {
+  /// Publishes the summary without delay if it has changed. Called when the node ends, once
+  /// everything is recorded.
+  func publishFinalSummary() {
     guard feed.hasSummarySubscriber else { return }
     let entries = content.lastSteps
-    let current = current(entries)
-    if current != published { report(entries, current) }
+    let current = currentSummary(entries)
+    if current != lastPublishedSummary { report(entries, current) }
   }
 
   private func report(_ entries: [FeedEntry], _ current: PublishedSummary) {
@@ -58,18 +60,20 @@ final class NodeSummaries {
     var status = current.status
     status.time = WallClock.nanoseconds
     report(first, NodeSummary(status: status, transitions: content.transitions), current)
-    // If composites share a process, the first one reports the counters of the process.
+    // If several composites share this process, the first composite reports the counters of the
+    // process.
     for entry in entries.dropFirst() { report(entry, NodeSummary(), current) }
-    published = current
+    lastPublishedSummary = current
   }
 
-  private func current(_ entries: [FeedEntry]) -> PublishedSummary {
-    var status = status()
-    // The time differs in each status, and is not a change.
+  private func currentSummary(_ entries: [FeedEntry]) -> PublishedSummary {
+    var status = readStatus()
+    // The time always differs, so it is not compared.
     status.time = nil
-    // The entries contain the state and the doubt. The other values are not counters, and are sent
-    // on request.
+    // The state and the transaction in doubt are in `entries`. The other values that are removed
+    // here are not counters; clients request them separately.
     status.state = nil
+    status.since = nil
     status.doubt = nil
     status.composites = []
     status.recentDeadLetters = []
@@ -89,7 +93,7 @@ final class NodeSummaries {
 
   private func report(_ entry: FeedEntry, _ summary: NodeSummary, _ current: PublishedSummary) {
     let name = entry.node ?? feed.node
-    let isNew = published.map { published in
+    let isNew = lastPublishedSummary.map { published in
       published.entries[name] != current.entries[name]
         || summary.status != nil && published.status != current.status
     }

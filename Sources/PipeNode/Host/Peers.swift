@@ -2,11 +2,12 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// An object that connects to peers, which may be on other hosts, and to their successors.
+/// An object that connects to peers, which may be on other hosts, and reconnects when a new process
+/// replaces a peer.
 protocol PeerConnector: AnyObject {
-  /// Disconnects from the process of this name, which is gone or is no longer a peer.
+  /// Disconnects from a peer, because its process has ended or it is no longer a peer.
   func disconnectPeer(from peer: String, at endpoints: PeerEndpoints)
-  /// Connects to the process of this name.
+  /// Connects to a peer at its current endpoints.
   func connectPeer(_ peer: String, at endpoints: PeerEndpoints)
 }
 
@@ -16,8 +17,8 @@ struct PeerEndpoints {
   let feed: PeerEndpoint
 }
 
-/// The peers of a node that is bound for other hosts. The orchestrator sends the list of peers;
-/// this object updates the connections to them, and the gate.
+/// The peers of a node to which other hosts can connect. When the orchestrator sends a new peer
+/// list, this object updates the connections to the peers, and the gate that admits peers.
 final class Peers {
   private struct Listener {
     weak var listener: (any PeerConnector)?
@@ -35,39 +36,41 @@ final class Peers {
   }
 
   /// The lower 32 bits of the number of the last list; 0 before the first list.
-  var number: UInt32 { UInt32(truncatingIfNeeded: knownPeers.number ?? 0) }
+  var listNumber: UInt32 { UInt32(truncatingIfNeeded: knownPeers.listNumber ?? 0) }
 
-  /// Returns the endpoints of a peer; `nil` while there is none.
+  /// Returns the endpoints of a peer; `nil` if the node has no peer with this name.
   func endpoints(of peer: String) -> PeerEndpoints? { endpoints[peer] }
 
-  /// Notifies the listener of changes, for as long as it exists.
+  /// Notifies `listener` of changes as long as the listener exists.
   func addListener(_ listener: any PeerConnector) {
     listeners.removeAll { $0.listener == nil }
     listeners.append(Listener(listener: listener))
   }
 
-  /// Notes that another orchestrator has connected, which numbers its lists from the start.
+  /// Accepts the next peer list whatever its number, because a new orchestrator has connected.
   func resetForNewOrchestrator() { knownPeers.resetNumber() }
 
-  /// Applies the body of a `peers` frame; an old list is ignored.
-  func take(_ body: UnsafeRawBufferPointer, number: UInt64) throws {
+  /// Applies the peer list in the body of a `peers` frame. Ignores an outdated list.
+  func apply(_ body: UnsafeRawBufferPointer, number: UInt64) throws {
     let list = try JSONRecord.decode(PeerList.self, from: body)
     // A list with an invalid key is rejected as a whole.
     let hasValidKeys = (list.peers.map(\.key) + list.clients).allSatisfy { PublicKey($0) != nil }
     guard hasValidKeys else { throw FrameError.body(.peers) }
-    if let change = knownPeers.take(list, number: number) { perform(change) }
+    if let change = knownPeers.apply(list, number: number) { perform(change) }
   }
 
-  /// Applies departures before arrivals: a new process may have the endpoint of an old one.
+  /// Applies departures before arrivals: a new process may have the endpoint of a departed process.
   private func perform(_ change: KnownPeers.Change) {
-    for peer in change.departed {
+    for peer in change.departedPeers {
       guard let endpoints = endpoints.removeValue(forKey: peer.name) else { continue }
       for entry in listeners { entry.listener?.disconnectPeer(from: peer.name, at: endpoints) }
     }
-    for key in change.revoked.compactMap(PublicKey.init) { keys.gate.revoke(key) }
-    for peer in change.admitted { allow(peer) }
-    for key in change.clients.compactMap(PublicKey.init) { keys.gate.allow(key, as: .clientNames) }
-    for peer in change.arrived {
+    for key in change.revokedKeys.compactMap(PublicKey.init) { keys.gate.revoke(key) }
+    for peer in change.admittedPeers { allow(peer) }
+    for key in change.admittedClients.compactMap(PublicKey.init) {
+      keys.gate.allow(key, as: .clientNames)
+    }
+    for peer in change.arrivedPeers {
       guard let endpoints = endpoints(at: peer) else { continue }
       self.endpoints[peer.name] = endpoints
       for entry in listeners { entry.listener?.connectPeer(peer.name, at: endpoints) }
@@ -86,105 +89,107 @@ final class Peers {
   private func endpoints(at peer: PeerList.Peer) -> PeerEndpoints? {
     guard let key = PublicKey(peer.key) else { return nil }
     return PeerEndpoints(
-      inbox: PeerEndpoint(peer.endpoints.inbox, key: key, own: keys.pair),
-      feed: PeerEndpoint(peer.endpoints.feed, key: key, own: keys.pair))
+      inbox: PeerEndpoint(peer.endpoints.inbox, key: key, own: keys.keyPair),
+      feed: PeerEndpoint(peer.endpoints.feed, key: key, own: keys.keyPair))
   }
 }
 
-/// The peers that a node knows of, as a value.
+/// The last peer list of a node, as a value that computes the changes from one list to the next.
 package struct KnownPeers: Sendable {
   package typealias Peer = PeerList.Peer
 
-  /// The differences from the list before; each list is in the order of names.
+  /// The differences between two successive lists. Each array is sorted by name.
   package struct Change: Hashable, Sendable {
-    /// The peers to disconnect from: they are gone, or are other processes now.
-    package var departed: [Peer] = []
-    /// The keys that are no longer admitted.
-    package var revoked: [String] = []
+    /// The peers to disconnect from: their processes are gone or were replaced.
+    package var departedPeers: [Peer] = []
+    /// The keys of peers and clients that are no longer admitted.
+    package var revokedKeys: [String] = []
     /// The peers whose keys are newly admitted, or admitted under other names.
-    package var admitted: [Peer] = []
-    /// The keys of clients that are newly admitted.
-    package var clients: [String] = []
+    package var admittedPeers: [Peer] = []
+    /// The keys of newly admitted clients.
+    package var admittedClients: [String] = []
     /// The peers to connect to.
-    package var arrived: [Peer] = []
+    package var arrivedPeers: [Peer] = []
 
     package init() {}
   }
 
   /// The number of the last list; `nil` before the first list of an orchestrator.
-  package private(set) var number: UInt64?
+  package private(set) var listNumber: UInt64?
   private var peers: [String: Peer] = [:]
-  private var clients: Set<String> = []
+  private var clientKeys: Set<String> = []
 
   package init() {}
 
   /// Replaces the list of peers.
-  /// - Parameter number: The number of the list. A list is old if its number is not above the last
-  ///   one.
+  /// - Parameter number: The number of the list. A list is old unless its number is above the
+  ///   number of the last list.
   /// - Returns: The changes to apply; `nil` if the list is old.
-  package mutating func take(_ list: PeerList, number: UInt64) -> Change? {
-    if let last = self.number, number <= last { return nil }
-    self.number = number
-    let (formerPeers, formerClients) = (peers, clients)
+  package mutating func apply(_ list: PeerList, number: UInt64) -> Change? {
+    if let last = self.listNumber, number <= last { return nil }
+    self.listNumber = number
+    let (formerPeers, formerClients) = (peers, clientKeys)
     peers = Dictionary(list.peers.map { ($0.name, $0) }) {
       $0.incarnation > $1.incarnation ? $0 : $1
     }
-    clients = Set(list.clients)
+    clientKeys = Set(list.clients)
     return change(from: formerPeers, formerClients)
   }
 
-  /// Notes that another orchestrator has connected, which numbers its lists from the start.
-  package mutating func resetNumber() { number = nil }
+  /// Accepts the next list whatever its number, because a new orchestrator has connected.
+  package mutating func resetNumber() { listNumber = nil }
 
   private func change(from formerPeers: [String: Peer], _ formerClients: Set<String>) -> Change {
     var change = Change()
     for (name, peer) in formerPeers.sorted(by: { $0.key < $1.key }) {
       if let now = peers[name], now.isSameProcess(as: peer) { continue }
-      change.departed.append(peer)
+      change.departedPeers.append(peer)
     }
     for (name, peer) in peers.sorted(by: { $0.key < $1.key }) {
       let former = formerPeers[name]
-      if former?.key != peer.key || former?.names != peer.names { change.admitted.append(peer) }
-      if former?.isSameProcess(as: peer) != true { change.arrived.append(peer) }
+      if former?.key != peer.key || former?.names != peer.names {
+        change.admittedPeers.append(peer)
+      }
+      if former?.isSameProcess(as: peer) != true { change.arrivedPeers.append(peer) }
     }
-    let admittedKeys = clients.union(peers.values.map(\.key))
+    let admittedKeys = clientKeys.union(peers.values.map(\.key))
     let former = formerClients.union(formerPeers.values.map(\.key))
-    change.revoked = former.subtracting(admittedKeys).sorted()
-    change.clients = clients.subtracting(formerClients).sorted()
+    change.revokedKeys = former.subtracting(admittedKeys).sorted()
+    change.admittedClients = clientKeys.subtracting(formerClients).sorted()
     return change
   }
 }
 
 extension PeerList.Peer {
-  /// Whether the peer is the same process, at the same endpoints.
+  /// Whether both peers are the same process at the same endpoints.
   fileprivate func isSameProcess(as other: Self) -> Bool {
     incarnation == other.incarnation && key == other.key && endpoints == other.endpoints
   }
 }
 
-/// A node in the same process, as another node there reaches it: over `inproc`, without a thread
-/// between them.
+/// The `inproc` endpoints of a carrier node, at which the other nodes of its process connect to it.
+/// Messages over `inproc` require no additional thread.
 struct LocalPeer {
   let name: String
-  /// The context of its `inproc` endpoints, which do not exist outside it.
+  /// The context in which the `inproc` endpoints exist.
   let context: Context
   let inbox = "inproc://inbox"
   let feed = "inproc://feed"
 }
 
-/// The surroundings of a node's shell: everything that it shares with the other nodes of its
-/// process.
+/// The objects that a node shares with the other nodes of its process.
 struct NodeEnvironment {
   let loop: PollLoop
   let context: Context
   /// Answers for all gates in the context; `nil` if all processes are on one host.
-  let handler: ZapHandler?
+  let zapHandler: ZapHandler?
   /// The carrier node; `nil` if the node has its own process.
   var carrier: LocalPeer?
-  /// The content of an embedded node's key file, which may be on another host; `nil` without one.
-  var key: String?
+  /// The contents of an embedded node's key file, which may be on another host; `nil` if the node
+  /// has no key file.
+  var keyFileContents: String?
 
-  /// The number of peer sockets that fit into the shared context. Further sockets need their own
-  /// context.
+  /// The number of peer sockets that the shared context can contain. If a node has more peers, they
+  /// require another context.
   var peerSocketCapacity: Int { Int(Context.SocketLimit.few.rawValue) / (carrier == nil ? 2 : 4) }
 }

@@ -26,6 +26,13 @@ final class Instance<Hosted: Machine> {
   /// Whether the instance has entered a state since the last record.
   @exclusivity(unchecked)
   var isChanged = false
+  /// Whether the instance takes part in a transaction, so that all its other inputs wait.
+  @exclusivity(unchecked)
+  var isLocked = false
+  /// The recorded name of the state, if another version of the machine has recorded it, until the
+  /// next step; `nil` otherwise.
+  @exclusivity(unchecked)
+  var formerLabel: String?
   /// The number of the record with the current state.
   @exclusivity(unchecked)
   var recordNumber: UInt64 = 0

@@ -30,6 +30,14 @@ final class InstanceEngines<Hosted: Machine> {
     runtime: Runtime<Hosted.State, Hosted.Event, Hosted.Output>
   )
 
+  /// Whether the engines report their steps.
+  @exclusivity(unchecked)
+  var isTraced = false {
+    didSet {
+      for hosted in Array(busy.values) + atRest { trace(hosted) }
+    }
+  }
+
   private let shared: Parts
   /// Returns the machine of one instance, if the key is one of its parameters, or `nil` if the
   /// parameter does not accept the key. The closure is `nil` if all instances share the machine.
@@ -48,6 +56,8 @@ final class InstanceEngines<Hosted: Machine> {
   private var waiting: [InstanceEngine<Hosted>] = []
   /// The refusals of engines that are gone.
   private var earlierRefusals: UInt64 = 0
+  /// The ignored events of engines that are gone.
+  private var earlierIgnoredEvents: UInt64 = 0
 
   /// The maximum number of engines that are kept at rest. Unit: engines.
   private static var restingLimit: Int { 16 }
@@ -69,23 +79,32 @@ final class InstanceEngines<Hosted: Machine> {
     Instance(key, in: parts(of: key).machine.initial)
   }
 
-  /// Whether the initial state of an instance refuses an event. An asynchronous transition is not a
-  /// refusal.
-  func isRefused(_ event: Hosted.Event, by key: InstanceKey) -> Bool {
-    let machine = parts(of: key).machine
-    if case .refused = machine.step(machine.initial, event) { return true }
-    return false
+  /// Returns whether an event is a step of an instance in its initial state. An asynchronous
+  /// transition counts as a step. A refused or ignored event is not a step.
+  func isStep(_ event: Hosted.Event, of key: InstanceKey) -> Bool {
+    let machine = machine(of: key)
+    switch machine.step(machine.initial, event) {
+    case .next, .stays, .suspended: return true
+    case .ignored, .refused: return false
+    }
   }
 
-  /// Whether the machine accepts the key as a parameter, or does not take it as one.
+  /// Returns whether the machine accepts the key as a parameter. Also true if the machine has no
+  /// such parameter.
   func accepts(_ key: InstanceKey) -> Bool { own.map { $0(key) != nil } ?? true }
+
+  /// Returns the machine of an instance.
+  func machine(
+    of key: InstanceKey
+  ) -> StateMachine<Hosted.State, Hosted.Event, Hosted.Output> { parts(of: key).machine }
 
   private func parts(of key: InstanceKey) -> Parts { own.flatMap { $0(key) } ?? shared }
 
   // MARK: Engines
 
+  private lazy var idleEngine = make(shared)
   /// An engine without an instance, which is current between the steps of instances.
-  private(set) lazy var idle = make(shared).engine
+  var idle: HostedEngine { idleEngine.engine }
 
   /// Returns an engine for an instance.
   func take(for key: InstanceKey) -> InstanceEngine<Hosted> {
@@ -102,6 +121,7 @@ final class InstanceEngines<Hosted: Machine> {
       atRest.append(hosted)
     } else {
       earlierRefusals += hosted.engine.refusals
+      earlierIgnoredEvents += hosted.engine.ignoredEvents
       hosted.engine.stop()
     }
   }
@@ -124,9 +144,28 @@ final class InstanceEngines<Hosted: Machine> {
     engine.onEntry = { [unowned(unsafe) hosted] state, version, cause in
       owner.caller?.entered(state, version: version, cause: cause, in: hosted)
     }
-    engine.mustWait = { [unowned(unsafe) self] in mustWait?() ?? false }
+    engine.onInternalTransition = { [unowned(unsafe) hosted] state, version, cause in
+      owner.caller?.stayed(in: state, version: version, cause: cause, in: hosted)
+    }
+    engine.mustWait = { [unowned(unsafe) self, unowned(unsafe) hosted] in
+      hosted.instance?.isLocked == true || mustWait?() ?? false
+    }
+    engine.onFailure = { [unowned(unsafe) hosted] in owner.caller?.fail($0, in: hosted) }
+    engine.timers?.letOwnerKeep { [unowned(unsafe) hosted] next in
+      owner.caller?.keep(next, in: hosted)
+    }
     engine.beginSharing()
+    if isTraced { trace(hosted) }
     return hosted
+  }
+
+  private func trace(_ hosted: InstanceEngine<Hosted>) {
+    let owner = owner
+    hosted.engine.trace.willTakeStep =
+      isTraced ? { owner.caller?.trace.willTakeStep(on: $0, from: $1) ?? false } : nil
+    hosted.engine.trace.didTakeStep =
+      isTraced
+      ? { [unowned(unsafe) hosted] in owner.caller?.trace.didTakeStep(of: hosted) } : nil
   }
 
   func stop() {
@@ -137,10 +176,10 @@ final class InstanceEngines<Hosted: Machine> {
 
   // MARK: Input that waits
 
-  /// Whether an input waits that can be taken now.
+  /// Whether an input waits that can be processed now.
   var hasReadyInput: Bool { waiting.contains { $0.engine.canTakeInput } }
 
-  /// Calls `body` with each engine whose waiting input can be taken now.
+  /// Calls `body` with each engine whose waiting input can be processed now.
   func wake(_ body: (InstanceEngine<Hosted>) -> Void) {
     guard !waiting.isEmpty else { return }
     for hosted in waiting where hosted.engine.canTakeInput { body(hosted) }
@@ -152,12 +191,18 @@ final class InstanceEngines<Hosted: Machine> {
 
   // MARK: Effects
 
-  var runningEffects: Int { busy.values.reduce(0) { $0 + $1.engine.runningEffects } }
+  var runningEffects: Int { busy.values.reduce(0) { $0 + $1.engine.runningEffectCount } }
 
   /// The number of refused events since the start of this process.
   var refusals: UInt64 {
     earlierRefusals + atRest.reduce(0) { $0 + $1.engine.refusals }
       + busy.values.reduce(0) { $0 + $1.engine.refusals }
+  }
+
+  /// The number of ignored events since the start of this process.
+  var ignoredEvents: UInt64 {
+    earlierIgnoredEvents + atRest.reduce(0) { $0 + $1.engine.ignoredEvents }
+      + busy.values.reduce(0) { $0 + $1.engine.ignoredEvents }
   }
 
   /// Notes effects that are not recorded, and input that waits.
@@ -181,12 +226,12 @@ final class InstanceEngines<Hosted: Machine> {
   ) throws {
     for hosted in unrecorded {
       let effects = hosted.engine.effects.changesToRecord()
-      for origin in effects.ended { try journal.instanceEffectEnded(origin) }
+      for origin in effects.ended { try journal.recordInstanceEffectEnd(origin) }
       for effect in effects.started {
         try noteProgress(effect.origin)
-        try journal.instanceEffectStarted(
+        try journal.recordInstanceEffectStart(
           effect.origin, state: states.encode(effect.state),
-          progress: effect.progress ?? BootClock.now)
+          progress: effect.lastProgress ?? BootClock.now)
       }
     }
   }

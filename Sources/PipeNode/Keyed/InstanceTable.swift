@@ -19,11 +19,13 @@ struct InstanceEndings {
   }
 }
 
-/// The instances of a keyed node: those in memory, and the counts of all by state.
+/// The instances of a keyed node: the instances in memory, and the number of all instances in each
+/// state.
 ///
 /// A journal has every instance. Instances that were not used for long leave memory when their
 /// number exceeds the limit, and are read again on demand. An instance leaves memory only when the
-/// journal's database has its current state, so a lookup need not write pending records first.
+/// journal's database has its current state. So a lookup does not have to write pending records
+/// first.
 final class InstanceTable<Hosted: Machine> {
   /// The default limit of instances in memory. Unit: instances.
   static var defaultLimit: Int { 100_000 }
@@ -45,12 +47,15 @@ final class InstanceTable<Hosted: Machine> {
   /// The number of instances by the tag of their state; by 0 if the state is a struct.
   @exclusivity(unchecked)
   private var counts: [Int]
+  /// The number of instances by the names of states that only earlier versions of the machine have.
+  /// Such an instance is migrated when it is next used.
+  private var formerCounts: [String: Int] = [:]
   @exclusivity(unchecked)
   private var changed: [Instance<Hosted>] = []
   private let endings: InstanceEndings
   /// The instances that have ended, oldest first, in a node without a journal.
   private var ended = Queue<Instance<Hosted>>()
-  /// The instances that are removed since the last record.
+  /// The instances that were removed since the last record.
   @exclusivity(unchecked)
   private var removed: [(id: Int64, key: InstanceKey)] = []
   /// The removed instances that the database may still have, with the numbers of their records.
@@ -95,16 +100,18 @@ final class InstanceTable<Hosted: Machine> {
         problem: "state: the journal belongs to a node without 'key'")
     }
     for (label, count) in recorded {
-      guard let tag = labels.isEmpty ? 0 : labels.firstIndex(of: label),
-        case .integer(let number) = count
-      else {
+      guard case .integer(let number) = count else { continue }
+      if let tag = labels.isEmpty ? 0 : labels.firstIndex(of: label) {
+        counts[tag] += Int(clamping: number)
+      } else if Hosted.schema == 1 {
         throw JournalError.undecodable(
           path: journal?.path ?? "", node: node,
           problem: "state: the machine has no state '\(label)', in which there are instances")
+      } else {
+        formerCounts[label] = Int(clamping: number)
       }
-      counts[tag] = Int(clamping: number)
     }
-    lastID = try journal?.lastInstance() ?? 0
+    lastID = try journal?.lastInstanceID() ?? 0
     version = record.version
     recordedVersion = version
     firstVersion = version
@@ -112,7 +119,7 @@ final class InstanceTable<Hosted: Machine> {
   }
 
   /// The number of instances.
-  var count: Int { counts.reduce(0, +) }
+  var count: Int { counts.reduce(0, +) + formerCounts.values.reduce(0, +) }
 
   /// The number of instances in memory.
   var residentCount: Int { residents.count }
@@ -123,6 +130,13 @@ final class InstanceTable<Hosted: Machine> {
   /// The number of instances by state, as JSON.
   var countsJSON: [UInt8] {
     if labels.isEmpty { return Array("{\"instances\":\(count)}".utf8) }
+    if !formerCounts.isEmpty {
+      var members = formerCounts.mapValues { JSONValue.integer(Int64($0)) }
+      for (tag, count) in counts.enumerated() where count > 0 {
+        members[labels[tag]] = .integer(Int64(count))
+      }
+      return JSONValue.object(members).bytes
+    }
     var json = "{"
     for (tag, count) in counts.enumerated() where count > 0 {
       if json.utf8.count > 1 { json += "," }
@@ -141,19 +155,35 @@ final class InstanceTable<Hosted: Machine> {
     }
     guard removedKeys[key] == nil, let recorded = try journal?.instance(key) else { return nil }
     let instance = Instance<Hosted>(
-      key, id: recorded.id, in: try state(recorded.state, of: key), version: recorded.version,
-      time: recorded.time,
-      cause: recorded.cause)
+      key, id: recorded.id, in: try state(recorded.state, recorded.schema, of: key),
+      version: recorded.version, time: recorded.time, cause: recorded.cause)
+    if recorded.schema != Hosted.schema {
+      // All instances whose state is a struct are counted together.
+      instance.formerLabel = recorded.label.isEmpty ? "instances" : recorded.label
+    }
     keep(instance)
     return instance
   }
 
   /// Decodes a state that the journal has recorded.
-  func state(_ bytes: [UInt8], of key: InstanceKey) throws -> Hosted.State {
-    do { return try states.decode(bytes) } catch {
+  /// - Parameter schema: The version of the machine that has written the state.
+  func state(_ bytes: [UInt8], _ schema: Int, of key: InstanceKey) throws -> Hosted.State {
+    do { return try Hosted.decodeState(bytes, schema: schema, by: states) } catch {
       throw JournalError.undecodable(
-        path: journal?.path ?? "", node: node, problem: "state of instance '\(key)' \(error)")
+        path: journal?.path ?? "", node: node,
+        problem: error is MigrationError
+          ? "instance '\(key)': \(error)" : "state of instance '\(key)' \(error)")
     }
+  }
+
+  /// Counts an instance less in the state that the journal has recorded under this name.
+  private func removeCount(_ label: String) {
+    guard let tag = labels.isEmpty ? 0 : labels.firstIndex(of: label) else {
+      let rest = (formerCounts[label] ?? 0) - 1
+      formerCounts[label] = rest > 0 ? rest : nil
+      return
+    }
+    counts[tag] -= 1
   }
 
   private func keep(_ instance: Instance<Hosted>) {
@@ -189,7 +219,11 @@ final class InstanceTable<Hosted: Machine> {
     instance.time = last.time
     instance.cause = cause
     guard version > instance.version else { return }
-    counts[tag(of: instance.state)] -= 1
+    if let label = instance.formerLabel.take() {
+      removeCount(label)
+    } else {
+      counts[tag(of: instance.state)] -= 1
+    }
     counts[tag(of: state)] += 1
     instance.state = state
     instance.version = version
@@ -217,10 +251,11 @@ final class InstanceTable<Hosted: Machine> {
     for (id, key, label) in try journal.instances(endedBefore: end, limit: Self.removalLimit) {
       guard removedKeys[key] == nil else { continue }
       if let instance = residents[key] {
-        guard instance.id == id, instance.engine == nil, !instance.isChanged else { continue }
+        guard instance.id == id, instance.engine == nil, !instance.isChanged, !instance.isLocked
+        else { continue }
         forget(instance)
       }
-      counts[labels.firstIndex(of: label) ?? 0] -= 1
+      removeCount(label)
       removed.append((id, key))
       removedKeys[key] = .max
     }
@@ -244,18 +279,18 @@ final class InstanceTable<Hosted: Machine> {
   func record(into journal: Journal) throws {
     guard hasUnrecordedChanges else { return }
     try removeEnded()
-    for (id, key) in removed { try journal.instanceRemoved(id, key) }
+    for (id, key) in removed { try journal.removeInstance(id, key) }
     for instance in changed {
       let state = try states.encode(instance.state)
-      guard state.count <= StateSizeLimit.byteCount else {
+      guard state.count <= StateSizeLimit.maximumByteCount else {
         journal.marker.measureEachStepNext()
         throw NodeSetupError(
           "a step of instance '\(instance.key)' produced a state of \(state.count) bytes as JSON; "
-            + "the limit is \(StateSizeLimit.byteCount); after a restart, the node repeats its "
+            + "the limit is \(StateSizeLimit.maximumByteCount); after a restart, the node repeats its "
             + "last steps and refuses this step")
       }
       let tag = tag(of: instance.state)
-      try journal.instanceChanged(
+      try journal.recordInstance(
         RecordedInstance(
           id: instance.id, key: instance.key, version: instance.version, time: instance.time,
           cause: instance.cause, label: labels.isEmpty ? "" : labels[tag], state: state,
@@ -294,7 +329,7 @@ final class InstanceTable<Hosted: Machine> {
       visits -= 1
       if hand >= ring.count { hand = 0 }
       let instance = ring[hand]
-      if instance.isRecent || instance.isChanged || instance.engine != nil
+      if instance.isRecent || instance.isChanged || instance.engine != nil || instance.isLocked
         || instance.recordNumber > written
       {
         instance.isRecent = false

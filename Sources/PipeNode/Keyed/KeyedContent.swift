@@ -7,11 +7,11 @@ import PipeWire
 /// The content of a node with a `key`: one instance of the machine for each value of the key.
 ///
 /// The events of all instances share the node's inbox, pipes, requests and dead letters. An event
-/// goes to the instance whose key it carries. One record has the instances that changed in a turn,
-/// the numbers of the consumed events, and the outbox.
+/// goes to the instance whose key it carries. One record contains the instances that changed in a
+/// turn, the numbers of the consumed events, and the outbox.
 final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, RequestableContent,
   JournaledContent, DeadLetteringContent, ExplainableContent, SelfEndingContent,
-  InstancePublishingContent
+  InstancePublishingContent, ParticipatingContent, TraceableContent
 {
   let description: MachineDescription
   @exclusivity(unchecked)
@@ -23,12 +23,20 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private let pipes: MachinePipes<Hosted>
   private let table: InstanceTable<Hosted>
   private let engines: InstanceEngines<Hosted>
+  private let timers = InstanceTimers()
+  private let locks: InstanceLocks<Hosted>
+  let trace: KeyedTrace<Hosted>
   @exclusivity(unchecked)
   private var keys: InstanceKeyReader
-  /// The keys of the events that wait, by pipe. An event's bytes are gone when its turn comes.
+  /// The keys of the waiting events, by pipe. They are stored because an event's bytes are not
+  /// available any more when the event is processed.
   @exclusivity(unchecked)
   private var waitingKeys: [Queue<Result<InstanceKey, InstanceKeyError>>] = []
   private let scope: (node: String, stream: UInt64)
+  /// The name of the node, which begins the names of its instances. It is the same in all shards.
+  private let nodeName: String
+  /// The shard that this process is; `nil` if the node has one process.
+  private let shard: NodeShard?
   @exclusivity(unchecked)
   private var feed: Feed?
   private var hasStarted = false
@@ -44,8 +52,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     parameters: Hosted.Parameters, _ instances: NodeArguments.Instances, hosting: HostingContext
   ) throws {
     let journal = hosting.journal
-    try journal?.keep(instanceField: instances.key)
-    let finalTags = try Self.finalTags(instances)
+    shard = instances.shard
+    nodeName = instances.shard?.node ?? hosting.node
+    try journal?.store(instanceField: instances.key)
+    try journal?.store(shard: instances.shard)
+    let finalTags = try Self.finalTags(instances.final)
     let meter = StateMeter<Hosted.State>(
       isSynthesized: Hosted.State._isSynthesizedCodable,
       isExact: journal?.marker.measuresEachStep == true)
@@ -57,16 +68,21 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     let machine = complete(Hosted.stateMachine(parameters))
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
+    if let timer = description.timers?.first(where: { instances.final.contains($0.state) }) {
+      throw NodeSetupError(
+        "machine '\(Hosted.name)' has a timer in state '\(timer.state)', which is listed in 'final': "
+          + "an instance that has ended takes no step; remove the 'After' or the state in 'final'")
+    }
     if let problem = machine.problem(withInitial: description.initial) {
       throw NodeSetupError(problem)
     }
-    if runtime.hasModel {
+    if runtime.hasAnnouncingFeedback {
       throw NodeSetupError(
         "machine '\(Hosted.name)' runs a model; a node with 'key' runs machines that are written in "
           + "the language, or as a function of state and event")
     }
     let own = InstanceParameters<Hosted.Parameters>(
-      hosting.parameters, key: instances.key)
+      Hosted.migrated(parameters: hosting.parameters), key: instances.key)
     let engines = InstanceEngines<Hosted>(
       (machine, runtime),
       own: own.map { [ports] own in
@@ -84,24 +100,28 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
       limit: instances.resident, endings: InstanceEndings(finalTags, keptFor: instances.keep),
       states: core.states)
+    core.instanceTimers = timers
     requests = MachineRequests(core, outlets)
     pipes = MachinePipes(core)
+    locks = InstanceLocks(core, outlets, table, engines)
+    trace = KeyedTrace(core, table, requests, pipes, outlets, locks, nodeName: nodeName)
     scope = (
-      "\(hosting.topology)/\(hosting.node)",
+      "\(hosting.topology)/\(nodeName)",
       journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max))
     )
     if let journal { CrashWatch.begin(journal.marker) }
-    try journal?.keep(stateFields: nil)
+    try journal?.store(stateFields: nil)
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
     engines.owner.content = self
     engines.owner.caller = self
   }
 
   /// Returns the tags of the final states.
-  private static func finalTags(_ instances: NodeArguments.Instances) throws -> Set<Int> {
+  static func finalTags(_ labels: [String]) throws -> Set<Int> {
+    if labels.isEmpty { return [] }
     let names = EnumCases<Hosted.State>.names
     return Set(
-      try instances.final.map { label in
+      try labels.map { label in
         guard let tag = names.firstIndex(of: label) else {
           throw NodeSetupError(
             "machine '\(Hosted.name)' has no state '\(label)', listed in 'final'")
@@ -111,11 +131,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   }
 
   /// Returns the content for the node, with its frequent calls compiled for the machine's type; see
-  /// ``FrequentCalls``.
+  /// ``StepCallbacks``.
   func hosted() -> HostedContent {
     HostedContent(
       self,
-      FrequentCalls(
+      StepCallbacks(
         accept: { events, pipe throws(FrameError) in try self.accept(events, from: pipe) },
         takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }, lastStep: { self.lastStep() },
         hasUnrecordedChanges: { self.hasUnrecordedChanges }, record: { try self.record(into: $0) },
@@ -136,8 +156,14 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     try outlets.connect(outs, ports, of: description)
     observePipes()
     guard let contents = core.journal?.contents else { return }
+    for (name, consumed) in contents.consumed {
+      guard let pipe = ins.first(where: { $0.name == name && $0.state.isDurable }) else { continue }
+      for (_, _, bytes, schema) in consumed.postponedEvents {
+        waitingKeys[pipe.index].append(bytes.withUnsafeBytes { key(ofEvent: $0, schema: schema) })
+      }
+    }
     pipes.restore(contents.consumed)
-    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
+    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
       core.log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
           + "stay in the journal")
@@ -155,10 +181,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   }
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) throws {
-    guard configuration.participant == nil else {
-      throw NodeSetupError("a node with 'key' cannot be part of a composite yet")
-    }
+    try locks.attach(to: services, configuration)
+    timers.useAlarm(LoopAlarm(services.loop))
   }
+
+  var nodeParticipant: (any NodeParticipant)? { locks.participant }
 
   // MARK: Input
 
@@ -166,24 +193,29 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   func start() {
     core.begin()
     hasStarted = true
-    do { try resumeEffects() } catch { core.onEnd?("\(error)") }
+    do {
+      try resumeEffects()
+      try resumeTimers()
+    } catch { core.onEnd?("\(error)") }
     let isFirst = core.journal?.contents == nil
     core.journal?.forgetContents()
     if isFirst { Failpoint.hit(.startAfter) }
     onEntry?(false)
+    locks.participant?.started()
   }
 
   /// Runs the effects again that had not ended in the last process.
   private func resumeEffects() throws {
     guard let journal = core.journal, journal.contents != nil else { return }
     let parked = try journal.deadLetteredEffects()
-    for (key, effect) in try journal.instanceEffects() {
+    for (key, effect, stream) in try journal.instanceEffects() {
       guard let instance = try table.find(key) else { continue }
-      let (origin, state) = (effect.origin, try table.state(effect.state, of: key))
+      let (origin, state) = (effect.origin, try table.state(effect.state, effect.schema, of: key))
       let poison = core.poisonEffect.flatMap { $0.origin == origin ? $0 : nil }
       begin(instance)
+      if let stream { instance.engine?.engine.effects.keyScope = keyScope(of: key, stream) }
       if !core.engine.resumeEffect(
-        of: state, origin, elapsed: effect.elapsed,
+        of: state, origin, elapsed: effect.elapsedTime,
         isParked: poison != nil || parked.contains(origin))
       {
         core.log.warning(
@@ -197,16 +229,45 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     core.log.note("restored \(table.count) instances at version \(table.version)")
   }
 
+  /// Continues the timers of the last process with their deadlines, without reading the instances.
+  private func resumeTimers() throws {
+    guard let journal = core.journal, journal.contents != nil else { return }
+    let parked = try journal.deadLetteredEffects()
+    var poison: (key: InstanceKey, effect: PoisonEffect)?
+    try journal.forEachInstanceTimer { key, recorded in
+      let origin = recorded.origin
+      if let effect = core.poisonEffect, effect.origin == origin { poison = (key, effect) }
+      timers.restore(
+        InstanceTimers.Timer(
+          key: key, origin: origin, entry: recorded.startInstant,
+          delay: recorded.delay.clampedNanoseconds),
+        isParked: poison?.key == key || parked.contains(origin))
+    }
+    if let poison, let instance = try table.find(poison.key) {
+      core.park(poison.effect, of: instance.state, in: poison.key)
+    }
+    timers.setAlarm()
+  }
+
   @export(interface)
   func stop() {
     core.end()
+    for case .deadLetter(_, _, let reply) in locks.stop() {
+      reply(.unavailable("the node is stopping"))
+    }
     engines.stop()
     requests.stop()
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
-    try events.forEach { bytes, _ in waitingKeys[pipe.index].append(key(ofEvent: bytes)) }
+    try events.forEach { bytes, _ in
+      waitingKeys[pipe.index].append(key(ofEvent: bytes, schema: events.schema))
+    }
     try pipes.accept(events, from: pipe)
+  }
+
+  func key(ofEvent bytes: [UInt8]) -> Result<InstanceKey, InstanceKeyError> {
+    bytes.withUnsafeBytes { key(ofEvent: $0) }
   }
 
   private func key(
@@ -215,12 +276,22 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     Result { () throws(InstanceKeyError) in try keys.key(ofEvent: bytes) }
   }
 
+  /// Returns the key of an event of any version of the machine.
+  private func key(
+    ofEvent bytes: UnsafeRawBufferPointer, schema: Int
+  ) -> Result<InstanceKey, InstanceKeyError> {
+    guard schema != Hosted.schema,
+      case .event(let event) = core.content(bytes, schema: schema)
+    else { return key(ofEvent: bytes) }
+    return key(of: event)
+  }
+
   /// Returns the key of an event that came from a client, or from an operator's dead letter.
   private func key(of event: Hosted.Event) -> Result<InstanceKey, InstanceKeyError> {
     guard let bytes = try? core.events.encode(event) else {
       return .failure(.missing(field: keys.field))
     }
-    return bytes.withUnsafeBytes { key(ofEvent: $0) }
+    return key(ofEvent: bytes)
   }
 
   func request(
@@ -259,6 +330,14 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       }
       var explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
       explanation.isNew = known == nil
+      if let (prepared, isInDoubt) = locks.participant?.transaction(of: key, in: nodeName) {
+        explanation.hold = isInDoubt ? .doubt(prepared) : .transaction(prepared)
+      }
+      if let timer = timers[key],
+        let next = try core.engine.machine.timers(in: core.engine.state).first
+      {
+        explanation.timer = core.timer(next, due: dueTime(of: timer), findsTarget: true)
+      }
       explanation.time = instance.time
       explanation.cause = instance.cause
       requests.answerWhenRecorded(.explained(by: explanation), to: reply)
@@ -267,10 +346,16 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
   }
 
+  /// Returns the time when a timer is due. Unit: nanoseconds since 1970.
+  private func dueTime(of timer: InstanceTimers.Timer) -> Int64 {
+    WallClock.nanoseconds &+ (timer.deadline &- BootClock.nanoseconds)
+  }
+
   /// Returns the key that a question names, or the key in the question's event.
   private func instanceKey(_ text: String?, or body: UnsafeRawBufferPointer) throws -> InstanceKey {
     if let text {
       let key = try InstanceKey(text)
+      if let problem = ownershipProblem(of: key) { throw NodeSetupError(problem) }
       guard engines.accepts(key) else {
         throw NodeSetupError("the machine does not accept the key '\(key)' as a parameter")
       }
@@ -278,7 +363,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
     guard !body.isEmpty else {
       throw NodeSetupError(
-        "the node has instances; name one, as in '\(core.node)[KEY]'")
+        "the node has instances; name one, as in '\(nodeName)[KEY]'")
     }
     return try keys.key(ofEvent: body)
   }
@@ -288,51 +373,155 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   var hasWork: Bool {
     guard core.isStarted else { return false }
     if engines.hasReadyInput { return true }
-    return core.engine.canTakeInput && !core.inbox.isEmpty
+    return core.engine.canTakeInput
+      && (!core.inbox.isEmpty || timers.hasDue || locks.hasReadyInput)
   }
 
   func takeTurn() {
     guard core.isStarted else { return }
-    let start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
     var budget = Self.stepsPerTurn
     defer { core.journal?.endLookups() }
+    // Timers come first, so that none fires before the entry into its state is recorded. Otherwise,
+    // a timer that ends the process would also undo the entry, and the crash would not be counted.
+    if timers.first != nil { fireTimers(&budget) }
+    var start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
+    while budget > 0, core.isStarted, core.engine.canTakeInput, let (input, key) = locks.next() {
+      budget -= 1
+      if case .event(_, let pipe) = input { pipes.release(pipe) }
+      take(input, of: .success(key))
+    }
     while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
       budget -= 1
       take(input)
-      if let start, budget == Self.stepsPerTurn - 1 {
-        durations.add(nanoseconds: BootClock.nanoseconds - start)
+      if let began = start {
+        durations.add(nanoseconds: BootClock.nanoseconds - began)
+        start = nil
       }
     }
     engines.wake { process(.wake, in: $0) }
   }
 
-  private func take(_ input: MachineInbox<Hosted.Event, ClientInput<Hosted.Event>>.Input) {
+  /// Fires the timers that are due. Leaves half of the budget to waiting inputs.
+  private func fireTimers(_ budget: inout Int) {
+    let now = BootClock.nanoseconds
+    let reserve = core.inbox.isEmpty ? 0 : budget / 2
+    while budget > reserve, core.isStarted, core.engine.canTakeInput,
+      let timer = timers.takeDue(at: now)
+    {
+      budget -= 1
+      do { try fire(timer, at: now) } catch { core.onEnd?("\(error)") }
+    }
+    timers.setAlarm()
+  }
+
+  private func fire(_ timer: InstanceTimers.Timer, at now: Int64) throws {
+    guard let instance = try table.find(timer.key), instance.id == timer.origin.instance else {
+      return timers.set(timer.key, nil)
+    }
+    let current = core.engine
+    begin(instance)
+    if let hosted = instance.engine, let running = hosted.engine.timers {
+      let elapsed = Duration.nanoseconds(now - timer.entry.timeSinceBoot)
+      let hasTimers = try running.resume(
+        of: instance.state, version: timer.origin.version, since: timer.entry, elapsed: elapsed)
+      if hasTimers, let remaining = running.remainingTime, remaining <= .zero {
+        hosted.engine.process(running.dueInput)
+      } else {
+        // The machine or its parameters have changed since the instance entered the state.
+        let next = running.running.first.map { $0.duration.clampedNanoseconds }
+        running.cancel()
+        timers.set(
+          timer.key,
+          next.map {
+            InstanceTimers.Timer(
+              key: timer.key, origin: timer.origin, entry: timer.entry, delay: $0)
+          })
+      }
+    } else {
+      timers.set(timer.key, nil)
+    }
+    end(instance)
+    core.engine = current === core.engine ? engines.idle : current
+  }
+
+  /// Keeps the next timer of the state that an instance has entered; `nil` if the state has none.
+  func keep(
+    _ next: EngineTimers<Hosted.State, Hosted.Event, Hosted.Output>.NextTimer?,
+    in hosted: InstanceEngine<Hosted>
+  ) {
+    guard let instance = hosted.instance else { return }
+    timers.set(
+      instance.key,
+      next.map { next in
+        InstanceTimers.Timer(
+          key: instance.key,
+          origin: EffectOrigin(
+            version: next.entry.version, feedback: EffectOrigin.timers, instance: instance.id),
+          entry: next.entry.instant, delay: next.delay.clampedNanoseconds)
+      })
+  }
+
+  /// Ends the node because an instance cannot continue.
+  func fail(_ reason: String, in hosted: InstanceEngine<Hosted>) {
+    core.onEnd?((hosted.instance.map { "instance '\($0.key)': " } ?? "") + reason)
+  }
+
+  private typealias Input = InstanceLocks<Hosted>.Input
+
+  private func take(_ input: Input) {
+    let key: Result<InstanceKey, InstanceKeyError>
     switch input {
-    case .request(.event(let event, let key, let wantsState)):
-      take(
-        event, of: self.key(of: event),
-        { requests.take(.event(event, key, wantsState: wantsState)) }
-      ) {
-        requests.reject(key, because: $0)
+    case .request(.event(let event, _, _)), .request(.deadLetter(_, let event, _)):
+      key = self.key(of: event)
+    case .event(let event, let pipe):
+      let arrived = waitingKeys[pipe].popFirst()
+      guard case .event(let content) = event.content else {
+        return withoutInstance { pipes.process(event, of: pipe) }
+      }
+      key = arrived ?? self.key(of: content)
+    }
+    if case .success(let key) = key, locks.mustWait(key) { return wait(input, for: key) }
+    take(input, of: key)
+  }
+
+  /// Lets an input wait until its instance is unlocked.
+  private func wait(_ input: Input, for key: InstanceKey) {
+    switch input {
+    case .event(let event, let pipe):
+      guard let event = pipes.hold(event, of: pipe) else { return }
+      _ = locks.wait(.event(event, pipe: pipe), for: key)
+    case .request(let request):
+      guard !locks.wait(input, for: key) else { return }
+      let reason =
+        "too many events wait for instance '\(key)', which takes part in a synchronized event"
+      switch request {
+      case .event(_, let id, _): requests.answer(id, .busy(reason))
+      case .deadLetter(_, _, let reply): reply(.busy(reason))
+      }
+    }
+  }
+
+  private func take(_ input: Input, of key: Result<InstanceKey, InstanceKeyError>) {
+    switch input {
+    case .request(.event(let event, let id, let wantsState)):
+      take(event, of: key, { requests.process(.event(event, id, wantsState: wantsState)) }) {
+        requests.reject(id, because: $0)
       }
     case .request(.deadLetter(let id, let event, let reply)):
-      take(event, of: key(of: event), { requests.take(.deadLetter(id, event, reply: reply)) }) {
+      take(event, of: key, { requests.process(.deadLetter(id, event, reply: reply)) }) {
         reply(.invalid($0))
       }
     case .event(let event, let pipe):
-      let key = waitingKeys[pipe].popFirst()
-      guard case .event(let content) = event.content else {
-        return withoutInstance { pipes.take(event, of: pipe) }
-      }
-      take(content, of: key ?? self.key(of: content), { pipes.take(event, of: pipe) }) { reason in
+      guard case .event(let content) = event.content else { return }
+      take(content, of: key, { pipes.process(event, of: pipe) }) { reason in
         withoutInstance { pipes.reject(event, of: pipe, because: reason) }
       }
     }
   }
 
-  /// Takes an event for the instance whose key it carries. The first event for a key that the
-  /// initial state accepts creates the instance.
-  /// - Parameter reject: Called with the reason if the event has no valid key.
+  /// Lets the instance whose key an event carries process the event. The first event for a key that
+  /// is a step of the initial state creates the instance.
+  /// - Parameter reject: Called with the reason if the node does not accept the key.
   private func take(
     _ event: Hosted.Event, of key: Result<InstanceKey, InstanceKeyError>, _ body: () -> Void,
     reject: (String) -> Void
@@ -341,6 +530,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       if case .failure(let error) = key { reject("\(error)") }
       return
     }
+    if let problem = ownershipProblem(of: key) { return reject(problem) }
     do {
       if let instance = try table.find(key) {
         begin(instance)
@@ -351,20 +541,58 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       core.onEnd?("\(error)")
       return
     }
-    guard engines.accepts(key) else {
-      return reject(
-        "parameter '\(keys.field)' of machine '\(Hosted.name)' does not accept the key '\(key)'")
-    }
+    if let problem = problem(withParameter: key) { return reject(problem) }
     let instance = engines.makeInstance(key)
     begin(instance)
-    // An event that the initial state refuses leaves no instance behind.
-    if !engines.isRefused(event, by: key) {
-      table.add(instance)
-      core.engine.effects.instance = instance.id
-      core.engine.enterInitialState()
-    }
+    // An event that the initial state refuses or ignores leaves no instance behind.
+    if core.problem(withDirect: event) == nil, engines.isStep(event, of: key) { create(instance) }
     body()
     end(instance)
+  }
+
+  /// Takes the committed step of a synchronized event. The first event for a key creates the
+  /// instance.
+  func take(
+    _ event: Hosted.Event?, of instance: Instance<Hosted>,
+    leadingTo next: TransitionTarget<Hosted.State>, cause: String
+  ) {
+    let current = core.engine
+    begin(instance)
+    let taking = core.engine
+    if instance.id == 0 { create(instance) }
+    taking.take(event, leadingTo: next.state, isInternal: next.isInternal, cause: cause)
+    end(instance)
+    core.engine = current === taking ? engines.idle : current
+  }
+
+  /// Adds an instance, which enters its initial state.
+  /// - Precondition: The instance has an engine.
+  private func create(_ instance: Instance<Hosted>) {
+    table.add(instance)
+    core.engine.effects.instance = instance.id
+    core.engine.enterInitialState()
+  }
+
+  /// Returns why the node has no instance with this key; `nil` if it can have one.
+  func problem(withKey key: InstanceKey) -> String? {
+    ownershipProblem(of: key) ?? problem(withParameter: key)
+  }
+
+  private func problem(withParameter key: InstanceKey) -> String? {
+    engines.accepts(key)
+      ? nil
+      : "parameter '\(keys.field)' of machine '\(Hosted.name)' does not accept the key '\(key)'"
+  }
+
+  /// Returns the reason why this shard does not accept events with the key; `nil` if the shard owns
+  /// the key's slot.
+  private func ownershipProblem(of key: InstanceKey) -> String? {
+    guard let shard, !shard.owns(key) else { return nil }
+    let owner = NodeShard(
+      of: shard.node, index: NodeShard.index(of: key, among: shard.count), count: shard.count)
+    return
+      "the instance '\(key)' belongs to shard '\(owner.name)', not to '\(shard.name)'; send the "
+      + "event to '\(shard.node)[\(key)]'"
   }
 
   private func withoutInstance(_ body: () -> Void) {
@@ -375,15 +603,34 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   /// Processes an input that a task of an instance has posted.
   func process(_ input: InstanceEngine<Hosted>.Input, in hosted: InstanceEngine<Hosted>) {
-    // The instance of an engine at rest needs no late input, such as the end of a cancelled effect.
+    // If the engine has no instance, it is at rest. Such an engine needs no late input, such as the
+    // end of a cancelled effect.
     guard let instance = hosted.instance else { return }
+    if let problem = problem(withInput: input) {
+      core.onEnd?("instance '\(instance.key)': \(problem)")
+      return
+    }
     let current = core.engine
     core.engine = hosted.engine
     hosted.engine.process(input)
     end(instance)
-    // An engine at rest serves another instance next.
+    // If the former engine is now at rest, another instance will use it, so it is no longer the
+    // current engine.
     let isAtRest = current === hosted.engine && hosted.instance == nil
     core.engine = isAtRest ? engines.idle : current
+  }
+
+  /// Returns why an effect cannot emit an event; `nil` for any other input.
+  private func problem(withInput input: InstanceEngine<Hosted>.Input) -> String? {
+    guard let participation = core.participation,
+      case .effectEvent(let event, _, _, let reply) = input,
+      let name = EnumCases.name(of: event), let composites = participation.events[name]
+    else { return nil }
+    reply.resume(false)
+    let list = composites.map { "'\($0)'" }.joined(separator: " or ")
+    return
+      "an effect emitted '\(name)', which is a synchronized event; effects of a node with 'key' "
+      + "cannot emit such events; send the event to composite \(list) through a pipe"
   }
 
   // MARK: Engines
@@ -400,9 +647,12 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     hosted.engine.restore(instance.state, version: instance.version)
     hosted.engine.effects.instance = instance.id
     if engines.hasEffects {
-      hosted.engine.effects.keyScope = IdempotencyKey.Scope(
-        node: "\(scope.node)[\(instance.key)]", journal: scope.stream)
+      hosted.engine.effects.keyScope = keyScope(of: instance.key, scope.stream)
     }
+  }
+
+  private func keyScope(of key: InstanceKey, _ stream: UInt64) -> IdempotencyKey.Scope {
+    IdempotencyKey.Scope(node: "\(scope.node)[\(key)]", journal: stream)
   }
 
   private func end(_ instance: Instance<Hosted>) {
@@ -420,13 +670,28 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   ) {
     guard let instance = hosted.instance else { return }
     table.entered(instance, state, version: version, cause: cause)
+    locks.participant?.noteStep(of: instance.key)
     if outlets.hasRules, let tag = EnumCases<Hosted.State>.tag(of: state) {
       outlets.fire(tag, of: instance.key) { (try? core.states.encode(state)) ?? [] }
     }
-    feed?.enqueue(instance: "\(core.node)[\(instance.key)]") { name in
+    publish(state, version: version, of: instance)
+  }
+
+  /// Called on each internal transition of an instance, which enters no state, so that no rule fires.
+  func stayed(
+    in state: Hosted.State, version: UInt64, cause: String, in hosted: InstanceEngine<Hosted>
+  ) {
+    guard let instance = hosted.instance else { return }
+    table.entered(instance, state, version: version, cause: cause)
+    locks.participant?.noteStep(of: instance.key)
+    publish(state, version: version, of: instance)
+  }
+
+  private func publish(_ state: Hosted.State, version: UInt64, of instance: Instance<Hosted>) {
+    feed?.enqueue(instance: "\(nodeName)[\(instance.key)]") { name in
       guard let bytes = try? core.states.encode(state) else { return nil }
       return FeedEntry(
-        node: name, version: version, time: instance.time, cause: cause, state: bytes)
+        node: name, version: version, time: instance.time, cause: instance.cause, state: bytes)
     }
     onEntry?(false)
   }
@@ -437,74 +702,76 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     guard hasStarted else { return nil }
     return FeedEntry(
       version: table.version, time: table.last.time, cause: table.last.cause,
-      state: table.countsJSON)
+      state: table.countsJSON, doubt: locks.participant?.inDoubt(of: nodeName))
   }
 
   @export(interface)
   func fill(_ status: inout NodeStatus) {
     if core.isStarted { status.state = try? JSONValue(parsing: table.countsJSON) }
     status.version = table.version
+    status.doubt = locks.participant?.inDoubt(of: nodeName)
+    status.synchronization = locks.participant?.messages
     status.refused = engines.refusals + pipes.undecodable
-    status.events = table.stepCount + status.refused
+    let ignored = engines.ignoredEvents
+    status.ignored = ignored > 0 ? ignored : nil
+    status.events = table.stepCount + status.refused + ignored
     core.deadLetters.fill(&status)
     status.effects = engines.runningEffects
-    status.unconnected = outlets.discarded
-    status.ins = pipes.status
+    status.timer = timers.first.map { timer in
+      RunningTimer(
+        after: Duration.nanoseconds(timer.delay).shortText, due: dueTime(of: timer))
+    }
+    status.unconnected = outlets.discardedCount
+    status.ins = pipes.pipeStatuses
     status.steps = durations.count > 0 ? durations : nil
   }
+
+  // MARK: Traces
+
+  // Transitions and refusals of instances are not reported yet: see docs/INSTANCES.md.
+  func count(_ counts: Bool) {}
+  var transitions: TransitionCounts? { nil }
+  func reportRefusals(to feed: Feed?) {}
+  // A recorded run has no steps of instances yet: see docs/RUNS.md.
+  func logSteps(in log: StepLog, like feed: Feed) -> Bool { false }
+
+  @export(interface)
+  func reportSteps(to feed: Feed?) { trace.reportSteps(to: feed, engines) }
 
   // MARK: Records
 
   var hasUnrecordedChanges: Bool {
     core.isStarted
-      && (table.hasUnrecordedChanges || engines.hasUnrecordedEffects || pipes.hasUnrecordedChanges
-        || core.deadLetters.hasUnrecordedChanges || requests.hasUnrecordedChanges)
+      && (table.hasUnrecordedChanges || engines.hasUnrecordedEffects
+        || timers.hasUnrecordedChanges || pipes.hasUnrecordedChanges
+        || core.deadLetters.hasUnrecordedChanges || requests.hasUnrecordedChanges
+        || locks.participant?.hasUnrecordedChanges == true)
   }
 
-  var hasObsoleteRecords: Bool { false }
+  var hasObsoleteRecords: Bool { locks.participant?.hasAborted == true }
 
   func record(into journal: Journal) throws {
     try table.record(into: journal)
     try pipes.record(into: journal)
     try core.deadLetters.record(into: journal)
     try requests.record(into: journal)
+    try locks.participant?.record(into: journal)
     try engines.recordEffects(into: journal, core.states) {
       try core.noteProgress(of: $0, in: journal)
     }
+    try timers.record(into: journal) { try core.noteProgress(of: $0, in: journal) }
   }
 
   func didRecord() {
     table.recorded()
-    pipes.recorded()
+    pipes.didRecord()
     if core.deadLetters.hasUnrecordedChanges {
       core.deadLetters.recorded()
-      Failpoint.hit(.letterAfter)
+      Failpoint.hit(.deadLetterAfter)
     }
-    requests.recorded()
+    requests.didRecord()
+    timers.recorded()
     engines.didRecord { end($0) }
-  }
-}
-
-/// The parameters of a machine that takes the key of its instance as a parameter.
-struct InstanceParameters<Parameters: MachineParameters> {
-  private let given: [String: JSONValue]
-  private let key: String
-
-  /// Returns `nil` if the machine has no parameter with the name of the key.
-  init?(_ given: JSONValue, key: String) {
-    guard Parameters.hasParameter(named: key) else { return nil }
-    if case .object(let members) = given { self.given = members } else { self.given = [:] }
-    self.key = key
-  }
-
-  /// Returns the parameters of an instance; `nil` if they do not accept the key.
-  func parameters(of key: InstanceKey) -> Parameters? {
-    // A parameter that is an integer accepts no text.
-    let integer = Int64(key.text).map { JSONValue.integer($0) }
-    for value in [JSONValue.string(key.text), integer].compactMap(\.self) {
-      let members = given.merging([self.key: value]) { $1 }
-      if let parameters = try? Parameters(parameters: .object(members)) { return parameters }
-    }
-    return nil
+    locks.participant?.didRecord()
   }
 }

@@ -4,8 +4,9 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The content of a node that hosts a machine: takes the inputs in the order of the inbox, and
-/// delegates to its parts.
+/// The content of a node that hosts one machine. Processes the inputs in the order of
+/// ``MachineInbox``, and delegates the work to its parts: requests, pipes, steps, synchronized
+/// events and traces.
 final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, RequestableContent,
   JournaledContent,
   DeadLetteringContent, ExplainableContent, ParticipatingContent, TraceableContent,
@@ -30,8 +31,8 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
 
-  /// Creates the machine, in its recorded state if the journal has one, and its engine, which
-  /// posts to the loop.
+  /// Creates the machine and its engine. If the journal contains a state, the machine resumes in
+  /// that state. Tasks of the engine post their results to the loop.
   @export(interface)
   init(parameters: Hosted.Parameters, hosting: HostingContext) throws {
     let meter = StateMeter<Hosted.State>(
@@ -51,13 +52,14 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
       loop.post { owner.content?.process(input) }
     }
     let journal = hosting.journal
-    try journal?.keep(instanceField: nil)
+    try journal?.store(instanceField: nil)
     engine.effects.keyScope = IdempotencyKey.Scope(
       node: "\(hosting.topology)/\(hosting.node)",
       journal: journal?.stream ?? UInt64.random(in: 1...UInt64(Int64.max)))
     engine.onError = { [log = hosting.log] in log.warning($0) }
+    engine.onFailure = { owner.content?.core.onEnd?($0) }
     if journal != nil { engine.effects.deferUntilRecorded() }
-    try journal?.keep(stateFields: description.stateFields?.map(\.name))
+    try journal?.store(stateFields: description.stateFields?.map(\.name))
     engine.canShow = { [log = hosting.log] state in
       if meter.fits(state) { return true }
       log.warning(
@@ -78,18 +80,22 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
   }
 
-  // Set once; afterwards only the loop's thread reads and writes the reference.
+  // Set once. After that, only the loop's thread uses the reference.
   private final class Weak: @unchecked Sendable {
     weak var content: MachineContent<Hosted>?
   }
 
   /// Connects the engine and the participant to this content, and returns the content for the node.
   ///
-  /// The caller is compiled for the machine's type, and so are the closures made here for each turn
-  /// and step. A protocol conformance would be generic code that all machines share.
+  /// The compiler specializes the caller, and thus the closures made here, for the machine's type.
+  /// Calls through a protocol would run generic code that all machines share.
   func hosted() -> HostedContent {
-    // Safe: the content owns the engine, which makes no calls once the content is gone.
+    // `unowned(unsafe)` is safe, because the content owns the engine, and the engine makes no calls
+    // after the content is released.
     core.engine.onEntry = { [unowned(unsafe) self] state, _, cause in entered(state, cause: cause) }
+    core.engine.onInternalTransition = { [unowned(unsafe) self] state, _, cause in
+      stayed(in: state, cause: cause)
+    }
     core.engine.onIntermediateState = { [unowned self] _, _, cause in
       enteredIntermediateState(because: cause)
     }
@@ -97,7 +103,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     machineParticipant.specialize()
     return HostedContent(
       self,
-      FrequentCalls(
+      StepCallbacks(
         accept: { events, pipe throws(FrameError) in try self.accept(events, from: pipe) },
         takeTurn: { self.takeTurn() }, hasWork: { self.hasWork }, lastStep: { self.lastStep() },
         hasUnrecordedChanges: { self.hasUnrecordedChanges }, record: { try self.record(into: $0) },
@@ -109,7 +115,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     set { core.onEnd = newValue }
   }
 
-  var participant: Participant? { core.participant }
+  var nodeParticipant: (any NodeParticipant)? { core.participant }
 
   // MARK: Wiring
 
@@ -120,7 +126,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     observeStates()
     guard let contents = core.journal?.contents else { return }
     pipes.restore(contents.consumed)
-    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurable(name) {
+    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
       core.log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
           + "stay in the journal")
@@ -133,8 +139,9 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     observeStates()
   }
 
-  /// Lets the engine fire rules and report steps on each state, and wait while a pipe of a rule is
-  /// full. Does nothing without rules and step reports.
+  /// Makes the engine send the events of pipes with `when`, and report the step, on each entry into
+  /// a state. Also makes the engine wait while such a pipe is full. Does nothing if there are
+  /// neither such pipes nor step reports.
   private func observeStates() {
     guard core.engine.onIntermediateStateSettled == nil, outlets.hasRules || outlets.reportsSteps
     else { return }
@@ -148,6 +155,11 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
 
   func attach(to services: NodeServices, _ configuration: NodeConfiguration) {
     machineParticipant.attach(to: services, configuration)
+    guard let timers = core.engine.timers else { return }
+    let alarm = LoopAlarm(services.loop)
+    timers.useAlarm { [weak self] delay, number in
+      alarm.set(delay) { self?.process(.timerDue(number)) }
+    }
   }
 
   // MARK: Input
@@ -194,7 +206,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     guard key == nil else { return reply(.invalid("the node has no instances")) }
     do {
       let explanation = try MachineExplanation(core: core, outlets: outlets).explain(body)
-      // The answer must not show a state that is not recorded yet.
+      // The answer contains the current state, which may not be recorded yet.
       requests.answerWhenRecorded(.explained(by: explanation), to: reply)
     } catch {
       reply(.invalid("\(error)"))
@@ -206,9 +218,13 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     return !core.inbox.isEmpty || core.engine.hasQueuedInput
   }
 
-  /// Processes an input that one of the engine's tasks has posted.
+  /// Processes an input that a task of the engine has posted.
   private func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
-    guard case .effectEvent = input else { return machineParticipant.process(input) }
+    switch input {
+    case .effectEvent, .timerDue: break
+    case .effectEnded, .passed, .transitionEnded, .transitionThrew, .wake:
+      return machineParticipant.process(input)
+    }
     let (start, version) = (BootClock.nanoseconds, core.engine.version)
     machineParticipant.process(input)
     if core.engine.version != version { steps.addDuration(since: start) }
@@ -223,13 +239,13 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     while budget > 0, core.isStarted, core.engine.canTakeInput, let input = core.inbox.next() {
       budget -= 1
       switch input {
-      case .request(let request): requests.take(request)
-      case .event(let event, let pipe): pipes.take(event, of: pipe)
+      case .request(let request): requests.process(request)
+      case .event(let event, let pipe): pipes.process(event, of: pipe)
       }
       if let start, budget == Self.stepsPerTurn - 1 { steps.addDuration(since: start) }
     }
-    // Inputs that wait in the engine come last: they wait for capacity in a pipe, or for the end of
-    // a synchronized event.
+    // Inputs that wait in the engine come last: they have waited for capacity in a pipe, or for the
+    // end of a synchronized event.
     if core.engine.hasQueuedInput, core.engine.canTakeInput { core.engine.process(.wake) }
   }
 
@@ -247,7 +263,20 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     onEntry?(machineParticipant.isCommitted)
   }
 
-  /// Reports a step to the coordinators of composites that are the source of a pipe.
+  /// Handles an internal transition. No rule fires, because the step does not enter a state.
+  private func stayed(in state: Hosted.State, cause: String) {
+    steps.entered(because: cause)
+    // Tries the postponed events again, because a guard may accept them with the new values of the
+    // state.
+    core.inbox.retryPostponed()
+    if outlets.reportsSteps {
+      reportStep(
+        .internal, state, version: core.engine.version, machineParticipant.transaction)
+    }
+    onEntry?(machineParticipant.isCommitted)
+  }
+
+  /// Reports a step to the coordinators whose composites have outbound pipes.
   private func reportStep(
     _ entry: StepReport.Entry, _ state: Hosted.State, version: UInt64?,
     _ transaction: TransactionID?
@@ -260,13 +289,15 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     outlets.fire(tag) { (try? encode(state, version: version)) ?? [] }
   }
 
-  /// - Parameter version: The version with this state; `nil` for an intermediate state of a past step.
+  /// Returns a state as JSON.
+  /// - Parameter version: The version of the state; `nil` for an intermediate state of a completed
+  ///   step.
   private func encode(_ state: Hosted.State, version: UInt64?) throws -> [UInt8] {
     guard let version else { return try core.states.encode(state) }
     return try core.encode(state, version: version)
   }
 
-  /// Shows an intermediate state of a transition at once. The journal records it only with the
+  /// Publishes an intermediate state of a transition at once. The journal records only the whole
   /// step.
   private func enteredIntermediateState(because cause: String) {
     steps.enteredIntermediateState(because: cause)
@@ -277,31 +308,41 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     guard hasStarted, let state = try? core.encode(core.engine.state, version: core.engine.version)
     else { return nil }
     return FeedEntry(
-      version: core.engine.version, time: steps.shown.time, cause: steps.shown.cause, state: state,
+      version: core.engine.version, time: steps.publishedStep.time,
+      cause: steps.publishedStep.cause, state: state,
       doubt: core.participant?.inDoubt(of: core.node), isIntermediate: core.engine.isIntermediate)
   }
 
   @export(interface)
   func fill(_ status: inout NodeStatus) {
-    if core.isStarted { status.state = core.stateJSON }
+    if core.isStarted { (status.state, status.since) = (core.stateJSON, steps.publishedStep.time) }
     status.version = core.engine.version
     status.doubt = core.participant?.inDoubt(of: core.node)
     status.refused = core.engine.refusals + pipes.undecodable
-    status.events = steps.count + status.refused
+    let ignored = core.engine.ignoredEvents
+    status.ignored = ignored > 0 ? ignored : nil
+    status.events = steps.stepCount + status.refused + ignored
     core.deadLetters.fill(&status)
-    status.effects = core.engine.runningEffects
-    status.unconnected = outlets.discarded
-    status.ins = pipes.status
+    status.effects = core.engine.runningEffectCount
+    if core.isStarted { status.timer = core.runningTimer(findsTarget: false) }
+    status.unconnected = outlets.discardedCount
+    status.ins = pipes.pipeStatuses
     status.synchronization = core.participant?.messages
     status.steps = steps.durations.count > 0 ? steps.durations : nil
   }
 
   // MARK: Subscriptions
 
-  func count(_ counts: Bool) { trace.count(counts) }
+  func count(_ counts: Bool) { trace.setCounting(counts) }
   var transitions: TransitionCounts? { trace.transitions }
   func reportSteps(to feed: Feed?) { trace.reportSteps(to: feed) }
   func reportRefusals(to feed: Feed?) { refusals.report(to: feed) }
+
+  func logSteps(in log: StepLog, like feed: Feed) -> Bool {
+    trace.logSteps(in: log, like: feed)
+    refusals.logRefusals(in: log, like: feed)
+    return true
+  }
 
   // MARK: Records
 
@@ -321,16 +362,17 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     try requests.record(into: journal)
     try core.participant?.record(into: journal)
     try steps.recordEffects(into: journal)
+    try steps.recordTimers(into: journal)
   }
 
   func didRecord() {
     steps.stateRecorded()
-    pipes.recorded()
+    pipes.didRecord()
     if core.deadLetters.hasUnrecordedChanges {
       core.deadLetters.recorded()
-      Failpoint.hit(.letterAfter)
+      Failpoint.hit(.deadLetterAfter)
     }
-    requests.recorded()
+    requests.didRecord()
     if core.engine.effects.hasUnrecordedChanges {
       core.engine.effects.didRecord(
         willStart: { Failpoint.hit(.effectBefore) }, willAnswer: { Failpoint.hit(.effectAfter) })

@@ -1,25 +1,27 @@
 import PipeJournal
 import PipeMachines
+import PipeSupport
 import PipeWire
 
-/// The parts of a hosted machine share this core: its engine, its inbox, its dead letters, and the
-/// codecs of its states and events.
+/// The core that the parts of a hosted machine share: its engine, its inbox, its dead letters, and
+/// the codecs of its states and events.
 final class MachineCore<Hosted: Machine> {
   typealias State = Hosted.State
   typealias Event = Hosted.Event
 
-  /// The engine that takes the next step. A keyed node sets the engine of the event's instance.
+  /// The engine that takes the next step. In a keyed node, this is the engine of the instance that
+  /// the next event belongs to.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   var engine: Engine<State, Event, Hosted.Output> {
-    // Another instance has other states of the same versions.
-    didSet { encoded = nil }
+    // The cached state belongs to another instance, whose version may be the same.
+    didSet { encodedState = nil }
   }
   let log: NodeLog
-  /// The node's name.
+  /// The name of the node.
   let node: String
-  /// Whether the engine's state is the state that an event meets. `false` for an event of a keyed
-  /// node that has no instance.
+  /// Whether `engine` has the state that decides about the current event. `false` in a keyed node
+  /// if there is no instance for the event.
   var hasState = true
   let journal: Journal?
   let events = EventCodec<Event>(isSynthesized: Event._isSynthesizedCodable)
@@ -28,26 +30,33 @@ final class MachineCore<Hosted: Machine> {
   @exclusivity(unchecked)
   var inbox = MachineInbox<Event, ClientInput<Event>>()
   var deadLetters: DeadLetters
-  /// The event that is not retried.
+  /// The event that is not tried again, because its step has ended the process too often; `nil` if
+  /// there is none.
   let poison: PoisonEvent?
-  /// The effect that is parked at this start of the node.
+  /// The effect that becomes a dead letter, because it has ended earlier processes too often; `nil`
+  /// if there is none.
   let poisonEffect: PoisonEffect?
-  /// The effect that ended the previous process and has made no progress since.
+  /// The effect that ended the last process and has made no progress since; `nil` if there is none.
   var suspectEffect: EffectOrigin?
-  /// The effect that is resent, until its start is recorded.
+  /// The effect that an operator has resent; `nil` as soon as its start is recorded.
   var resentEffect: EffectOrigin?
+  /// The timers of all instances of a keyed node; `nil` in a node without instances.
+  var instanceTimers: InstanceTimers?
   let meter: StateMeter<State>
-  /// The state that was last encoded as JSON, and its version. A version has one state.
+  /// The state that was last encoded as JSON, and its version, which identifies the state.
   @exclusivity(unchecked)
-  private var encoded: (version: UInt64, json: [UInt8])?
-  /// The machine's participant in synchronized events, if it has one.
+  private var encodedState: (version: UInt64, json: [UInt8])?
+  /// The machine's participant in synchronized events; `nil` if the machine takes part in none.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
-  /// Whether the machine takes inputs: it was started, and not stopped.
+  /// The configuration of the node's synchronized events; `nil` if there are none.
+  var participation: NodeConfiguration.Participant?
+  /// Whether the machine accepts inputs: it has started, and has not stopped.
   @exclusivity(unchecked)
   private(set) var isStarted = false
   var onEnd: ((String?) -> Void)?
-  /// Called with each event that is refused or postponed, while a subscriber asks for refusals.
+  /// Called with each event that is refused or postponed, as long as a client subscribes to
+  /// refusals.
   var onRefusal: ((RefusedInput) -> Void)?
 
   @export(interface)
@@ -73,7 +82,7 @@ final class MachineCore<Hosted: Machine> {
   func begin() { isStarted = true }
   func end() { isStarted = false }
 
-  /// Lets the machine take part in synchronized events through the participant.
+  /// Makes the machine take part in synchronized events through `participant`.
   @export(interface)
   func join(_ participant: Participant) {
     self.participant = participant
@@ -81,31 +90,57 @@ final class MachineCore<Hosted: Machine> {
     engine.mustWait = { participant.isFrozen || previousMustWait?() == true }
   }
 
-  /// Returns the reason to refuse an event that was not sent to a composite; `nil` if the
-  /// machine may take it.
+  /// Returns the reason to refuse an event that was sent to this machine instead of a composite.
+  /// Returns `nil` if the machine may take the event alone.
   func problem(withDirect event: Event) -> String? {
-    guard let participant else { return nil }
-    return participant.problem(withDirect: EnumCases.name(of: event))
+    guard let participation else { return nil }
+    return participation.problem(withDirect: EnumCases.name(of: event))
   }
 
   // MARK: JSON
 
-  /// Returns a state as JSON. A state is encoded once, however many reports and records contain it.
-  /// - Parameter version: The version with this state.
+  /// Returns a state as JSON. Each state is encoded only once, even if several reports and records
+  /// contain it.
+  /// - Parameter version: The version of the state.
   func encode(_ state: State, version: UInt64) throws -> [UInt8] {
-    if let encoded, encoded.version == version { return encoded.json }
+    if let encodedState, encodedState.version == version { return encodedState.json }
     let json = try states.encode(state)
-    encoded = (version, json)
+    encodedState = (version, json)
     return json
   }
 
-  /// Returns a state of an earlier version, or of the current version, as JSON.
+  /// Returns a state of the current version or an earlier version as JSON.
   func encode(earlier state: State, version: UInt64) throws -> [UInt8] {
-    if let encoded, encoded.version == version { return encoded.json }
+    if let encodedState, encodedState.version == version { return encodedState.json }
     return try states.encode(state)
   }
 
-  /// The current state as JSON; empty if it cannot be encoded.
+  /// The timer of the current state that expires first; `nil` if no timer is running.
+  /// - Parameter findsTarget: Whether to evaluate the timer's transition, to find the name of the
+  ///   next state.
+  @export(interface)
+  func runningTimer(findsTarget: Bool) -> RunningTimer? {
+    guard let timers = engine.timers, !timers.isParked, let next = timers.running.first,
+      let remaining = timers.remainingTime
+    else { return nil }
+    return timer(
+      next, due: WallClock.nanoseconds &+ remaining.clampedNanoseconds, findsTarget: findsTarget)
+  }
+
+  /// Returns a description of a timer.
+  /// - Parameters:
+  ///   - due: The time at which the timer expires. Unit: nanoseconds since 1970.
+  ///   - findsTarget: Whether to evaluate the timer's transition, to find the name of the next
+  ///     state.
+  func timer(_ timer: StateTimer, due: Int64, findsTarget: Bool) -> RunningTimer {
+    var target: String?
+    if findsTarget, case .next(let next)? = engine.machine.fire(timer.index, in: engine.state) {
+      target = EnumCases<State>.name(of: next)
+    }
+    return RunningTimer(after: timer.duration.shortText, due: due, target: target)
+  }
+
+  /// The current state as JSON; empty if the state cannot be encoded, or if there is no state.
   var stateBytes: [UInt8] {
     hasState ? (try? encode(engine.state, version: engine.version)) ?? [] : []
   }
@@ -128,29 +163,65 @@ final class MachineCore<Hosted: Machine> {
     (try? JSONValue(parsing: events.encode(event))) ?? .null
   }
 
+  // MARK: Other versions
+
+  /// Decodes an event of any schema version of the machine.
+  func content(_ bytes: UnsafeRawBufferPointer, schema: Int) -> PipeEvent<Event>.Content {
+    if schema == Hosted.schema { return PipeEvent.Content(bytes, readBy: events) }
+    let bytes = Array(bytes)
+    do {
+      return .event(try Hosted.decodeEvent(bytes, schema: schema, by: events))
+    } catch {
+      return .undecodable("\(error)", JSONValue(shown: bytes))
+    }
+  }
+
   // MARK: Dead letters
 
-  /// Makes a dead letter of a parked effect.
-  /// - Parameter key: The key of the effect's instance; `nil` in a node with one machine.
+  /// Parks an effect: stores it as a dead letter. Cancels the effect if there are too many dead
+  /// letters.
+  /// - Parameter key: The key of the effect's instance; `nil` in a node without instances.
   @export(interface)
   func park(_ effect: PoisonEffect, of state: State, in key: InstanceKey? = nil) {
-    let name = engine.effects.name(of: effect.origin) ?? "?"
+    let isTimer = effect.origin.feedback == EffectOrigin.timers
+    let name =
+      isTimer
+      ? EnumCases<State>.name(of: state) ?? TypeName.of(State.self)
+      : engine.effects.name(of: effect.origin) ?? "?"
+    let noun = effect.origin.noun
     let isKept = deadLetters.add(
       effect.deadLetter(
         named: name, state: try? JSONValue(parsing: states.encode(state)), in: key))
     let summary =
-      "effect '\(name)' of step \(effect.origin.version)"
-      + (key.map { " of instance '\($0)'" } ?? "") + " ended the node's process \(effect.count) "
+      "\(noun) '\(name)' of step \(effect.origin.version)"
+      + (key.map { " of instance '\($0)'" } ?? "")
+      + " ended the node's process \(effect.crashCount) "
       + "times in a row"
     if isKept {
       log.warning(
-        "\(summary); the effect is now dead letter \(deadLetters.count) and does not run again; "
-          + "'orchestrator dead-letters \(node)' shows the dead letter, runs the effect again "
+        "\(summary); the \(noun) is now dead letter \(deadLetters.count) and does not run again; "
+          + "'orchestrator dead-letters \(node)' shows the dead letter, runs the \(noun) again "
           + "(resend) or discards it (drop)")
     } else {
-      engine.effects.discard(effect.origin)
-      log.warning("\(summary); the effect is cancelled: the limit of dead letters is reached")
+      discard(effect.origin)
+      log.warning("\(summary); the \(noun) is cancelled: the limit of dead letters is reached")
     }
+  }
+
+  /// Resumes a parked effect, or parked timers.
+  /// - Returns: Whether the effect runs again. `false` if it has ended, or if a step has cancelled
+  ///   it.
+  func unpark(_ origin: EffectOrigin) -> Bool {
+    guard origin.feedback == EffectOrigin.timers else { return engine.effects.unpark(origin) }
+    if let instanceTimers { return instanceTimers.unpark(origin) }
+    return engine.timers?.unpark(ofVersion: origin.version) ?? false
+  }
+
+  /// Cancels a parked effect, or parked timers, for good.
+  func discard(_ origin: EffectOrigin) {
+    guard origin.feedback == EffectOrigin.timers else { return engine.effects.discard(origin) }
+    if let instanceTimers { return instanceTimers.discard(origin) }
+    engine.timers?.discard(ofVersion: origin.version)
   }
 
   /// Notes that an effect has started, or has produced an event: it did not end the process again.
@@ -164,44 +235,48 @@ final class MachineCore<Hosted: Machine> {
     }
   }
 
-  /// Applies the pipe's refusal policy to an event that is refused for good.
-  /// - Returns: The reason why the node must fail; `nil` if the event is a dead letter now.
+  /// Applies the pipe's refusal policy to an event that was permanently refused.
+  /// - Returns: The reason why the node must fail; `nil` if the event became a dead letter or
+  ///   counts as lost.
   @export(interface)
   func dispose(
     of event: JSONValue, _ sequence: UInt64, from pipe: String, because reason: String,
-    _ policy: RefusalPolicy
+    _ policy: RefusalPolicy, schema: Int = Hosted.schema
   ) -> String? {
     let refused = RefusedEvent(
-      pipe: pipe, sequence: sequence, event: event, reason: reason, state: stateJSON,
+      pipe: pipe, sequence: sequence, event: event, reason: reason, schema: schema,
+      state: stateJSON,
       stateText: hasState ? stateText : nil, version: hasState ? engine.version : 0)
     return refused.dispose(policy, in: &deadLetters, log: log)
   }
 }
 
 extension Machine {
-  /// Returns the machine's description with these parameters. If they do not decode, the
-  /// description carries the problem.
+  /// Returns the machine's description with the given parameters. If the parameters cannot be
+  /// decoded, the description contains the error.
   @export(interface)
   package static func description(parameters: JSONValue) -> MachineDescription {
     do {
-      return try describe(Parameters(parameters: parameters))
+      return try describe(Parameters(parameters: migrated(parameters: parameters)))
     } catch {
       return MachineDescription(
         machine: name, error: "\(error)", parameter: (error as? ParametersError)?.parameter)
     }
   }
 
-  /// The content of a node that hosts the machine.
+  /// Returns the content of a node that hosts the machine.
   public static func _host(_ hosting: any _Hosting) throws -> any _HostedMachine {
     let hosting = try HostingContext.of(name, hosting)
-    let parameters = try Parameters(parameters: hosting.parameters)
+    let parameters = try Parameters(parameters: migrated(parameters: hosting.parameters))
+    hosting.journal?.schema = schema
     if let instances = hosting.instances {
       return try KeyedContent<Self>(parameters: parameters, instances, hosting: hosting).hosted()
     }
     return try MachineContent<Self>(parameters: parameters, hosting: hosting).hosted()
   }
 
-  /// Checks that the JSON is a state of the machine, and throws otherwise.
+  /// Checks that `state` is a state of the machine.
+  /// - Throws: ``NodeSetupError`` if the machine's state type cannot decode the JSON.
   @export(interface)
   static func check(state: JSONValue) throws {
     do {

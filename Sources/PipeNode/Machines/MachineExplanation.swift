@@ -1,19 +1,22 @@
 import PipeMachines
 import PipeWire
 
-/// A dry run of a machine's events: explains how the machine would answer them. Nothing changes.
+/// Explains how a machine would answer events in its current state, without applying the events.
 struct MachineExplanation<Hosted: Machine> {
   let core: MachineCore<Hosted>
   let outlets: MachineOutlets
 
-  /// Explains how the machine would answer one event, or every event.
-  /// - Parameter body: The event as JSON. A bare label means every value of its case, an empty body
-  ///   all events.
+  /// Explains how the machine would answer one event or every event.
+  /// - Parameter body: The event as JSON. The name of a case alone means the case with any values.
+  ///   An empty body means all events.
   @export(interface)
   func explain(_ body: UnsafeRawBufferPointer) throws -> NodeExplanation {
     let state = try JSONValue(parsing: core.encode(core.engine.state, version: core.engine.version))
-    return NodeExplanation(
-      state: state, version: core.engine.version, events: try evaluations(of: body), hold: hold)
+    var explanation = NodeExplanation(
+      state: state, version: core.engine.version, events: try evaluations(of: body),
+      hold: holdReason)
+    explanation.timer = core.runningTimer(findsTarget: true)
+    return explanation
   }
 
   @export(interface)
@@ -36,13 +39,14 @@ struct MachineExplanation<Hosted: Machine> {
     return [EnumCases.name(of: event) ?? "": machine.evaluate(event, in: state)]
   }
 
-  /// The reason why the machine takes no event now, whatever its state; `nil` without one.
-  private var hold: NodeExplanation.Hold? {
+  /// The reason why the machine accepts no events now, whatever its state; `nil` if it accepts
+  /// events.
+  private var holdReason: NodeExplanation.Hold? {
     if let participant = core.participant, let prepared = participant.prepared(of: core.node) {
       return participant.isInDoubt ? .doubt(prepared) : .transaction(prepared)
     }
     if core.engine.isInTransition { return .transition }
-    let full = outlets.full
+    let full = outlets.fullPipeNames
     return full.isEmpty && core.engine.canTakeInput ? nil : .pipes(full)
   }
 }

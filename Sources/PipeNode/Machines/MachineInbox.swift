@@ -6,12 +6,12 @@ import PipeSupport
 /// ``next()`` returns them in this order:
 /// 1. The requests, in the order of their arrival.
 /// 2. One event of each pipe in turn, so that no pipe starves. The search for the next event starts
-///    at the pipe after the one that had the last turn. The events of one pipe keep the order of
+///    at the pipe after the pipe that had the last turn. The events of one pipe keep the order of
 ///    their arrival.
 ///
-/// A postponed event is set aside until ``retryPostponed()``. Then it comes before all other events
-/// of its pipe, but behind the events that were postponed before. The pipe with the event that was
-/// postponed first has the next turn.
+/// ``postpone(_:of:)`` sets an event aside until ``retryPostponed()``. The retried events of a pipe
+/// come before the pipe's other events, in the order in which they were postponed. The pipe whose
+/// event was postponed first has the next turn.
 package struct MachineInbox<Event, Request> {
   package enum Input {
     case request(Request)
@@ -20,106 +20,114 @@ package struct MachineInbox<Event, Request> {
 
   private struct Lane {
     var waiting = Queue<PipeEvent<Event>>()
-    /// The events that the current state refused.
-    var postponed: [PipeEvent<Event>] = []
+    /// The events that the machine has refused in its current state, to be retried after the next
+    /// step.
+    var postponedEvents: [PipeEvent<Event>] = []
   }
 
   private var requests = Queue<Request>()
   private var lanes: [Lane]
-  /// The pipes that have an event.
-  private var waiting: IndexBitmap
-  /// The number of pipes that have a postponed event.
-  private var postponedLanes = 0
+  /// The pipes with at least one waiting event. Postponed events do not count.
+  private var waitingPipes: IndexBitmap
+  /// The number of pipes with at least one postponed event.
+  private var postponedLaneCount = 0
   /// The pipe that has the next turn.
-  private var turn = 0
+  private var nextPipe = 0
 
   package init(pipes: Int = 0) {
     lanes = Array(repeating: Lane(), count: pipes)
-    waiting = IndexBitmap(count: pipes)
+    waitingPipes = IndexBitmap(count: pipes)
   }
 
   /// The number of waiting requests.
   package var requestCount: Int { requests.count }
 
-  /// Whether no input can be taken in the current state.
-  package var isEmpty: Bool { requests.isEmpty && waiting.isEmpty }
+  /// Whether ``next()`` would return `nil`. Postponed events do not count.
+  package var isEmpty: Bool { requests.isEmpty && waitingPipes.isEmpty }
 
   /// Returns the number of waiting events of a pipe, the postponed events included.
-  package func count(of pipe: Int) -> Int {
-    lanes[pipe].waiting.count + lanes[pipe].postponed.count
+  package func waitingCount(of pipe: Int) -> Int {
+    lanes[pipe].waiting.count + lanes[pipe].postponedEvents.count
   }
 
   package mutating func append(_ request: Request) { requests.append(request) }
 
   package mutating func append(_ event: consuming PipeEvent<Event>, of pipe: Int) {
     lanes[pipe].waiting.append(event)
-    waiting.insert(pipe)
+    waitingPipes.insert(pipe)
   }
 
   /// Removes and returns the next input.
   package mutating func next() -> Input? {
     if let request = requests.popFirst() { return .request(request) }
-    guard let pipe = waiting.first(from: turn), let event = lanes[pipe].waiting.popFirst()
+    guard let pipe = waitingPipes.firstIndex(from: nextPipe),
+      let event = lanes[pipe].waiting.popFirst()
     else { return nil }
-    turn = pipe + 1 == lanes.count ? 0 : pipe + 1
-    if lanes[pipe].waiting.isEmpty { waiting.remove(pipe) }
+    nextPipe = pipe + 1 == lanes.count ? 0 : pipe + 1
+    if lanes[pipe].waiting.isEmpty { waitingPipes.remove(pipe) }
     return .event(event, pipe: pipe)
   }
 
-  /// Sets an event aside for a later state. The event has its postponement number already.
+  /// Sets an event aside until ``retryPostponed()``.
+  /// - Precondition: The event has its postponement number already.
   package mutating func postpone(_ event: PipeEvent<Event>, of pipe: Int) {
-    if lanes[pipe].postponed.isEmpty { postponedLanes += 1 }
-    lanes[pipe].postponed.append(event)
+    if lanes[pipe].postponedEvents.isEmpty { postponedLaneCount += 1 }
+    lanes[pipe].postponedEvents.append(event)
   }
 
   /// Queues the postponed events again, because the state has changed.
   package mutating func retryPostponed() {
-    guard postponedLanes > 0 else { return }
-    postponedLanes = 0
+    guard postponedLaneCount > 0 else { return }
+    postponedLaneCount = 0
     var oldest = Int64.max
-    for pipe in lanes.indices where !lanes[pipe].postponed.isEmpty {
-      let postponed = lanes[pipe].postponed
-      lanes[pipe].postponed = []
+    for pipe in lanes.indices where !lanes[pipe].postponedEvents.isEmpty {
+      let postponed = lanes[pipe].postponedEvents
+      lanes[pipe].postponedEvents = []
       lanes[pipe].waiting.prepend(contentsOf: postponed)
-      waiting.insert(pipe)
-      guard let number = postponed[0].postponement, number < oldest else { continue }
+      waitingPipes.insert(pipe)
+      guard let number = postponed[0].postponementID, number < oldest else { continue }
       oldest = number
-      turn = pipe
+      nextPipe = pipe
     }
   }
 
-  /// Removes and returns the requests: the machine takes none of them any more.
+  /// Removes and returns all requests, since the machine stops.
   package mutating func removeRequests() -> [Request] { requests.removeAll() }
 }
 
-/// One event that a pipe has delivered, or bytes that are not an event.
+/// An event that a pipe has delivered. Its content may also be bytes that cannot be decoded as an
+/// event.
 package struct PipeEvent<Event> {
   package enum Content {
     case event(Event)
-    /// The reason why the bytes are not an event, and the bytes: as JSON, or as text if they are
-    /// not JSON either.
+    /// The decoding error, and the bytes as JSON, or as a JSON string if they are not JSON.
     case undecodable(String, JSONValue)
   }
 
   package let sequence: UInt64
-  /// The stream that the event belongs to. Its sender may have begun another stream since.
+  /// The stream that the event belongs to. The pipe's sender may have begun another stream since
+  /// then.
   package let stream: UInt64
   package let content: Content
-  /// The event's number among the postponed events, if it was postponed.
-  package var postponement: Int64?
+  /// The schema version in which the event arrived.
+  package let schema: Int
+  /// The id of the event among the postponed events; `nil` if the event was never postponed.
+  package var postponementID: Int64?
 
   package init(
-    _ content: consuming Content, sequence: UInt64, stream: UInt64, postponement: Int64? = nil
+    _ content: consuming Content, sequence: UInt64, stream: UInt64, postponement: Int64? = nil,
+    schema: Int = 1
   ) {
+    self.schema = schema
     self.sequence = sequence
     self.stream = stream
     self.content = content
-    self.postponement = postponement
+    self.postponementID = postponement
   }
 }
 
 extension PipeEvent.Content where Event: Codable & Sendable {
-  /// Decodes the bytes.
+  /// Decodes an event. If the bytes cannot be decoded, the content is `undecodable`.
   init(_ bytes: UnsafeRawBufferPointer, readBy codec: EventCodec<Event>) {
     do {
       self = .event(try codec.decode(bytes))

@@ -2,42 +2,44 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// The machine's side of synchronized events, which it takes together with other machines.
+/// Connects a machine to its ``Participant`` in synchronized events.
 final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
-  /// The participant's records in the journal, until the participant is attached.
+  /// The participant's records in the journal. `nil` after they were passed to the participant.
   private var restored: JournalContents.Participant?
-  /// The last transaction that an earlier process has recorded.
+  /// The last transaction whose step an earlier process has recorded; `nil` if there is none.
   let recorded: TransactionID?
-  /// The event that the machine is prepared to take, the composite it came through, and the state
-  /// it leads to.
+  /// The prepared step: the event that the machine has promised to apply, the composite that
+  /// received the event, and the next state.
   @exclusivity(unchecked)
-  private var prepared: (event: Hosted.Event, composite: String, next: Hosted.State)?
-  /// Whether a transition is running or has run for a step that is not taken yet.
+  private var prepared:
+    (event: Hosted.Event, composite: String, next: TransitionTarget<Hosted.State>)?
+  /// Whether a transition runs, or has run, for an event whose transaction is not decided yet.
   @exclusivity(unchecked)
   private var isTentative = false
   /// The time limits in the machine's description, by the names of the events.
   private lazy var announcedLimits = core.engine.machine.selfContainedEvents
-  /// The task that evaluates an event's transition, and its number.
+  /// The task that evaluates the transition of an event, with a number that identifies the
+  /// evaluation.
   @exclusivity(unchecked)
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
   private var unreturned = UnreturnedTransitions()
-  /// Posts work to the loop.
+  /// Posts a closure to the loop.
   private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
-  /// Whether a coordinator has committed the current step.
+  /// Whether a coordinator has committed the step that the machine is taking.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private(set) var isCommitted = false
-  /// The transaction of the current step, if the step is committed.
+  /// The transaction of the step that the machine is taking; `nil` for other steps.
   @exclusivity(unchecked)
   private(set) var transaction: TransactionID?
   /// Names the synchronized events that effects emit.
   private var emittedNumbers = EmittedEventNames()
-  /// Shows the current state again.
+  /// Publishes the current state again.
   var showState: () -> Void = {}
-  /// The calls that the participant makes for each event.
+  /// The functions that the participant calls for each event.
   private var steps: ParticipatingSteps?
 
   @export(interface)
@@ -49,11 +51,11 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     self.outlets = outlets
     self.post = post
     restored = core.journal?.contents?.participant
-    recorded = restored?.applied
+    recorded = restored?.lastApplied
   }
 
-  /// Routes the frequent calls to code compiled for the machine's type. The caller must be such
-  /// code itself.
+  /// Makes the participant call functions that are specialized for the machine's type. Must be
+  /// called from specialized code.
   func specialize() { steps = makeSteps() }
 
   private func makeSteps() -> ParticipatingSteps {
@@ -68,12 +70,13 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     let restored = restored
     self.restored = nil
     guard let participant = configuration.participant else {
-      guard let prepared = restored?.prepared, prepared.move.version == core.engine.version + 1
+      guard let prepared = restored?.preparedStep, prepared.move.version == core.engine.version + 1
       else { return }
       return core.log.warning(
         "the node is no longer part of a composite, but may have promised to take synchronized "
           + "event \(prepared.transaction)")
     }
+    core.participation = participant
     core.join(
       Participant(
         participant, machine: self, steps: steps ?? makeSteps(), restored: restored,
@@ -94,7 +97,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     switch core.engine.machine.step(core.engine.state, event) {
     case .refused(let refusal): throw refused(refusal)
     case .suspended(let transition):
-      // Without a limit, the transition may have side effects. They would remain if another
+      // Without a time limit, a transition may have side effects. These would remain if another
       // participant refused the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
       guard unreturned.mayBegin(tell: core.engine.onError) else { throw refused(.timedOut) }
@@ -103,26 +106,35 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
         limit: min(limit, announcedLimit(of: event)), version: core.engine.version,
         state: stateBytes)
     case .next(let next):
-      return .moves(try move(on: event, of: body.composite, to: next))
+      return .moves(try move(on: event, of: body.composite, to: TransitionTarget(next)))
+    case .stays(let next):
+      let target = TransitionTarget(next, isInternal: true)
+      return .moves(try move(on: event, of: body.composite, to: target))
+    case .ignored:
+      // The commit is recorded as a step of each participant. So even an ignored event increments
+      // the version.
+      let target = TransitionTarget(core.engine.state, isInternal: true)
+      return .moves(try move(on: event, of: body.composite, to: target))
     }
   }
 
-  /// Returns the time limit that the coordinator knows for the event, or one second, the limit of
-  /// any other answer.
+  /// Returns the time limit that the machine's description announces for the event. Otherwise
+  /// returns one second, the limit for all other answers.
   private func announcedLimit(of event: Hosted.Event) -> Duration {
     EnumCases<Hosted.Event>.name(of: event).flatMap { announcedLimits[$0] } ?? .seconds(1)
   }
 
-  /// Keeps the step for the commit.
+  /// Stores the step to `next` until the coordinator commits or aborts it.
   private func move(
-    on event: Hosted.Event, of composite: String, to next: Hosted.State
+    on event: Hosted.Event, of composite: String, to next: TransitionTarget<Hosted.State>
   ) throws(ParticipantRefusal) -> ParticipantMove {
-    guard let state = try? core.states.encode(next) else { throw .busy }
-    guard state.count <= max(StateSizeLimit.byteCount, stateBytes.count) else {
+    guard let state = try? core.states.encode(next.state) else { throw .busy }
+    guard state.count <= max(StateSizeLimit.maximumByteCount, stateBytes.count) else {
       throw refused(.stateTooLarge)
     }
     prepared = (event, composite, next)
-    return ParticipantMove(version: core.engine.version + 1, state: state)
+    return ParticipantMove(
+      version: core.engine.version + 1, state: state, isInternal: next.isInternal)
   }
 
   private var stateBytes: [UInt8] {
@@ -141,18 +153,22 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     defer { (self.isCommitted, transaction) = (false, nil) }
     if let (event, composite, next) = prepared {
       prepared = nil
-      core.engine.take(event, leadingTo: next, cause: composite)
+      core.engine.take(
+        event, leadingTo: next.state, isInternal: next.isInternal, cause: composite)
       if isTentative { core.engine.scope.keep() }
       isTentative = false
       return
     }
-    // An earlier process prepared the step.
+    // There is no prepared step in memory, because an earlier process prepared the step.
     let body = TransactionBody(step.event)
     do {
-      let next = try core.states.decode(step.move.state)
+      let next = try Hosted.decodeState(step.move.state, schema: step.schema, by: core.states)
+      let event = try body.map {
+        try Hosted.decodeEvent($0.event, schema: step.schema, by: core.events)
+      }
       core.engine.take(
-        try body.map { try core.events.decode($0.event) }, leadingTo: next,
-        cause: body?.composite ?? "synchronized")
+        event, leadingTo: next,
+        isInternal: step.move.isInternal, cause: body?.composite ?? "synchronized")
       core.engine.scope.restartWork(in: next)
     } catch {
       core.onEnd?(
@@ -163,7 +179,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   }
 }
 
-// Asynchronous transitions: they run before it is known whether all participants accept the event.
+// Asynchronous transitions. They run before it is known whether all participants accept the event.
 extension MachineParticipant {
   @export(interface)
   private func evaluate(
@@ -180,7 +196,7 @@ extension MachineParticipant {
       number,
       Task {
         do {
-          let next = try await scope.run(isTentative: true, transition.callAsFunction)
+          let next = try await scope.run(isTentative: true, transition.target)
           post { owner.participant?.evaluated(number, event, composite, .success(next)) }
         } catch {
           let refusal = Refusal.thrown(by: error)
@@ -195,8 +211,8 @@ extension MachineParticipant {
     _ number: UInt64, _ event: Hosted.Event, _ composite: String,
     _ result: EvaluationResult<Hosted.State>
   ) {
-    // Events that were refused because too many transitions had not returned may have their turn
-    // now.
+    // If too many transitions had not returned, the machine has refused events for this reason. It
+    // may accept these events now.
     if unreturned.returned() { core.participant?.mayEvaluateAgain() }
     guard evaluation?.number == number else { return }
     evaluation = nil
@@ -213,8 +229,8 @@ extension MachineParticipant {
     core.participant?.evaluated(answer)
   }
 
-  /// Rolls the evaluation back. Cancels the task before it abandons the result: work that begins
-  /// later sees the cancellation.
+  /// Discards the result of the evaluation. Cancels the task first, so that work which begins later
+  /// is already cancelled.
   private func rollBack() {
     cancelEvaluation()
     prepared = nil
@@ -234,16 +250,18 @@ extension MachineParticipant {
   }
 }
 
-/// The state that a transition led to, or the reason why it was refused.
+/// The result of an asynchronous transition: the next state, or the reason for which the event is
+/// refused.
 private enum EvaluationResult<State: Sendable>: Sendable {
-  case success(State)
+  case success(TransitionTarget<State>)
   case failure(Refusal)
 }
 
 // Events that effects emit.
 extension MachineParticipant {
-  /// Handles an input that one of the engine's tasks has posted. A synchronized event goes to its
-  /// composite, and the effect waits until the event is taken.
+  /// Handles an input that a task of the engine has posted to the loop. If the input is a
+  /// synchronized event from an effect, sends the event to its composite. The effect waits until
+  /// the event is accepted.
   func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
     guard case .effectEvent(let event, let effect, let index, let reply) = input,
       let participant = core.participant, core.isStarted, let name = EnumCases.name(of: event),
@@ -286,31 +304,34 @@ extension MachineParticipant {
   }
 }
 
-/// The calls that a participant makes to its machine, except for the frequent
+/// The functions of a machine that its participant calls. The most frequent calls are in
 /// ``ParticipatingSteps``.
 protocol ParticipatingMachine: AnyObject {
-  /// Reports the state to a coordinator that has just connected.
+  /// Publishes the state again for a coordinator that has just connected.
   func reportState()
-  /// The version of the step that started the oldest effect which has not ended.
+  /// The version of the step that started the oldest running effect; `nil` if no effect is running.
   var oldestEffect: UInt64? { get }
-  /// Whether an effect still waits for its emitted event to be taken.
+  /// Whether an effect still waits for the acceptance of its emitted event.
   func wants(_ emitted: EmittedEvent) -> Bool
-  /// Notes that an event emitted by an effect is about to be taken, or was taken.
+  /// Notes that an event emitted by an effect is about to be applied, or was applied.
   func noteTaken(_ emitted: EmittedEvent)
-  /// Cancels the transition that runs, since the node stops.
+  /// Cancels the running transition, because the node stops.
   func cancelEvaluation()
-  /// Notes that the node has entered or left the in-doubt condition, in the same state.
+  /// Notes that the node has become in doubt, or is no longer in doubt, although its state has not
+  /// changed.
   func inDoubtChanged()
 }
 
-/// The calls for each synchronized event, made where the machine's type is known, so that they are
-/// compiled for it.
+/// The functions of a machine that its participant calls for each synchronized event. They are
+/// closures, so that code which knows the machine's type can create them and the compiler
+/// specializes them.
 struct ParticipatingSteps {
-  /// Evaluates where an event would lead the machine now; nothing changes. If the transition
-  /// takes time, the machine calls ``Participant/evaluated(_:)`` later.
+  /// Evaluates an event in the current state, without taking a step. If the transition is
+  /// asynchronous, the machine calls ``Participant/evaluated(_:)`` later.
   let evaluate: ParticipantStateMachine.Evaluate
-  /// Rolls the machine back to where it was before the evaluation.
+  /// Discards the last evaluation.
   let rollBack: () -> Void
-  /// Takes the prepared step: enters the state, which is recorded with everything that follows.
+  /// Takes the prepared step: enters the state. The state is recorded together with all
+  /// consequences of the step.
   let enter: (PreparedStep, _ isCommitted: Bool) -> Void
 }

@@ -2,81 +2,94 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// The pipes into a machine: takes their events, and reports the outcome of each event to its pipe.
+/// The inbound pipes of a machine. Offers the events of the pipes to the machine, and reports the
+/// outcome of each event to its pipe.
 final class MachinePipes<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var ins: [InPipe] = []
-  /// Marks the steps of each pipe; empty if steps are not recorded.
+  private var inPipes: [InPipe] = []
+  /// For each pipe, the marker that marks the step of the pipe's event as in progress; empty
+  /// without a journal.
   @exclusivity(unchecked)
   private var sourceMarkers: [StepMarkerFile.SourceMarker] = []
-  private var postponed = PostponedRecords()
-  /// The event of the current step, and the index of its pipe.
+  private var postponedRecords = PostponedRecords()
+  /// The numbers of events that wait until their instance is unlocked, by pipe.
+  private var heldCounts: [Int] = []
+  /// The event whose step is in progress, and the index of its pipe.
   @exclusivity(unchecked)
   private var inFlight: (event: PipeEvent<Hosted.Event>, pipe: Int)?
-  /// The number of events that did not decode.
+  /// The number of events that could not be decoded.
   private(set) var undecodable: UInt64 = 0
-  /// Made once: a closure for each event would be an allocation for each.
+  /// The closure that finishes a step. Created only once, because a closure for each event would
+  /// cost an allocation.
   @exclusivity(unchecked)
   private var stepCompletion: StepCompletion?
 
-  /// Boxes the closure: each use of an optional closure would wrap it in another closure.
+  /// Wraps the closure, because Swift would wrap an optional closure in another closure on each
+  /// use.
   private struct StepCompletion {
     let call: (StepOutcome<Hosted.State>) -> Void
   }
 
   init(_ core: MachineCore<Hosted>) { self.core = core }
 
-  /// The pipe, the stream and the number of the event whose step is in progress; `nil` if the
-  /// event came from no pipe.
-  var source: (pipe: String, stream: UInt64, number: UInt64)? {
-    inFlight.map { (ins[$0.pipe].name, $0.event.stream, $0.event.sequence) }
+  /// The pipe, the stream and the number of the event whose step is in progress. `nil` if no step
+  /// is in progress, or if its event did not come from a pipe.
+  var eventSource: (pipe: String, stream: UInt64, number: UInt64)? {
+    inFlight.map { (inPipes[$0.pipe].name, $0.event.stream, $0.event.sequence) }
   }
 
-  var status: [NodeStatus.Pipe] {
-    ins.indices.map { ins[$0].status(waiting: core.inbox.count(of: $0)) }
+  var pipeStatuses: [NodeStatus.Pipe] {
+    inPipes.indices.map {
+      inPipes[$0].status(waiting: core.inbox.waitingCount(of: $0) + heldCounts[$0])
+    }
   }
 
   // MARK: Arrival
 
   @export(interface)
   func connect(_ pipes: [InPipe]) {
-    ins = pipes
+    inPipes = pipes
+    heldCounts = pipes.map { _ in 0 }
     for (index, pipe) in pipes.enumerated() { pipe.index = index }
     core.inbox = MachineInbox(pipes: pipes.count)
-    if let journal = core.journal { sourceMarkers = pipes.map { journal.marker.source($0.name) } }
+    if let journal = core.journal {
+      sourceMarkers = pipes.map { journal.marker.sourceMarker($0.name) }
+    }
   }
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     let index = pipe.index
     let stream = pipe.state.stream
     try events.forEach { bytes, sequence in
-      let content = PipeEvent.Content(bytes, readBy: core.events)
-      core.inbox.append(PipeEvent(content, sequence: sequence, stream: stream), of: index)
+      let content = core.content(bytes, schema: events.schema)
+      core.inbox.append(
+        PipeEvent(content, sequence: sequence, stream: stream, schema: events.schema), of: index)
     }
   }
 
-  /// Queues the events that an earlier process postponed. They are tried again, since the state may
-  /// have changed.
+  /// Queues the events that an earlier process postponed. The machine tries them again, since its
+  /// state may have changed.
   @export(interface)
-  func restore(_ consumed: [String: JournalContents.Consumed]) {
-    // The numbers of events whose pipe is gone are not reused either.
+  func restore(_ consumed: [String: JournalContents.InPipeProgress]) {
+    // Ids of postponed events are not reused, even if their pipe no longer exists.
     for consumed in consumed.values {
-      for event in consumed.postponed { postponed.restore(event.id) }
+      for event in consumed.postponedEvents { postponedRecords.restore(event.id) }
     }
-    for (name, consumed) in consumed where !consumed.postponed.isEmpty {
-      guard let index = ins.firstIndex(where: { $0.name == name && $0.state.isDurable }) else {
+    for (name, consumed) in consumed where !consumed.postponedEvents.isEmpty {
+      guard let index = inPipes.firstIndex(where: { $0.name == name && $0.state.isDurable }) else {
         core.log.warning(
-          "pipe '\(name)' no longer ends at this node; \(consumed.postponed.count) postponed "
+          "pipe '\(name)' no longer ends at this node; \(consumed.postponedEvents.count) postponed "
             + "events stay in the journal")
         continue
       }
-      for (id, sequence, bytes) in consumed.postponed {
-        let content = bytes.withUnsafeBytes { PipeEvent.Content($0, readBy: core.events) }
+      for (id, sequence, bytes, schema) in consumed.postponedEvents {
+        let content = bytes.withUnsafeBytes { core.content($0, schema: schema) }
         core.inbox.append(
           PipeEvent(
-            content, sequence: sequence, stream: ins[index].state.stream, postponement: id),
+            content, sequence: sequence, stream: inPipes[index].state.stream, postponement: id,
+            schema: schema),
           of: index)
       }
     }
@@ -84,13 +97,13 @@ final class MachinePipes<Hosted: Machine> {
 
   // MARK: Steps
 
-  func take(_ event: consuming PipeEvent<Hosted.Event>, of pipe: Int) {
+  func process(_ event: consuming PipeEvent<Hosted.Event>, of pipe: Int) {
     switch event.content {
     case .undecodable(let problem, let text):
       undecodable += 1
       dispose(of: event, text, of: pipe, because: problem)
     case .event(let content):
-      if let poison = core.poison, poison.matches(ins[pipe].name, event.sequence) {
+      if let poison = core.poison, poison.matches(inPipes[pipe].name, event.sequence) {
         return dispose(of: event, core.json(of: content), of: pipe, because: poison.reason)
       }
       if let problem = core.problem(withDirect: content) {
@@ -99,20 +112,51 @@ final class MachinePipes<Hosted: Machine> {
       if !sourceMarkers.isEmpty { sourceMarkers[pipe].begin(event.sequence) }
       inFlight = (event, pipe)
       core.engine.take(
-        content, cause: ins[pipe].name, done: (stepCompletion ?? makeStepCompletion()).call)
+        content, cause: inPipes[pipe].name, done: (stepCompletion ?? makeStepCompletion()).call)
     }
   }
 
-  /// Disposes of an event that is for no instance of a keyed node.
+  /// Applies the refusal policy to an event that belongs to no instance of a keyed node.
   func reject(_ event: PipeEvent<Hosted.Event>, of pipe: Int, because reason: String) {
     guard case .event(let content) = event.content else { return }
     dispose(of: event, core.json(of: content), of: pipe, because: reason)
   }
 
-  /// Makes the closure. Called in code compiled for the machine's type, so that the closure is,
-  /// too.
+  /// Keeps an event of a keyed node until the event's instance is unlocked. The journal records the
+  /// event, so that the pipe can still deliver the events of other instances.
+  /// - Returns: The kept event; `nil` if the event cannot be recorded and was handled by the
+  ///   refusal policy.
+  @export(interface)
+  func hold(_ event: PipeEvent<Hosted.Event>, of index: Int) -> PipeEvent<Hosted.Event>? {
+    var event = event
+    if event.postponementID == nil {
+      let (pipe, number) = (inPipes[index], postponedRecords.nextNumber())
+      if pipe.state.isDurable, case .event(let content) = event.content {
+        do {
+          postponedRecords.add(
+            number, pipe.name, event.sequence, event: try core.events.encode(content))
+        } catch {
+          dispose(
+            of: event, .null, of: index,
+            because: "the instance is locked, and the event cannot be recorded: \(error)")
+          return nil
+        }
+        pipe.postpone(event.sequence, of: event.stream)
+      }
+      event.postponementID = number
+    }
+    heldCounts[index] += 1
+    return event
+  }
+
+  /// Notes that an event no longer waits for its instance.
+  func release(_ index: Int) { heldCounts[index] -= 1 }
+
+  /// Creates the closure that finishes a step. The compiler specializes this function, and so also
+  /// the closure, for the machine's type.
   private func makeStepCompletion() -> StepCompletion {
-    // Safe: the owner of these pipes owns the engine, which makes no calls once the owner is gone.
+    // `unowned(unsafe)` is safe, because the owner of this object also owns the engine, and the
+    // engine makes no calls after its owner is released.
     let done = StepCompletion { [unowned(unsafe) self] outcome in finishStep(outcome) }
     stepCompletion = done
     return done
@@ -126,9 +170,10 @@ final class MachinePipes<Hosted: Machine> {
     case .accepted:
       finish(event, of: pipe)
     case .refused(let refusal):
-      if ins[pipe].onRefused == .postpone { return postpone(event, of: pipe, refusal) }
-      if ins[pipe].onRefused == .ignore, refusal.canBeIgnored {
-        ins[pipe].ignored += 1
+      if inPipes[pipe].onRefused == .postpone { return postpone(event, of: pipe, refusal) }
+      if inPipes[pipe].onRefused == .ignore, refusal.canBeIgnored {
+        inPipes[pipe].ignoredCount += 1
+        reportDropped(event, of: pipe, refusal)
         return finish(event, of: pipe)
       }
       guard case .event(let content) = event.content else { return }
@@ -138,41 +183,53 @@ final class MachinePipes<Hosted: Machine> {
     }
   }
 
+  /// Reports an event that `on_refused: ignore` drops.
+  private func reportDropped(
+    _ event: PipeEvent<Hosted.Event>, of pipe: Int, _ refusal: Refusal
+  ) {
+    guard let onRefusal = core.onRefusal, case .event(let content) = event.content else { return }
+    onRefusal(
+      RefusedInput(
+        core.json(of: content), because: "refused: \(refusal.code)",
+        from: .pipe(inPipes[pipe].name, stream: event.stream, number: event.sequence),
+        isDropped: true))
+  }
+
   /// Finishes an event that is applied, or refused for good.
   private func finish(_ event: PipeEvent<Hosted.Event>, of index: Int) {
-    let pipe = ins[index]
-    guard let number = event.postponement else {
+    let pipe = inPipes[index]
+    guard let number = event.postponementID else {
       return pipe.finish(event.sequence, of: event.stream)
     }
-    if pipe.state.isDurable { postponed.finish(number) }
+    if pipe.state.isDurable { postponedRecords.finish(number) }
     pipe.finishPostponed(event.sequence, of: event.stream)
   }
 
   @export(interface)
   private func postpone(_ event: PipeEvent<Hosted.Event>, of index: Int, _ refusal: Refusal) {
     var event = event
-    let pipe = ins[index]
-    if event.postponement == nil {
+    let pipe = inPipes[index]
+    if event.postponementID == nil {
       if let error = refusal.error {
         core.log.warning(
           "pipe '\(pipe.name)': event \(event.sequence) is postponed: the machine's function "
             + "threw: \(error)")
       }
-      let number = postponed.nextNumber()
+      let number = postponedRecords.nextNumber()
       if pipe.state.isDurable, case .event(let content) = event.content {
         do {
-          postponed.add(
+          postponedRecords.add(
             number, pipe.name, event.sequence, event: try core.events.encode(content))
         } catch {
-          // The event came as JSON, and its type cannot be encoded: it would be lost with the
-          // process.
+          // The event arrived as JSON, but a value of its type cannot be encoded, and so cannot be
+          // recorded. If it were postponed, it would be lost with the process.
           return dispose(
             of: event, .null, of: index,
             because: "refused: \(refusal.code); the event cannot be postponed: \(error)")
         }
         pipe.postpone(event.sequence, of: event.stream)
       }
-      event.postponement = number
+      event.postponementID = number
       if let onRefusal = core.onRefusal, case .event(let content) = event.content {
         onRefusal(
           RefusedInput(
@@ -190,13 +247,19 @@ final class MachinePipes<Hosted: Machine> {
   private func dispose(
     of event: PipeEvent<Hosted.Event>, _ json: JSONValue, of index: Int, because reason: String
   ) {
-    let pipe = ins[index]
+    let pipe = inPipes[index]
     core.onRefusal?(
       RefusedInput(
         json, because: reason,
         from: .pipe(pipe.name, stream: event.stream, number: event.sequence)))
+    var schema = Hosted.schema
+    // An event that could not be migrated keeps its schema version, for a program that can migrate
+    // it.
+    if case .undecodable = event.content {
+      schema = event.schema == Hosted.schema ? unknownSchema : event.schema
+    }
     if let problem = core.dispose(
-      of: json, event.sequence, from: pipe.name, because: reason, pipe.onRefused)
+      of: json, event.sequence, from: pipe.name, because: reason, pipe.onRefused, schema: schema)
     {
       core.onEnd?(problem)
     } else {
@@ -206,52 +269,53 @@ final class MachinePipes<Hosted: Machine> {
 
   // MARK: Records
 
-  var hasUnrecordedChanges: Bool { !postponed.isEmpty }
-  func record(into journal: Journal) throws { try postponed.record(into: journal) }
-  func recorded() { postponed.recorded() }
+  var hasUnrecordedChanges: Bool { !postponedRecords.isEmpty }
+  func record(into journal: Journal) throws { try postponedRecords.record(into: journal) }
+  func didRecord() { postponedRecords.didRecord() }
 }
 
-/// The numbers of postponed events, and the changes that the journal has not recorded yet.
+/// Assigns numbers to postponed events, and collects the changes to these events that the journal
+/// has not recorded yet.
 struct PostponedRecords {
-  private var last: Int64 = 0
-  private var added: [(id: Int64, pipe: String, sequence: UInt64, event: [UInt8])] = []
-  private var finished: [Int64] = []
+  private var lastNumber: Int64 = 0
+  private var addedEvents: [(id: Int64, pipe: String, sequence: UInt64, event: [UInt8])] = []
+  private var finishedNumbers: [Int64] = []
 
-  /// Notes the number of an event that an earlier process postponed.
-  mutating func restore(_ id: Int64) { last = max(last, id) }
+  /// Notes the id of an event that an earlier process has postponed, so that the id is not reused.
+  mutating func restore(_ id: Int64) { lastNumber = max(lastNumber, id) }
 
-  /// Assigns the number of the next postponed event.
+  /// Returns the id for the next postponed event.
   mutating func nextNumber() -> Int64 {
-    last += 1
-    return last
+    lastNumber += 1
+    return lastNumber
   }
 
-  /// Adds a postponed event.
+  /// Adds a postponed event to the changes.
   mutating func add(_ id: Int64, _ pipe: String, _ sequence: UInt64, event: [UInt8]) {
-    added.append((id, pipe, sequence, event))
+    addedEvents.append((id, pipe, sequence, event))
   }
 
-  /// Removes a postponed event that is applied, or refused for good.
+  /// Removes a postponed event, because it was applied or permanently refused.
   mutating func finish(_ id: Int64) {
-    if let index = added.firstIndex(where: { $0.id == id }) {
-      added.remove(at: index)
+    if let index = addedEvents.firstIndex(where: { $0.id == id }) {
+      addedEvents.remove(at: index)
     } else {
-      finished.append(id)
+      finishedNumbers.append(id)
     }
   }
 
-  /// Whether the journal has recorded all changes.
-  var isEmpty: Bool { added.isEmpty && finished.isEmpty }
+  /// Whether there are no unrecorded changes.
+  var isEmpty: Bool { addedEvents.isEmpty && finishedNumbers.isEmpty }
 
   func record(into journal: Journal) throws {
-    for event in added {
-      try journal.postponed(event.id, event.pipe, event.sequence, event: event.event)
+    for event in addedEvents {
+      try journal.recordPostponedEvent(event.id, event.pipe, event.sequence, event: event.event)
     }
-    for id in finished { try journal.postponedRemoved(id) }
+    for id in finishedNumbers { try journal.removePostponedEvent(id) }
   }
 
-  mutating func recorded() {
-    added = []
-    finished = []
+  mutating func didRecord() {
+    addedEvents = []
+    finishedNumbers = []
   }
 }

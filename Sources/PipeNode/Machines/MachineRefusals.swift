@@ -4,20 +4,26 @@ import PipeWire
 
 /// An event that a machine has refused for good, or that a pipe has postponed.
 struct RefusedInput {
-  /// Where the event came from.
+  /// The pipe or the request that the event came from.
   enum Origin {
     case pipe(String, stream: UInt64, number: UInt64)
     case request(RequestKey)
   }
 
-  /// The event as JSON, or as text if it did not decode.
+  /// The event as JSON, or as a JSON string if the event could not be decoded.
   let event: JSONValue
   let reason: String
   let origin: Origin
-  /// Whether the event is tried again after the next step.
+  /// Whether the event is postponed, so that the machine tries it again after the next step.
   let isPostponed: Bool
+  /// Whether the event is dropped because of `on_refused: ignore`.
+  let isDropped: Bool
 
-  init(_ event: JSONValue, because reason: String, from origin: Origin, isPostponed: Bool = false) {
+  init(
+    _ event: JSONValue, because reason: String, from origin: Origin, isPostponed: Bool = false,
+    isDropped: Bool = false
+  ) {
+    self.isDropped = isDropped
     self.event = event
     self.reason = reason
     self.origin = origin
@@ -25,11 +31,14 @@ struct RefusedInput {
   }
 }
 
-/// Reports the events that a machine refuses or postpones, while a subscriber of the feed asks for them.
+/// Reports the events that a machine refuses or postpones, as long as a client subscribes to them.
 final class MachineRefusals<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
-  private var output: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
+  private var feedOutput: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
+  /// The log of a recorded run, and the feed whose reports its lines resemble; `nil` if the run is
+  /// not recorded.
+  private var logOutput: (log: StepLog, feed: Feed)?
 
   @export(interface)
   init(_ core: MachineCore<Hosted>, _ steps: MachineSteps<Hosted>) {
@@ -39,30 +48,45 @@ final class MachineRefusals<Hosted: Machine> {
 
   @export(interface)
   func report(to feed: Feed?) {
-    guard (feed == nil) != (output == nil) else { return }
-    output = feed.map { ($0, rateLimitedFeed(to: $0)) }
-    core.onRefusal = output == nil ? nil : { [unowned self] in report($0) }
+    guard (feed == nil) != (feedOutput == nil) else { return }
+    feedOutput = feed.map { ($0, rateLimitedFeed(to: $0)) }
+    observeRefusals()
+  }
+
+  /// Writes each refused or postponed event to a log.
+  @export(interface)
+  func logRefusals(in log: StepLog, like feed: Feed) {
+    logOutput = (log, feed)
+    observeRefusals()
+  }
+
+  private func observeRefusals() {
+    let isObserved = feedOutput != nil || logOutput != nil
+    core.onRefusal = isObserved ? { [unowned self] in report($0) } : nil
   }
 
   private func rateLimitedFeed(to feed: Feed) -> RateLimitedFeed {
     RateLimitedFeed(.refusal, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
-      var body = head(in: feed)
+      var body = reportHead(in: feed)
       body.add("refused", text: "")
       body.add("skipped", skipped)
       return (core.engine.settledVersion, body)
     }
   }
 
-  /// Returns the head of a message about a refusal. A refusal is not a step: it carries the version
-  /// and the index of the step before it.
-  private func head(in feed: Feed) -> FeedBody {
-    feed.head(of: core.node, version: core.engine.settledVersion, index: steps.count)
+  /// Returns the head of a message about a refusal. A refusal is not a step, so the message
+  /// contains the version and the index of the previous step.
+  private func reportHead(in feed: Feed) -> FeedBody {
+    feed.reportHead(of: core.node, version: core.engine.settledVersion, index: steps.stepCount)
   }
 
   @export(interface)
   private func report(_ input: RefusedInput) {
-    guard let output, output.rateLimitedFeed.begin() else { return }
-    var body = head(in: output.feed)
+    // An event that 'on_refused: ignore' drops is counted, and not reported to subscribers.
+    let isPublished = !input.isDropped && feedOutput?.rateLimitedFeed.countItem() == true
+    guard isPublished || logOutput != nil, let feed = feedOutput?.feed ?? logOutput?.feed
+    else { return }
+    var body = reportHead(in: feed)
     body.add("time", WallClock.nanoseconds)
     body.add("refused", text: input.reason)
     if input.isPostponed { body.add("postponed", json: Array("true".utf8)) }
@@ -83,6 +107,7 @@ final class MachineRefusals<Hosted: Machine> {
       origin.add("number", key.id)
       body.add("request", origin)
     }
-    output.rateLimitedFeed.report(core.engine.settledVersion, body)
+    if isPublished { feedOutput?.rateLimitedFeed.report(core.engine.settledVersion, body) }
+    logOutput?.log.append(body)
   }
 }

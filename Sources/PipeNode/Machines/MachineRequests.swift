@@ -3,35 +3,36 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// An input that a client requests from a node.
+/// An input that a client has requested.
 enum ClientInput<Event> {
-  /// Applies an event.
+  /// Apply an event.
   case event(Event, RequestKey, wantsState: Bool)
-  /// Applies the event of a dead letter, and removes the dead letter.
+  /// Apply the event of a dead letter, and remove the dead letter if the event is accepted.
   case deadLetter(UInt64, Event, reply: Reply)
 }
 
-/// Serves the events that clients send to a machine, and the dead letters that they resend.
+/// Handles the events that clients send to a machine, and the dead letters that clients resend.
 ///
-/// Each request is answered once. If its event was applied, the answer follows the record.
+/// Each request is answered once. If the machine has accepted the event, the answer is sent after
+/// the step is recorded.
 final class MachineRequests<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let outlets: MachineOutlets
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var registry: RequestRegistry
-  /// The replies that are due after the record.
+  /// The replies that will be sent when the current changes are recorded.
   @exclusivity(unchecked)
-  private var replies: [(RequestReply, Reply)] = []
-  /// The request whose step is in progress.
+  private var pendingReplies: [(RequestReply, Reply)] = []
+  /// The request whose step is in progress; `nil` if there is none.
   @exclusivity(unchecked)
   private(set) var current: RequestKey?
-  /// Whether the event that is not retried is a dead letter already. Its client may repeat the
-  /// request.
+  /// Whether the poison event has already become a dead letter. If the client repeats the request,
+  /// the event must not become another dead letter.
   @exclusivity(unchecked)
   private var isPoisonDeadLettered = false
 
-  /// The maximum number of waiting requests. Unit: requests.
+  /// The maximum number of requests that wait for their step. Unit: requests.
   private static var waitingRequestLimit: Int { 1_024 }
 
   @export(interface)
@@ -40,7 +41,7 @@ final class MachineRequests<Hosted: Machine> {
     self.outlets = outlets
     let contents = core.journal?.contents
     registry = RequestRegistry(
-      restored: contents?.requests ?? [], forgottenThrough: contents?.forgottenRequests ?? 0)
+      restored: contents?.requests ?? [], forgottenThrough: contents?.forgottenRequestCount ?? 0)
   }
 
   func request(
@@ -63,7 +64,7 @@ final class MachineRequests<Hosted: Machine> {
             + "are waiting"))
     case .forgotten(let last): reply(.forgotten(through: last))
     case .new:
-      if let full = outlets.full.first {
+      if let full = outlets.fullPipeNames.first {
         answer(key, .busy("pipe '\(full)' is full"))
       } else if let poison = core.poison, poison.matches(key.source, key.id) {
         if !isPoisonDeadLettered {
@@ -82,18 +83,18 @@ final class MachineRequests<Hosted: Machine> {
     }
   }
 
-  /// Answers a request whose event is for no instance of a keyed node.
+  /// Rejects a request whose event belongs to no instance of a keyed node.
   func reject(_ key: RequestKey, because reason: String) { answer(key, .invalid(reason)) }
 
   /// Answers a request that is not applied.
-  private func answer(_ key: RequestKey, _ reply: RequestReply) {
+  func answer(_ key: RequestKey, _ reply: RequestReply) {
     registry.finish(key, reply)?(reply)
   }
 
   @export(interface)
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let found = core.deadLetters[id] else {
-      return reply(.invalid("no such dead letter \(id)"))
+      return reply(.invalid(DeadLetter.unknownMessage(id: id)))
     }
     if let effect = EffectOrigin(ofDeadLetterFrom: found.pipe, found.sequence) {
       return deadLetter(id, of: effect, drops: drops, reply)
@@ -103,7 +104,8 @@ final class MachineRequests<Hosted: Machine> {
       return answerWhenRecorded(.done, to: reply)
     }
     do {
-      let event = try core.events.decode(found.event.bytes)
+      let event = try Hosted.decodeEvent(
+        found.event.bytes, schema: found.schema ?? 1, by: core.events)
       if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
       core.inbox.append(.deadLetter(id, event, reply: reply))
     } catch {
@@ -118,11 +120,11 @@ final class MachineRequests<Hosted: Machine> {
   ) {
     guard core.isStarted else { return reply(.unavailable("the node has not started yet")) }
     if drops {
-      core.engine.effects.discard(effect)
-    } else if !core.engine.effects.unpark(effect) {
+      core.discard(effect)
+    } else if !core.unpark(effect) {
       return reply(
         .invalid(
-          "the machine has cancelled the effect of step \(effect.version); dead letter \(id) can "
+          "the machine has cancelled the \(effect.noun) of step \(effect.version); dead letter \(id) can "
             + "only be dropped"
         ))
     }
@@ -131,10 +133,10 @@ final class MachineRequests<Hosted: Machine> {
     answerWhenRecorded(.done, to: reply)
   }
 
-  func take(_ input: ClientInput<Hosted.Event>) {
+  func process(_ input: ClientInput<Hosted.Event>) {
     switch input {
     case .event(let event, let key, let wantsState):
-      let marker = key.client == 0 ? nil : core.journal?.marker.source(key.source)
+      let marker = key.client == 0 ? nil : core.journal?.marker.sourceMarker(key.source)
       marker?.begin(key.id)
       current = key
       core.engine.take(event, cause: "request") { [self] outcome in
@@ -151,13 +153,15 @@ final class MachineRequests<Hosted: Machine> {
         guard let reply = registry.finish(key, answer) else { return }
         answerWhenRecorded(answer, to: reply)
       }
-    case .deadLetter(let id, let event, let reply): take(event, ofDeadLetter: id, reply)
+    case .deadLetter(let id, let event, let reply): apply(event, ofDeadLetter: id, reply)
     }
   }
 
   @export(interface)
-  private func take(_ event: Hosted.Event, ofDeadLetter id: UInt64, _ reply: @escaping Reply) {
-    guard core.deadLetters[id] != nil else { return reply(.invalid("no such dead letter \(id)")) }
+  private func apply(_ event: Hosted.Event, ofDeadLetter id: UInt64, _ reply: @escaping Reply) {
+    guard core.deadLetters[id] != nil else {
+      return reply(.invalid(DeadLetter.unknownMessage(id: id)))
+    }
     core.engine.take(event, cause: "deadLetter \(id)") { [self] outcome in
       if case .accepted = outcome { core.deadLetters.remove(id) }
       answerWhenRecorded(answer(to: outcome, wantsState: true), to: reply)
@@ -172,12 +176,12 @@ final class MachineRequests<Hosted: Machine> {
       return .refused(
         refusal, version: core.engine.version, state: wantsState ? core.stateBytes : [])
     case .pending:
-      // The engine never reports this outcome to a caller that waits for the step.
+      // The engine does not report this outcome to callers that wait for the end of the step.
       return .unavailable("the step has not ended")
     }
   }
 
-  /// Answers the waiting clients that the node is stopping: this process applies no more events.
+  /// Rejects the waiting requests, because the node stops.
   @export(interface)
   func stop() {
     let unavailable = RequestReply.unavailable("the node is stopping")
@@ -188,7 +192,7 @@ final class MachineRequests<Hosted: Machine> {
   // MARK: Records
 
   func answerWhenRecorded(_ reply: RequestReply, to client: @escaping Reply) {
-    replies.append((reply, client))
+    pendingReplies.append((reply, client))
   }
 
   var hasUnrecordedChanges: Bool { registry.hasUnrecordedChanges }
@@ -197,20 +201,21 @@ final class MachineRequests<Hosted: Machine> {
     for record in registry.takeRecords() {
       switch record {
       case .answered(let key, let version, let state):
-        try journal.answered(key, version: version, state: state)
+        try journal.recordAnswer(key, version: version, state: state)
       case .acknowledged(let client, let oldest):
-        try journal.requestsAcknowledged(of: client, before: oldest)
+        try journal.recordAcknowledgement(of: client, before: oldest)
       case .clientForgotten(let client, let last):
-        try journal.clientForgotten(client, through: last)
+        try journal.recordForgottenClient(client, through: last)
       }
     }
   }
 
-  /// Sends the replies that were due: all steps are recorded, or need no record.
-  func recorded() {
-    let dueReplies = replies
-    replies = []
-    // Without a journal, `record(into:)` does not drain the records.
+  /// Sends the pending replies. Called when all steps are recorded or, if there is no journal, at
+  /// the end of the turn.
+  func didRecord() {
+    let dueReplies = pendingReplies
+    pendingReplies = []
+    // Without a journal, `record(into:)` is not called and does not remove the registry's records.
     if core.journal == nil { _ = registry.takeRecords() }
     guard !dueReplies.isEmpty else { return }
     Failpoint.hit(.replyBefore)

@@ -4,11 +4,11 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Records the steps of a machine: its state, and its effects.
+/// Records the steps of a machine: its states, effects and timers.
 final class MachineSteps<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let incarnation: UInt64
-  /// The recorded version; `nil` before the initial state is recorded.
+  /// The version of the last recorded state; `nil` before the initial state is recorded.
   private var recordedVersion: UInt64?
   /// The size of the recorded state as JSON. Unit: bytes.
   private var recordedSize = 0
@@ -18,29 +18,37 @@ final class MachineSteps<Hosted: Machine> {
   /// The time and the cause of the last entry into a state.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var last = (time: Int64(0), cause: "")
-  /// The time and the cause of the last intermediate state of a transition.
-  private var lastIntermediate = (time: Int64(0), cause: "")
-  /// The durations of the steps that are measured.
+  private var lastStep = (time: Int64(0), cause: "")
+  /// The time and the cause of the last entry into an intermediate state.
+  private var lastIntermediateStep = (time: Int64(0), cause: "")
+  /// The durations of the measured steps.
   @exclusivity(unchecked)
   private(set) var durations = DurationCounts()
-  /// The effects that an earlier process had not ended, until the start; `nil` without an earlier
-  /// process.
-  private var restored: [(state: Hosted.State, effect: JournalContents.Effect)]?
+  /// The effects that had not ended when the last process ended, each with the state that started
+  /// it. `nil` after the start, or if there was no earlier process.
+  private var restoredEffects: [(state: Hosted.State, effect: JournalContents.Effect)]?
+  /// The timers of the restored state; `nil` if the earlier process had none.
+  private var restoredTimers: JournalContents.Effect?
+  /// The recorded timers of a machine that no longer has timers; `nil` after they are removed from
+  /// the journal.
+  private var obsoleteTimers: EffectOrigin?
   /// The restored effects that are dead letters.
   private var parkedOrigins: Set<EffectOrigin> = []
 
-  /// Reads the journal's contents. Throws if they do not belong to this machine.
+  /// Restores the state from the journal. Throws an error if the journal's contents do not fit this
+  /// machine.
   @export(interface)
   init(_ core: MachineCore<Hosted>, incarnation: UInt64) throws {
     self.core = core
     self.incarnation = incarnation
     guard let contents = core.journal?.contents else { return }
     let record = contents.record
-    core.engine.restore(try state(record.state), version: record.version)
-    restored = try contents.effects.map { (try state($0.state), $0) }
+    core.engine.restore(try decodeState(record.state, record.schema), version: record.version)
+    restoredTimers = contents.effects.last { $0.origin.feedback == EffectOrigin.timers }
+    restoredEffects = try contents.effects.filter { $0.origin.feedback != EffectOrigin.timers }
+      .map { (try decodeState($0.state, $0.schema), $0) }
     parkedOrigins = try core.journal?.deadLetteredEffects() ?? []
-    last = (record.time, record.cause)
+    lastStep = (record.time, record.cause)
     recordedVersion = record.version
     firstVersion = record.version
     recordedSize = record.state.count
@@ -48,33 +56,34 @@ final class MachineSteps<Hosted: Machine> {
     try checkSize()
   }
 
-  /// Throws if the recorded state is too large to be shown; warns if it exceeds the limit for
-  /// steps.
+  /// Throws an error if the recorded state is too large to be published. Logs a warning if the
+  /// state is larger than steps may produce.
   private func checkSize() throws {
-    guard recordedSize > StateSizeLimit.byteCount else { return }
+    guard recordedSize > StateSizeLimit.maximumByteCount else { return }
     let path = core.journal?.path ?? ""
-    guard recordedSize <= WireLimits.messageByteCount / 4 * 3 else {
+    guard recordedSize <= WireLimits.maximumMessageByteCount / 4 * 3 else {
       throw JournalError.stateTooLarge(path: path, node: core.node, byteCount: recordedSize)
     }
     core.log.warning(
       "the journal '\(path)' has a state of \(recordedSize) bytes as JSON; the limit is "
-        + "\(StateSizeLimit.byteCount); steps to an even larger state are refused")
+        + "\(StateSizeLimit.maximumByteCount); steps to an even larger state are refused")
   }
 
-  private func state(_ bytes: [UInt8]) throws -> Hosted.State {
-    do { return try core.states.decode(bytes) } catch {
-      throw JournalError.undecodable(
-        path: core.journal?.path ?? "", node: core.node, problem: "state \(error)")
+  private func decodeState(_ bytes: [UInt8], _ schema: Int) throws -> Hosted.State {
+    do { return try Hosted.decodeState(bytes, schema: schema, by: core.states) } catch {
+      throw JournalError.undecodable(error, in: core.journal, node: core.node, what: "state")
     }
   }
 
-  /// The number of steps of this process.
-  var count: UInt64 { core.engine.version - firstVersion - core.engine.intermediateStateCount }
+  /// The number of steps that this process has taken.
+  var stepCount: UInt64 { core.engine.version - firstVersion - core.engine.intermediateStateCount }
 
-  /// The time and the cause of the state that is shown.
-  var shown: (time: Int64, cause: String) { core.engine.isIntermediate ? lastIntermediate : last }
+  /// The time and the cause of the published state.
+  var publishedStep: (time: Int64, cause: String) {
+    core.engine.isIntermediate ? lastIntermediateStep : lastStep
+  }
 
-  func entered(because cause: String) { last = (WallClock.nanoseconds, cause) }
+  func entered(because cause: String) { lastStep = (WallClock.nanoseconds, cause) }
 
   /// Counts the duration of a step that has ended.
   /// - Parameter start: The time at which the step began. Unit: nanoseconds of ``BootClock``.
@@ -83,19 +92,19 @@ final class MachineSteps<Hosted: Machine> {
   }
 
   func enteredIntermediateState(because cause: String) {
-    lastIntermediate = (WallClock.nanoseconds, cause)
+    lastIntermediateStep = (WallClock.nanoseconds, cause)
   }
 
-  /// Enters the initial state, or resumes where the last process stopped.
-  /// - Returns: Whether the machine resumes, in a state that was entered before.
+  /// Enters the initial state, or resumes in the recorded state.
+  /// - Returns: Whether the machine has resumed in a recorded state.
   @export(interface)
   func start() -> Bool {
-    guard let effects = restored else {
+    guard let effects = restoredEffects else {
       core.engine.start()
       Failpoint.hit(.startAfter)
       return false
     }
-    restored = nil
+    restoredEffects = nil
     resume(effects)
     return true
   }
@@ -108,7 +117,7 @@ final class MachineSteps<Hosted: Machine> {
       let isPoison = core.poisonEffect?.origin == origin
       guard
         core.engine.resumeEffect(
-          of: state, origin, elapsed: effect.elapsed,
+          of: state, origin, elapsed: effect.elapsedTime,
           isParked: isPoison || parkedOrigins.contains(origin))
       else {
         core.log.warning(
@@ -119,52 +128,102 @@ final class MachineSteps<Hosted: Machine> {
       }
       if isPoison, let poison = core.poisonEffect { core.park(poison, of: state) }
     }
+    resumeTimers()
     let state = core.stateText
     let shown = state.utf8.count > 200 ? state.prefix(200) + "…" : state[...]
     core.log.note("restored at version \(core.engine.version) in state \(shown)")
+  }
+
+  /// Continues the timers of the restored state with their deadlines. If the earlier process had no
+  /// timers for the state, because its machine had none, the timers start now.
+  @export(interface)
+  private func resumeTimers() {
+    guard let timers = core.engine.timers else {
+      obsoleteTimers = restoredTimers?.origin
+      return
+    }
+    let state = core.engine.state
+    do throws(InvalidTimerError) {
+      guard let recorded = restoredTimers else { return try core.engine.startTimers() }
+      let origin = recorded.origin
+      let poison = core.poisonEffect.flatMap { $0.origin == origin ? $0 : nil }
+      let isRunning = try timers.resume(
+        of: state, version: origin.version, since: recorded.startInstant,
+        elapsed: BootClock.now.duration(since: recorded.startInstant, isSameBoot: true),
+        isParked: poison != nil || parkedOrigins.contains(origin))
+      guard isRunning else {
+        return core.log.warning(
+          "cannot resume the timer of step \(origin.version): the machine no longer has a timer in "
+            + "this state")
+      }
+      if let poison { core.park(poison, of: state) }
+    } catch {
+      core.onEnd?(error.description)
+    }
   }
 
   // MARK: Records
 
   var hasUnrecordedChanges: Bool {
     core.engine.settledVersion != recordedVersion || core.engine.effects.hasUnrecordedChanges
+      || core.engine.timers?.hasUnrecordedChanges == true
   }
 
   func recordState(into journal: Journal) throws {
     let version = core.engine.settledVersion
     guard version != recordedVersion else { return }
     let state = try core.encode(core.engine.settledState, version: version)
-    // One of several steps led to this state. The next process takes these steps again, and refuses
-    // that step.
-    guard core.meter.isExact || state.count <= max(StateSizeLimit.byteCount, recordedSize) else {
+    // If the state is too large, one of the steps since the last record has produced it. The next
+    // process repeats these steps, measures the state after each step, and refuses the step with
+    // the large state.
+    guard core.meter.isExact || state.count <= max(StateSizeLimit.maximumByteCount, recordedSize)
+    else {
       journal.marker.measureEachStepNext()
       throw NodeSetupError(
         "a step produced a state of \(state.count) bytes as JSON; the limit is "
-          + "\(StateSizeLimit.byteCount); after a restart, the node repeats its last steps and "
+          + "\(StateSizeLimit.maximumByteCount); after a restart, the node repeats its last steps and "
           + "refuses this step")
     }
     encodedSize = state.count
-    core.meter.measured(byteCount: state.count)
+    core.meter.recordMeasurement(byteCount: state.count)
     try journal.moved(
       to: state, version: version,
-      steps: version - (recordedVersion ?? 0), cause: last.cause, time: last.time,
+      steps: version - (recordedVersion ?? 0), cause: lastStep.cause, time: lastStep.time,
       incarnation: incarnation)
   }
 
   @export(interface)
   func recordEffects(into journal: Journal) throws {
     let effects = core.engine.effects.changesToRecord()
-    for origin in effects.ended { try journal.effectEnded(origin) }
+    for origin in effects.ended { try journal.recordEffectEnd(origin) }
     for effect in effects.started {
       try core.noteProgress(of: effect.origin, in: journal)
-      try journal.effectStarted(
+      try journal.recordEffectStart(
         effect.origin,
         state: core.encode(earlier: effect.state, version: effect.origin.version),
-        progress: effect.progress ?? BootClock.now)
+        progress: effect.lastProgress ?? BootClock.now)
     }
   }
 
+  /// Records which timers run: in the same record as the entry into their state.
+  @export(interface)
+  func recordTimers(into journal: Journal) throws {
+    guard let timers = core.engine.timers, timers.hasUnrecordedChanges else {
+      if let obsoleteTimers { try journal.recordEffectEnd(obsoleteTimers) }
+      return
+    }
+    if let former = timers.recordedVersion, former != timers.entry?.version {
+      try journal.recordEffectEnd(EffectOrigin(version: former, feedback: EffectOrigin.timers))
+    }
+    guard let entry = timers.entry, let next = timers.running.first else { return }
+    let origin = EffectOrigin(version: entry.version, feedback: EffectOrigin.timers)
+    try core.noteProgress(of: origin, in: journal)
+    try journal.recordTimersStart(origin, delay: next.duration, since: entry.instant)
+  }
+
   func stateRecorded() {
+    core.engine.timers?.didRecord()
+    obsoleteTimers = nil
     recordedVersion = core.engine.settledVersion
     recordedSize = encodedSize
   }

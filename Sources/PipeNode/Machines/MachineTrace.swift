@@ -2,8 +2,8 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Traces the steps of a machine on demand: counts its transitions, and reports each step with its
-/// event, the origin of the event, and the events that the step sent.
+/// Traces the steps of a machine while subscribers ask for that. Counts the transitions. Reports
+/// each step with its event, the origin of the event, and the events that the step has sent.
 final class MachineTrace<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
@@ -14,11 +14,16 @@ final class MachineTrace<Hosted: Machine> {
   private var countedSince: UInt64 = 0
   private let stateNames: [String]
   private let eventNames: [String]
-  private var output: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
-  /// The state before the step that is being reported, and its event, as JSON.
-  private var step: (from: [UInt8], event: [UInt8]?)?
-  /// The events that this step has sent.
-  private var sent: [FeedBody] = []
+  private var feedOutput: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
+  /// The log of a recorded run, and the feed whose reports its lines resemble; `nil` if the run is
+  /// not recorded.
+  private var logOutput: (log: StepLog, feed: Feed)?
+  /// Whether the step that is being reported also goes to the feed.
+  private var isPublished = false
+  /// The state before the step that is being reported, and the event of the step, as JSON.
+  private var reportedStep: (from: [UInt8], event: [UInt8]?)?
+  /// The events that this step has sent so far.
+  private var sentEvents: [FeedBody] = []
 
   @export(interface)
   init(
@@ -32,13 +37,13 @@ final class MachineTrace<Hosted: Machine> {
     self.pipes = pipes
     self.machineParticipant = machineParticipant
     self.outlets = outlets
-    stateNames = Self.names(of: Hosted.State.self)
-    eventNames = Self.names(of: Hosted.Event.self)
+    stateNames = Self.caseNames(of: Hosted.State.self)
+    eventNames = Self.caseNames(of: Hosted.Event.self)
   }
 
   deinit { stopCounting() }
 
-  private static func names<Value>(of type: Value.Type) -> [String] {
+  private static func caseNames<Value>(of type: Value.Type) -> [String] {
     let names = EnumCases<Value>.names
     return names.isEmpty ? [TransitionCounts.anyCase] : names
   }
@@ -46,7 +51,7 @@ final class MachineTrace<Hosted: Machine> {
   // MARK: Transitions
 
   @export(interface)
-  func count(_ isEnabled: Bool) {
+  func setCounting(_ isEnabled: Bool) {
     guard isEnabled != (core.engine.trace.tally != nil) else { return }
     countedSince = core.engine.version
     stopCounting()
@@ -62,7 +67,8 @@ final class MachineTrace<Hosted: Machine> {
     guard let tally = core.engine.trace.tally else { return nil }
     var result = TransitionCounts(since: countedSince)
     tally.forEach { state, event, count in
-      result.counts[stateNames[state], default: [:]][eventNames[event]] = count
+      let name = event.map { eventNames[$0] } ?? TransitionCounts.timerEventName
+      result.counts[stateNames[state], default: [:]][name] = count
     }
     return result
   }
@@ -71,34 +77,67 @@ final class MachineTrace<Hosted: Machine> {
 
   @export(interface)
   func reportSteps(to feed: Feed?) {
-    if (feed == nil) != (output == nil) {
-      output = feed.map { ($0, rateLimitedFeed(to: $0)) }
-      // Safe: the content owns both, and the engine makes no calls once the content is gone.
-      core.engine.trace.willTakeStep =
-        output == nil ? nil : { [unowned(unsafe) self] in willTakeStep(on: $0, from: $1) }
+    if (feed == nil) != (feedOutput == nil) {
+      feedOutput = feed.map { ($0, rateLimitedFeed(to: $0)) }
     }
-    // This includes pipes that were added since the last call.
-    outlets.watch(output == nil ? nil : { [unowned self] in recordSentEvent($0, $1, $2, $3) })
+    observeSteps()
+  }
+
+  /// Writes each step to a log, and each event that the machine ignores. The first line has the state
+  /// in which this process begins.
+  @export(interface)
+  func logSteps(in log: StepLog, like feed: Feed) {
+    logOutput = (log, feed)
+    var line = reportHead(in: feed)
+    line.add("begins", json: core.stateBytes)
+    line.add("time", WallClock.nanoseconds)
+    log.append(line)
+    core.engine.trace.didIgnore = { [unowned self] in logIgnored($0) }
+    observeSteps()
+  }
+
+  private func observeSteps() {
+    let isObserved = feedOutput != nil || logOutput != nil
+    if isObserved != (core.engine.trace.willTakeStep != nil) {
+      // Safe: the content owns this object and the engine, and the engine makes no calls once the
+      // content is gone.
+      core.engine.trace.willTakeStep =
+        isObserved ? { [unowned(unsafe) self] in willTakeStep(on: $0, from: $1) } : nil
+    }
+    // Also watches the pipes that were added since the last call.
+    outlets.watch(isObserved ? { [unowned self] in recordSentEvent($0, $1, $2, $3) } : nil)
+  }
+
+  @export(interface)
+  private func logIgnored(_ event: Hosted.Event) {
+    guard let (log, feed) = logOutput else { return }
+    var line = reportHead(in: feed)
+    line.add("time", WallClock.nanoseconds)
+    line.add("ignored", json: core.json(of: event).bytes)
+    addOrigin(to: &line)
+    log.append(line)
   }
 
   @export(interface)
   private func rateLimitedFeed(to feed: Feed) -> RateLimitedFeed {
     RateLimitedFeed(.step, about: core.node, to: feed) { [unowned self, unowned feed] skipped in
-      var body = head(in: feed)
+      var body = reportHead(in: feed)
       body.add("skipped", skipped)
       return (core.engine.settledVersion, body)
     }
   }
 
-  /// Returns the head of a message about a step, or about steps that are left out.
-  private func head(in feed: Feed) -> FeedBody {
-    feed.head(of: core.node, version: core.engine.settledVersion, index: steps.count)
+  /// Returns the beginning of a report about a step, or about skipped steps.
+  private func reportHead(in feed: Feed) -> FeedBody {
+    feed.reportHead(of: core.node, version: core.engine.settledVersion, index: steps.stepCount)
   }
 
-  /// Begins the report of a step that is about to be taken. Returns whether the step is reported.
+  /// Begins the report of a step that the machine is about to take. Returns `false` if the step is
+  /// left out.
   func willTakeStep(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
-    guard let output, output.rateLimitedFeed.begin() else { return false }
-    step = (
+    isPublished = feedOutput?.rateLimitedFeed.countItem() == true
+    guard isPublished || logOutput != nil else { return false }
+    reportedStep = (
       (try? core.encode(state, version: core.engine.settledVersion)) ?? [],
       event.flatMap { try? core.events.encode($0) }
     )
@@ -108,53 +147,64 @@ final class MachineTrace<Hosted: Machine> {
   private func recordSentEvent(
     _ pipe: String, _ stream: UInt64, _ number: UInt64, _ event: ArraySlice<UInt8>
   ) {
-    guard step != nil else { return }
-    var body = Self.makeEventReference(pipe, stream, number)
+    guard reportedStep != nil || logOutput != nil else { return }
+    var body = FeedBody(referringTo: pipe, stream, number)
     body.add("event", json: event)
-    sent.append(body)
+    if reportedStep != nil { return sentEvents.append(body) }
+    // The entry into the initial state is no step.
+    guard let (log, feed) = logOutput else { return }
+    var line = reportHead(in: feed)
+    line.add("sent", [body])
+    log.append(line)
   }
 
-  /// Reports the step, which has been taken.
+  /// Completes the report of a step that the machine has taken.
   @export(interface)
   func didTakeStep() {
-    guard let step, let output else { return }
-    var body = head(in: output.feed)
-    body.add("time", steps.shown.time)
-    body.add("cause", text: steps.shown.cause)
-    // A state that cannot be encoded is left out.
-    if !step.from.isEmpty { body.add("from", json: step.from) }
-    if let event = step.event { body.add("event", json: event) }
+    guard let reportedStep, let feed = feedOutput?.feed ?? logOutput?.feed else { return }
+    var body = reportHead(in: feed)
+    body.add("time", steps.publishedStep.time)
+    body.add("cause", text: steps.publishedStep.cause)
+    // A state that could not be encoded is omitted.
+    if !reportedStep.from.isEmpty { body.add("from", json: reportedStep.from) }
+    if let event = reportedStep.event { body.add("event", json: event) }
     let state = core.stateBytes
     if !state.isEmpty { body.add("state", json: state) }
+    if core.engine.trace.isInternal { body.add("entry", text: "internal") }
     addOrigin(to: &body)
-    body.add("sent", sent)
-    output.rateLimitedFeed.report(core.engine.version, body)
-    self.step = nil
-    sent.removeAll(keepingCapacity: true)
+    body.add("sent", sentEvents)
+    if isPublished { feedOutput?.rateLimitedFeed.report(core.engine.version, body) }
+    logOutput?.log.append(body)
+    self.reportedStep = nil
+    sentEvents.removeAll(keepingCapacity: true)
   }
 
   private func addOrigin(to body: inout FeedBody) {
     if let transaction = machineParticipant.transaction {
       body.add("transaction", text: "\(transaction)")
-    } else if let (pipe, stream, number) = pipes.source {
-      body.add("source", Self.makeEventReference(pipe, stream, number))
+    } else if let (pipe, stream, number) = pipes.eventSource {
+      body.add("source", FeedBody(referringTo: pipe, stream, number))
     } else if let request = requests.current {
-      var key = FeedBody()
-      key.add("client", request.client)
-      key.add("number", request.id)
-      body.add("request", key)
-    } else if steps.shown.cause == "effect" {
+      body.add("request", FeedBody(referringTo: request))
+    } else if steps.publishedStep.cause == "effect" {
       body.add("effect", core.engine.trace.effectVersion)
     }
   }
+}
 
-  private static func makeEventReference(_ pipe: String, _ stream: UInt64, _ number: UInt64)
-    -> FeedBody
-  {
-    var body = FeedBody()
-    body.add("pipe", text: pipe)
-    body.add("stream", stream)
-    body.add("number", number)
-    return body
+extension FeedBody {
+  /// Makes the reference to an event in a pipe.
+  init(referringTo pipe: String, _ stream: UInt64, _ number: UInt64) {
+    self.init()
+    add("pipe", text: pipe)
+    add("stream", stream)
+    add("number", number)
+  }
+
+  /// Makes the reference to a client's request.
+  init(referringTo request: RequestKey) {
+    self.init()
+    add("client", request.client)
+    add("number", request.id)
   }
 }

@@ -4,16 +4,16 @@ import PipeSupport
 /// A machine that runs a model, for use in a node, a sequence or a composite:
 /// `ModelMachine<LampModel>`.
 ///
-/// A step goes from one stable state to the next. The states in between are entered and shown as
-/// they occur, each under its own version. The step is recorded with its last state. Events that
-/// pipes send for the states in between follow that record.
+/// A step leads from one stable state to the next. The intermediate states are entered and
+/// published as they occur, each under its own version. The journal records the step with its last
+/// state. Only then do pipes send the events for the intermediate states.
 ///
-/// If the process dies before the record, the event has not been taken. The next process takes it
-/// again, with a model that starts in the state before the step. The model's side effects may then
-/// happen again, and states in between may be seen again.
+/// If the process dies before the step is recorded, the event counts as not applied. The next
+/// process applies the event again, with a model that starts in the state before the step. The
+/// model's side effects may then happen again, and its intermediate states may be published again.
 ///
-/// A model refuses no events: an event without a meaning for the model leads to the current state,
-/// unless the model's `take` throws.
+/// A model refuses an event only if its `take` throws. An event that has no meaning for the model
+/// leads to the current state again.
 ///
 /// Each run has one model, which its machine and its runtime share.
 public enum ModelMachine<Model: HostableModel>: Machine {
@@ -25,12 +25,12 @@ public enum ModelMachine<Model: HostableModel>: Machine {
   public typealias Parameters = Model.Parameters
 
   /// The name of the model's type, without its module.
-  public static var name: String { TypeName.own(Model.self) }
+  public static var name: String { TypeName.unqualified(Model.self) }
 
   /// Returns the machine that calls the model.
   public static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
     let initial = Model.initialState(parameters)
-    // Serves callers that evaluate the function outside a run.
+    // The host for callers that evaluate the machine outside a run.
     let own = ModelHost<Model>(parameters, in: initial)
     var machine = StateMachine<State, Event, Never>(
       initial: initial,

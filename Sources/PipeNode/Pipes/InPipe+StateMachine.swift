@@ -1,30 +1,34 @@
 import PipeWire
 
-/// The receiving end of a pipe, as a value. It decides which events are new, repeated or missing,
-/// what is recorded, and when to acknowledge.
+/// The receiving end of a pipe, as a pure value. It decides which events are new, repeated or
+/// missing, what to record, and when to acknowledge.
 ///
-/// An event passes `received`, `finished` and `applied`: it has arrived; it is applied, refused for
-/// good or postponed; that outcome is recorded. Only recorded events are acknowledged.
+/// Three counters show the progress. Events up to number `received` have arrived. Events up to
+/// `finished` have an outcome: applied, permanently refused, or postponed. For events up to
+/// `applied`, the outcome is also recorded. Only these events are acknowledged.
 package struct InPipeStateMachine: Sendable {
-  /// An action that the shell must perform, in order.
+  /// An action that the owner, an ``InPipe``, must perform. Actions must be performed in order.
   package enum Action: Hashable, Sendable {
-    /// Send a frame back to the sender.
+    /// Send this frame to the sender.
     case send(FrameHeader)
-    /// Welcome the sender, with the stream and the last event that arrived.
+    /// Welcome the sender, with its stream and the number of the last event that has arrived.
     case welcome(FrameHeader, stream: UInt64)
-    /// Take the events of the batch from this index on.
+    /// Accept the events of the batch from index `from` on. The event at this index has the number
+    /// `first`.
     case take(from: Int, first: UInt64)
     /// Report missing events.
     case report(Gap)
   }
 
-  /// Missing events.
+  /// A gap in the numbering of a sender's events.
   package enum Gap: Hashable, Sendable, CustomStringConvertible {
-    /// Events sent to an earlier incarnation of this node, which did not acknowledge them.
+    /// Events were sent to an earlier incarnation of this node, which did not acknowledge them.
     case lostWithReceiver(count: UInt64, through: UInt64)
-    /// The sender restarted without its queue. Events after this one that it had not sent are lost.
+    /// The sender has restarted and has lost its queue. The queued events with numbers above
+    /// `after` are lost.
     case senderRestarted(after: UInt64)
-    /// Events that this node acknowledged before it went back to an older record.
+    /// This node had acknowledged events that its journal lacks, because an older journal was
+    /// restored.
     case forgotten(from: UInt64, through: UInt64)
 
     package var description: String {
@@ -44,37 +48,39 @@ package struct InPipeStateMachine: Sendable {
   /// The progress of opening a connection.
   private enum OpeningPhase { case unannounced, welcomed, open }
 
-  /// The flag in `welcome` of a receiver that records the events that it applies.
+  /// The flag of a `welcome` frame: the receiver records the events that it applies.
   package static let durableFlag: UInt8 = 1
-  /// The flag in `open` of a sender whose pipe had another receiver in between. The events that it
-  /// leaves out are not missing here.
+  /// The flag of an `open` frame: the pipe had another receiver in between. The events that the
+  /// sender leaves out went to that receiver and are not missing.
   package static let redirectedFlag: UInt8 = 1
 
   /// The maximum number of events that the sender may have in flight. Unit: events.
   package let capacity: UInt64
-  /// This node's incarnation. Frames that name another incarnation are stale.
+  /// This node's incarnation. A frame with another incarnation is stale.
   package let session: UInt64
-  /// Whether applied events outlive this process.
+  /// Whether applied events are recorded and so survive the end of this process.
   package let isDurable: Bool
-  /// The last event received in order.
+  /// The number of the last event that has arrived in order.
   package private(set) var received: UInt64 = 0
-  /// The last event up to which all events are finished.
+  /// The highest number up to which all events are finished.
   package private(set) var finished: UInt64 = 0
-  /// The last event up to which all events are finished and recorded.
+  /// The highest number up to which all events are finished and recorded.
   package private(set) var applied: UInt64 = 0
-  /// The number of finished events that are kept here until the state changes. Unit: events.
+  /// The number of events that count as finished although they are postponed: this node keeps them
+  /// until the state changes. Unit: events.
   package private(set) var postponed: UInt64 = 0
-  /// The number of repeated events, and of frames of an earlier session. Unit: events and frames.
+  /// The number of events that arrived again, plus the number of frames from an earlier session.
+  /// Unit: events and frames.
   package private(set) var repeated: UInt64 = 0
-  /// The stream that the sender numbers its events in; 0 if there is none yet.
+  /// The id of the sender's numbering of events; 0 before the first `open`.
   package private(set) var stream: UInt64 = 0
   package private(set) var senderClosed = false
-  /// The last event that was acknowledged to the sender.
+  /// The number of the last event that was acknowledged to the sender.
   package private(set) var acknowledged: UInt64 = 0
-  /// The last event that the sender was allowed to send.
+  /// The highest event number that the sender has been allowed to send.
   private var announcedLimit: UInt64 = 0
-  private var opening = OpeningPhase.unannounced
-  private var outOfOrder: Set<UInt64> = []
+  private var openingPhase = OpeningPhase.unannounced
+  private var outOfOrderNumbers: Set<UInt64> = []
 
   package init(capacity: Int, session: UInt64, isDurable: Bool = false) {
     self.capacity = UInt64(capacity)
@@ -83,7 +89,7 @@ package struct InPipeStateMachine: Sendable {
     announcedLimit = self.capacity
   }
 
-  /// Resumes from the record of an earlier process.
+  /// Resumes a pipe with the progress that an earlier process has recorded.
   package init(
     capacity: Int, session: UInt64, stream: UInt64, applied: UInt64, postponed: UInt64,
     senderClosed: Bool
@@ -95,20 +101,20 @@ package struct InPipeStateMachine: Sendable {
     reset(to: applied)
   }
 
-  /// Whether finished events are not recorded yet.
+  /// Whether events are finished that are not recorded yet.
   package var hasUnrecordedChanges: Bool { finished > applied }
 
-  /// Handles a new connection of the sender, the first or a later one.
+  /// Handles a new connection of the sender, whether its first connection or a reconnection.
   package mutating func connected() -> [Action] { [welcome()] }
 
-  /// Handles the sender's `open`: it continues with event `first` of a stream, and `lost` events
-  /// before that are gone.
-  /// - Parameter wasRedirected: Whether another receiver had the lost events.
+  /// Handles an `open` frame. The sender continues with event `first` of `stream`, and no longer
+  /// has the `lost` events before `first`.
+  /// - Parameter wasRedirected: Whether these `lost` events went to another receiver of the pipe.
   package mutating func opened(
     session: UInt64, stream: UInt64, first: UInt64, lost: UInt32, wasRedirected: Bool = false
   ) -> [Action] {
-    // An `open` that answers the welcome of an earlier incarnation may have waited in the sender's
-    // queue.
+    // The frame answers a welcome of an earlier incarnation of this node. Until now, it was in the
+    // sender's queue.
     guard session == self.session else {
       repeated += 1
       return []
@@ -116,15 +122,15 @@ package struct InPipeStateMachine: Sendable {
     var actions: [Action] = []
     if stream == self.stream {
       if first > received + 1 {
-        // The sender left events out. Another welcome asks for them, unless the sender does not
-        // have them any more.
+        // The sender has left out events. Another welcome requests these events, unless the sender
+        // no longer has them.
         guard UInt64(lost) >= first - received - 1 else { return [welcome()] }
         if !wasRedirected {
           actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
         }
         reset(to: first - 1)
       }
-      if applied > 0 { actions.append(credit) }
+      if applied > 0 { actions.append(creditAction) }
     } else {
       if self.stream != 0 {
         if !senderClosed { actions.append(.report(.senderRestarted(after: received))) }
@@ -135,27 +141,27 @@ package struct InPipeStateMachine: Sendable {
       self.stream = stream
     }
     senderClosed = false
-    opening = .open
+    openingPhase = .open
     return actions
   }
 
-  /// Handles a batch that has arrived.
+  /// Handles a batch of `count` events, which begins with event `first`.
   package mutating func arrived(
     session: UInt64, first: UInt64, count: UInt32
   ) -> [Action] {
-    guard session == self.session, opening == .open else {
+    guard session == self.session, openingPhase == .open else {
       repeated += 1
-      // Events that were in flight at the welcome come again after the sender's `open`. If each of
-      // these batches were answered with a welcome, each welcome would make the sender repeat all
-      // events in flight.
-      return opening == .unannounced ? [welcome()] : []
+      // Between this node's welcome and the sender's `open`, events are dropped, because the sender
+      // repeats them after its `open`. If this node answered dropped events with another welcome,
+      // the sender would repeat all events in flight once more.
+      return openingPhase == .unannounced ? [welcome()] : []
     }
     let (end, isOverflow) = first.addingReportingOverflow(UInt64(count))
     let last = end &- 1
     guard first > 0, count > 0, !isOverflow, first <= received + 1 else { return [welcome()] }
     guard last > received else {
       repeated += UInt64(count)
-      return [credit]
+      return [creditAction]
     }
     let duplicateCount = received + 1 - first
     repeated += duplicateCount
@@ -163,69 +169,75 @@ package struct InPipeStateMachine: Sendable {
     return [.take(from: Int(duplicateCount), first: first + duplicateCount)]
   }
 
-  /// Handles the goodbye of a sender that stops gracefully.
+  /// Handles the goodbye of a sender that has stopped gracefully.
   package mutating func senderSaidGoodbye(session: UInt64) {
     if session == self.session { senderClosed = true }
   }
 
-  /// Marks the event as applied, or refused for good: it need not be sent again.
-  /// - Parameter stream: The stream of the event. The number of the event means nothing in another
-  ///   stream.
+  /// Marks an event as finished: applied or permanently refused. The sender does not have to send
+  /// this event again.
+  /// - Parameter stream: The stream in which the event has the number `sequence`. In another
+  ///   stream, the number belongs to another event.
   package mutating func finish(_ sequence: UInt64, of stream: UInt64) {
     guard stream == self.stream, sequence > finished else { return }
     if sequence == finished + 1 {
       finished = sequence
-      while !outOfOrder.isEmpty, outOfOrder.remove(finished + 1) != nil { finished += 1 }
+      while !outOfOrderNumbers.isEmpty, outOfOrderNumbers.remove(finished + 1) != nil {
+        finished += 1
+      }
     } else {
-      outOfOrder.insert(sequence)
+      outOfOrderNumbers.insert(sequence)
     }
   }
 
-  /// Postpones the event. In a durable pipe, the event is recorded here: it need not be sent again,
-  /// and still uses capacity. In any other pipe, the event stays with its sender.
+  /// Postpones an event. In a durable pipe, this node records the event, so the sender does not
+  /// have to send it again, but the event still uses capacity. In any other pipe, the event remains
+  /// in the sender's queue.
   package mutating func postpone(_ sequence: UInt64, of stream: UInt64) {
     if isDurable { keep(sequence, of: stream) }
   }
 
-  /// Keeps an event that is queued among the events of other pipes. It need not be sent again, and
-  /// uses capacity until ``finishKept()``.
+  /// Keeps an event in a queue that several pipes share. The sender does not have to send this
+  /// event again, but the event uses capacity until ``finishKept()``.
   package mutating func keep(_ sequence: UInt64, of stream: UInt64) {
     finish(sequence, of: stream)
     postponed += 1
   }
 
-  /// Finishes the first of the kept events, which is applied.
+  /// Frees the capacity of one kept event, because it was applied.
   package mutating func finishKept() { postponed -= min(postponed, 1) }
 
-  /// Finishes a postponed event, which is applied or refused for good.
+  /// Finishes a postponed event, because it was applied or permanently refused.
   package mutating func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
     if isDurable { finishKept() } else { finish(sequence, of: stream) }
   }
 
-  /// Notes that all finished events are recorded, or need no record.
+  /// Notes that all finished events are recorded, or that there is no journal.
   package mutating func record() { applied = finished }
 
-  /// Returns the acknowledgement that is due because a quarter of the window is used, or `nil`.
+  /// Returns an acknowledgement if one is due; otherwise `nil`. It is due if it would acknowledge,
+  /// or newly allow, at least a quarter of the capacity.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
-    let newCredit = limit - min(announcedLimit, limit)
+    let newCredit = sendLimit - min(announcedLimit, sendLimit)
     guard max(newCredit, applied - acknowledged) >= quarter else { return nil }
     return acknowledgement()
   }
 
-  /// Whether the sender has not received the latest acknowledgement or window.
-  package var hasPendingAcknowledgement: Bool { applied > acknowledged || limit > announcedLimit }
+  /// Whether the sender has not been sent the latest acknowledgement or credit.
+  package var hasPendingAcknowledgement: Bool {
+    applied > acknowledged || sendLimit > announcedLimit
+  }
 
-  /// Returns the acknowledgement of all applied events, or `nil` if the sender has received it
-  /// already.
+  /// Returns the acknowledgement of all applied events; `nil` if it was sent already.
   package mutating func acknowledgement() -> FrameHeader? {
     guard hasPendingAcknowledgement else { return nil }
-    announcedLimit = limit
+    announcedLimit = sendLimit
     acknowledged = applied
     return creditHeader
   }
 
-  /// Returns the goodbye of a node that stops gracefully.
+  /// Returns the goodbye frame of a node that stops gracefully.
   package func close() -> FrameHeader {
     FrameHeader(.closed, sequence: applied, number: session)
   }
@@ -234,29 +246,29 @@ package struct InPipeStateMachine: Sendable {
     received = sequence
     finished = sequence
     applied = sequence
-    outOfOrder = []
+    outOfOrderNumbers = []
     acknowledged = sequence
-    announcedLimit = limit
+    announcedLimit = sendLimit
   }
 
-  /// The last event that the sender may send. It may go back a little until postponed events are
-  /// recorded.
-  private var limit: UInt64 { applied + min(window, UInt64.max - applied) }
+  /// The highest event number that the sender may send. When an event is postponed, the limit
+  /// decreases until the journal has recorded the postponement.
+  private var sendLimit: UInt64 { applied + min(creditWindow, UInt64.max - applied) }
 
-  private var window: UInt64 { capacity - min(postponed, capacity) }
+  private var creditWindow: UInt64 { capacity - min(postponed, capacity) }
 
   private mutating func welcome() -> Action {
-    opening = .welcomed
+    openingPhase = .welcomed
     return .welcome(
       FrameHeader(
-        .welcome, flags: isDurable ? Self.durableFlag : 0, count: UInt32(clamping: window),
+        .welcome, flags: isDurable ? Self.durableFlag : 0, count: UInt32(clamping: creditWindow),
         sequence: received, number: session),
       stream: stream)
   }
 
-  private var credit: Action { .send(creditHeader) }
+  private var creditAction: Action { .send(creditHeader) }
 
   private var creditHeader: FrameHeader {
-    FrameHeader(.credit, count: UInt32(clamping: window), sequence: applied, number: session)
+    FrameHeader(.credit, count: UInt32(clamping: creditWindow), sequence: applied, number: session)
   }
 }

@@ -8,38 +8,41 @@ final class InPipe: Touchable {
   let name: String
   let onRefused: RefusalPolicy
   /// The number of refused events that were dropped, because of `on_refused: ignore`.
-  var ignored: UInt64 = 0
-  /// The sender's routing id at the inbox.
-  let peer: [UInt8]
-  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
+  var ignoredCount: UInt64 = 0
+  /// The ZeroMQ routing id under which the sender is connected to the inbox.
+  let senderRoutingID: [UInt8]
+  // A run-time exclusivity check would slow down each event. Only the loop's thread accesses the
+  // value.
   @exclusivity(unchecked)
   private(set) var state: InPipeStateMachine
   @exclusivity(unchecked)
   var isTouched = false
-  /// The pipe's index among the pipes of its content.
+  /// The index of the pipe among the inbound pipes of the node's content.
   var index = 0
   private(set) var gaps: UInt64 = 0
   private let inbox: Socket
   private let touched: TouchedPipes<InPipe>
   private let log: NodeLog
-  /// Whether events are acknowledged right after they are recorded, because the sender waits for that.
+  /// Whether events are acknowledged right after they are recorded, because the sender waits for
+  /// the acknowledgement.
   var acknowledgesAtOnce = false
-  /// The position that the journal has recorded.
-  private var recorded: (stream: UInt64, applied: UInt64, closed: Bool)?
+  /// The position of the pipe in the journal; `nil` if the journal has no position.
+  private var recordedPosition: (stream: UInt64, applied: UInt64, closed: Bool)?
 
   init(
-    _ configuration: NodeConfiguration.In, session: UInt64, restored: JournalContents.Consumed?,
+    _ configuration: NodeConfiguration.In, session: UInt64,
+    restored: JournalContents.InPipeProgress?,
     inbox: Socket, among touched: TouchedPipes<InPipe>, log: NodeLog
   ) {
     name = configuration.name
     onRefused = configuration.onRefused
-    peer = Array(WireName.pipe(configuration.name).utf8)
+    senderRoutingID = Array(WireName.pipe(configuration.name).utf8)
     if configuration.isDurable, let restored {
       state = InPipeStateMachine(
         capacity: configuration.capacity, session: session, stream: restored.stream,
-        applied: restored.applied, postponed: UInt64(restored.postponed.count),
-        senderClosed: restored.closed)
-      recorded = (restored.stream, restored.applied, restored.closed)
+        applied: restored.lastApplied, postponed: UInt64(restored.postponedEvents.count),
+        senderClosed: restored.isClosed)
+      recordedPosition = (restored.stream, restored.lastApplied, restored.isClosed)
     } else {
       state = InPipeStateMachine(
         capacity: configuration.capacity, session: session, isDurable: configuration.isDurable)
@@ -49,20 +52,21 @@ final class InPipe: Touchable {
     self.log = log
   }
 
-  func connected() {
+  func handleConnection() {
     touched.touch(self)
     perform(state.connected())
   }
 
+  /// Returns the status of the pipe.
   /// - Parameter waiting: The number of events that have arrived and are neither applied nor
-  ///   refused for good.
+  ///   permanently refused.
   func status(waiting: Int) -> NodeStatus.Pipe {
     NodeStatus.Pipe(
       name: name, events: state.received, applied: state.applied, waiting: waiting,
-      capacity: Int(state.capacity), ignored: onRefused == .ignore ? ignored : nil)
+      capacity: Int(state.capacity), ignored: onRefused == .ignore ? ignoredCount : nil)
   }
 
-  func opened(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
+  func handleOpen(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
     guard body.count == 8, header.sequence > 0 else { throw .body(.open) }
     touched.touch(self)
     perform(
@@ -74,9 +78,10 @@ final class InPipe: Touchable {
   }
 
   /// Hands the new events of a batch to `accept`.
-  func arrived(
-    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: FrequentCalls.Accept
+  func handleEvents(
+    _ header: FrameHeader, _ body: UnsafeRawBufferPointer, accept: StepCallbacks.Accept
   ) throws(FrameError) {
+    let (schema, events) = try EventBatch.events(of: header, body)
     touched.touch(self)
     let before = state
     let actions = state.arrived(
@@ -89,46 +94,46 @@ final class InPipe: Touchable {
       do {
         try accept(
           ArrivedEvents(
-            in: body, count: header.count, duplicateCount: duplicateCount, first: first), self)
+            in: events, count: header.count, duplicateCount: duplicateCount, first: first,
+            schema: schema), self)
       } catch {
-        // None of the events was taken: the sequence number does not advance.
+        // `accept` has accepted none of the events, so the pipe must still expect them.
         state = before
         throw error
       }
     }
   }
 
-  func senderSaidGoodbye(_ header: FrameHeader) {
+  func handleGoodbye(_ header: FrameHeader) {
     touched.touch(self)
     state.senderSaidGoodbye(session: header.number)
   }
 
-  /// Finishes the event with this number, which is applied or refused for good.
+  /// Finishes an event, because it was applied or permanently refused.
   func finish(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.finish(sequence, of: stream)
   }
 
-  /// Postpones the event with this number until the state changes.
+  /// Postpones an event until the state changes.
   func postpone(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.postpone(sequence, of: stream)
   }
 
-  /// Finishes a postponed event, which is applied or refused for good.
+  /// Finishes a postponed event, because it was applied or permanently refused.
   func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.finishPostponed(sequence, of: stream)
   }
 
-  /// Keeps the event with this number, which is queued among the events of other pipes, until
-  /// ``finishKept()``.
+  /// Keeps the event with this number, in a queue that several pipes share, until ``finishKept()``.
   func keep(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
     state.keep(sequence, of: stream)
   }
 
-  /// Finishes the first of the kept events, which is applied.
+  /// Frees the capacity of one kept event, because it was applied.
   func finishKept() {
     touched.touch(self)
     state.finishKept()
@@ -136,16 +141,18 @@ final class InPipe: Touchable {
 
   // MARK: Records
 
-  /// Whether the pipe has a change that must be recorded.
+  /// Whether the pipe has finished events, or a goodbye, that the journal must record.
   var hasUnrecordedChanges: Bool {
     guard state.isDurable else { return false }
-    return state.hasUnrecordedChanges || (recorded.map { $0.closed != state.senderClosed } ?? false)
+    return state.hasUnrecordedChanges
+      || (recordedPosition.map { $0.closed != state.senderClosed } ?? false)
   }
 
-  /// Whether the next record needs no entry for this pipe.
+  /// Whether the journal contains the current position. Also `true` if no position has to be
+  /// recorded.
   var isRecorded: Bool {
     guard state.isDurable, state.stream != 0 else { return true }
-    return recorded.map { $0 == position } ?? false
+    return recordedPosition.map { $0 == position } ?? false
   }
 
   private var position: (stream: UInt64, applied: UInt64, closed: Bool) {
@@ -155,12 +162,12 @@ final class InPipe: Touchable {
   func record(into journal: Journal) throws {
     guard !isRecorded else { return }
     let next = position
-    try journal.consumed(
-      name, stream: next.stream, applied: next.applied, closed: next.closed)
-    recorded = next
+    try journal.recordConsumption(
+      of: name, stream: next.stream, applied: next.applied, closed: next.closed)
+    recordedPosition = next
   }
 
-  /// Notes that finished events are recorded, and acknowledges them if that is due.
+  /// Notes that all finished events are recorded, and sends an acknowledgement if one is due.
   func didRecord() {
     guard state.hasUnrecordedChanges else { return }
     state.record()
@@ -174,19 +181,19 @@ final class InPipe: Touchable {
   }
 
   private func acknowledge(_ header: FrameHeader) {
-    inbox.send(header, to: peer)
+    inbox.send(header, to: senderRoutingID)
     Failpoint.hit(.ackAfter)
   }
 
-  func close() { inbox.send(state.close(), to: peer) }
+  func close() { inbox.send(state.close(), to: senderRoutingID) }
 
   private func perform(_ actions: [InPipeStateMachine.Action]) {
     for action in actions {
       switch action {
-      case .send(let header): inbox.send(header, to: peer)
+      case .send(let header): inbox.send(header, to: senderRoutingID)
       case .welcome(let header, let stream):
         inbox.send(
-          header, body: withUnsafeBytes(of: stream.littleEndian, Array.init), to: peer)
+          header, body: withUnsafeBytes(of: stream.littleEndian, Array.init), to: senderRoutingID)
         Failpoint.hit(.welcomeAfter)
       case .report(let gap):
         gaps += 1

@@ -1,31 +1,33 @@
 import PipeWire
 
-/// The sending end of a pipe, as a value: which events are queued, recorded, sent, acknowledged and
-/// allowed.
+/// The sending end of a pipe, as a pure value. It knows which events are queued, recorded, sent and
+/// acknowledged, and how many events the receiver allows.
 ///
-/// It sends nothing until the receiver welcomes it. It sends only events that the receiver's credit
-/// and the record cover, and keeps each event until it is acknowledged.
+/// This end sends nothing until the receiver has welcomed it. It sends only events that are
+/// recorded and that the receiver's credit allows. It keeps each event until the receiver has
+/// acknowledged it.
 package struct OutPipeStateMachine: Sendable {
-  /// An action that the shell must perform, in order.
+  /// An action that the owner, an ``OutPipe``, must perform. Actions must be performed in order.
   package enum Action: Hashable, Sendable {
-    /// Send a frame without a body; the pipe's name is the socket's routing id.
+    /// Send this frame without a body. The receiver knows the pipe by the socket's routing id.
     case send(FrameHeader)
-    /// Announce the stream, and the first event that this end continues with.
+    /// Announce the stream, and the event number with which this end continues.
     case open(FrameHeader, stream: UInt64)
-    /// Send the events.
+    /// Send the events of the batch.
     case sendBatch(EventBatch, session: UInt64)
-    /// Report events that are lost with the receiver, which may not have taken them.
+    /// Report that events up to number `through` are lost: a former receiver may not have applied
+    /// them.
     case report(lost: UInt64, through: UInt64)
-    /// Report that the receiver holds events of this stream that this end does not know: the record
-    /// of this end is an old one.
+    /// Report that this node's journal is an old copy: the receiver has events of this stream that
+    /// the journal lacks.
     case reportStaleJournal(received: UInt64)
   }
 
   /// The phase of the conversation with the receiver.
   package enum Phase: Hashable, Sendable {
-    /// No receiver has welcomed this end yet, or the last one is gone.
+    /// No receiver has welcomed this end, or the connection to the receiver is lost.
     case waiting
-    /// The receiver's session is open.
+    /// The receiver has welcomed this end. `session` is the receiver's incarnation.
     case open(session: UInt64)
     /// This end has said goodbye.
     case closed
@@ -33,31 +35,32 @@ package struct OutPipeStateMachine: Sendable {
 
   /// The maximum number of events that are queued or in flight. Unit: events.
   package let capacity: UInt64
-  /// Identifies the numbering of the events; unchanged as long as the numbering continues.
+  /// The id of the numbering of events. If a sender begins to number its events again from 1, it
+  /// begins a new stream.
   package let stream: UInt64
   /// Whether an event must be recorded before it is sent.
   package let isDurable: Bool
   package private(set) var phase: Phase = .waiting
-  /// The last event queued.
+  /// The number of the last queued event.
   package private(set) var queued: UInt64 = 0
-  /// The last event that may be sent because it is recorded, or needs no record.
+  /// The number of the last event that may be sent. Later events must be recorded first.
   package private(set) var recorded: UInt64 = 0
-  /// The last event sent in this session.
+  /// The number of the last event sent in this session.
   package private(set) var sent: UInt64 = 0
-  /// The last event that the receiver has acknowledged as applied.
+  /// The number of the last event that the receiver has acknowledged.
   package private(set) var acknowledged: UInt64 = 0
-  /// The last event that the receiver allows to be sent.
+  /// The highest event number that the receiver's credit allows.
   package private(set) var limit: UInt64 = 0
   private var batches: [EventBatch] = []
   private var firstUnsent = 0
   private var byteCount = 0
   private var lastSession: UInt64?
   private var receiverSaidGoodbye = false
-  /// The last event that went to an earlier receiver of the pipe.
+  /// The number of the last event that went to an earlier receiver of the pipe.
   private var redirectedAfter: UInt64 = 0
 
-  /// The number of queued bytes from which the pipe counts as full, whatever its capacity in
-  /// events.
+  /// The size of the queued events from which the pipe counts as full, whatever its capacity in
+  /// events. Unit: bytes.
   package static let byteLimit = 32 << 20
   private static let batchByteLimit = 60_000
 
@@ -67,8 +70,12 @@ package struct OutPipeStateMachine: Sendable {
     self.isDurable = isDurable
   }
 
-  /// Resumes from the record of an earlier process, with the events after `acknowledged`.
-  /// - Parameter redirectedAfter: The last event that went to an earlier receiver of the pipe.
+  /// Resumes a pipe from an earlier process's records.
+  /// - Parameters:
+  ///   - acknowledged: The number of the last acknowledged event.
+  ///   - redirectedAfter: The number of the last event that went to an earlier receiver of the
+  ///     pipe.
+  ///   - events: The recorded events after `acknowledged`.
   package init(
     capacity: Int, stream: UInt64, acknowledged: UInt64, redirectedAfter: UInt64 = 0,
     events: some Sequence<some Collection<UInt8>>
@@ -79,28 +86,40 @@ package struct OutPipeStateMachine: Sendable {
     self.acknowledged = acknowledged
     sent = acknowledged
     limit = acknowledged
-    for event in events { enqueue { $0 += event } }
+    recorded = acknowledged
+    for event in events { restore(event, schema: 1) }
+  }
+
+  /// Queues an event that an earlier process has recorded.
+  /// - Parameter schema: The schema version of the receiver for which the event is encoded.
+  package mutating func restore(_ event: some Collection<UInt8>, schema: Int) {
+    enqueue(schema: schema) { $0 += event }
     recorded = queued
   }
 
-  /// Whether the node must take no further input until the receiver has caught up.
+  /// Whether the pipe is full. The node must then accept no further input until the receiver has
+  /// acknowledged events.
   package var isFull: Bool {
     queued - acknowledged >= capacity || byteCount >= Self.byteLimit
   }
 
   /// The number of events that are queued or in flight. Unit: events.
-  package var pending: UInt64 { queued - acknowledged }
+  package var pendingCount: UInt64 { queued - acknowledged }
 
-  /// Whether any receiver has welcomed this end yet.
+  /// Whether a receiver has ever welcomed this end.
   package var hasBeenWelcomed: Bool { lastSession != nil }
 
-  /// Queues the event that `write` appends.
-  package mutating func enqueue(_ write: (inout [UInt8]) throws -> Void) rethrows {
+  /// Queues an event, whose JSON `write` appends to its argument.
+  /// - Parameter schema: The schema version of the receiver for which the event is encoded.
+  package mutating func enqueue(
+    schema: Int = 1, _ write: (inout [UInt8]) throws -> Void
+  ) rethrows {
     let batchCapacity = max(1, min(256, capacity / 2))
     if firstUnsent == batches.count || batches[batches.count - 1].count >= batchCapacity
       || batches[batches.count - 1].bytes.count >= Self.batchByteLimit
+      || batches[batches.count - 1].schema != schema
     {
-      batches.append(EventBatch(first: queued + 1))
+      batches.append(EventBatch(first: queued + 1, schema: schema))
     }
     let last = batches.count - 1
     let previousByteCount = batches[last].bytes.count
@@ -112,27 +131,29 @@ package struct OutPipeStateMachine: Sendable {
     queued += 1
   }
 
-  /// Notes that all queued events are recorded, or need no record.
+  /// Notes that all queued events are recorded, or that the pipe is not durable.
   package mutating func record() { recorded = queued }
 
-  /// Returns the batches that the credit and the record allow. Called once per turn, so that events
-  /// share a message.
+  /// Returns the batches that can be sent: the recorded events that the credit allows. Called once
+  /// per turn, so that the events of a turn share a message.
   package mutating func flush() -> [Action] {
     guard case .open(let session) = phase else { return [] }
     let end = min(limit, recorded)
     var actions: [Action] = []
-    while firstUnsent < batches.count, batches[firstUnsent].first <= end {
-      if batches[firstUnsent].last > end { splitFirstUnsent(after: end) }
+    while firstUnsent < batches.count, batches[firstUnsent].firstSequence <= end {
+      if batches[firstUnsent].lastSequence > end { splitFirstUnsent(after: end) }
       actions.append(.sendBatch(batches[firstUnsent], session: session))
-      sent = batches[firstUnsent].last
+      sent = batches[firstUnsent].lastSequence
       firstUnsent += 1
     }
     return actions
   }
 
-  /// Handles the receiver's welcome: it holds every event of `stream` through `received`.
-  /// - Parameter isDurable: Whether the receiver has recorded all events that it will not take
-  ///   again.
+  /// Handles a `welcome` frame. The receiver already has the events of `stream` up to number
+  /// `received`.
+  /// - Parameters:
+  ///   - window: The number of events that the receiver allows beyond the acknowledged events.
+  ///   - isDurable: Whether the receiver records the events that it applies.
   package mutating func welcomed(
     session: UInt64, stream: UInt64, received: UInt64, window: UInt32, isDurable: Bool
   ) -> [Action] {
@@ -146,8 +167,8 @@ package struct OutPipeStateMachine: Sendable {
     if stream == self.stream, received < acknowledged {
       lost = acknowledged - received
       wasRedirected = acknowledged <= redirectedAfter
-      // The receiver went back to an older record. Events that it had acknowledged are no longer
-      // here.
+      // The receiver continues with an older journal. This end has already deleted the events that
+      // the receiver had acknowledged and no longer has, so they are lost.
       if !wasRedirected {
         actions.append(
           .report(lost: acknowledged - max(received, redirectedAfter), through: acknowledged))
@@ -157,9 +178,9 @@ package struct OutPipeStateMachine: Sendable {
     if stream == self.stream || isDurable || receiverSaidGoodbye || lastSession == session
       || lastSession == nil
     {
-      // Events that this receiver lacks are sent, or sent again.
+      // Sends, or repeats, the events that this receiver lacks.
       if stream == self.stream { lastHeld = max(received, lastHeld) }
-      firstUnsent = batches.firstIndex { $0.last > lastHeld } ?? batches.count
+      firstUnsent = batches.firstIndex { $0.lastSequence > lastHeld } ?? batches.count
     } else {
       lost = sent - acknowledged
       if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
@@ -171,7 +192,7 @@ package struct OutPipeStateMachine: Sendable {
     lastSession = session
     phase = .open(session: session)
     limit = acknowledged + UInt64(window)
-    // The receiver skips the events before `first` in a batch that it holds in part.
+    // If the receiver already has a part of the first batch, it skips the events before `first`.
     let first = lastHeld + 1
     sent = lastHeld
     actions.append(
@@ -183,8 +204,8 @@ package struct OutPipeStateMachine: Sendable {
     return actions + flush()
   }
 
-  /// Handles a credit: the receiver has applied every event through `applied` and allows `window`
-  /// more.
+  /// Handles a `credit` frame. The receiver has applied the events up to number `applied`, and
+  /// allows `window` events after it.
   package mutating func credited(
     session: UInt64, applied: UInt64, window: UInt32
   ) -> [Action] {
@@ -194,13 +215,13 @@ package struct OutPipeStateMachine: Sendable {
     return flush()
   }
 
-  /// Handles a lost connection: nothing is sent until a receiver welcomes this end again.
+  /// Handles a lost connection. Nothing is sent until a receiver welcomes this end again.
   package mutating func disconnected() {
     if case .open = phase { phase = .waiting }
   }
 
-  /// Handles the goodbye of a receiver that stops gracefully; it has applied every event through
-  /// `applied`. The connection may have been lost before the goodbye was read.
+  /// Handles the goodbye of a receiver that stops gracefully and has applied the events up to
+  /// number `applied`. When this end reads the goodbye, the connection may already be lost.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
     guard phase != .closed, lastSession == session, applied <= sent else { return }
     acknowledge(through: applied)
@@ -208,8 +229,8 @@ package struct OutPipeStateMachine: Sendable {
     phase = .waiting
   }
 
-  /// Stops gracefully, with a goodbye. Pending events that are not recorded are lost with this
-  /// process.
+  /// Stops gracefully and says goodbye. Pending events that are not recorded are lost when this
+  /// process ends.
   package mutating func close() -> [Action] {
     guard case .open(let session) = phase else {
       phase = .closed
@@ -222,13 +243,14 @@ package struct OutPipeStateMachine: Sendable {
   private mutating func acknowledge(through sequence: UInt64) {
     guard sequence > acknowledged else { return }
     acknowledged = sequence
-    let acknowledgedBatches = batches.prefix { $0.last <= sequence }
+    let acknowledgedBatches = batches.prefix { $0.lastSequence <= sequence }
     byteCount -= acknowledgedBatches.reduce(0) { $0 + $1.bytes.count }
     firstUnsent = max(0, firstUnsent - acknowledgedBatches.count)
     batches.removeFirst(acknowledgedBatches.count)
   }
 
-  /// Splits the first unsent batch: a small window must not wait for a large batch.
+  /// Splits the first unsent batch after event `sequence`, because the credit allows only a part of
+  /// the batch.
   private mutating func splitFirstUnsent(after sequence: UInt64) {
     let rest = batches[firstUnsent].split(after: sequence)
     batches.insert(rest, at: firstUnsent + 1)

@@ -9,57 +9,63 @@ import PipeWire
 final class OutPipe: Touchable {
   let name: String
   let socket: Socket
-  /// Reports each new connection, which must be announced to the receiver.
+  /// Reports each new connection, because this end must announce itself to the receiver again on
+  /// each of them.
   let connections: ConnectionMonitor
-  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
+  // A run-time exclusivity check would slow down each event. Only the loop's thread accesses the
+  // value.
   @exclusivity(unchecked)
   private(set) var state: OutPipeStateMachine
   @exclusivity(unchecked)
   var isTouched = false
-  /// Whether events were queued since the pipe was last seen to have capacity. Maintained by the
-  /// caller that checks the capacity.
+  /// Whether events were queued since the last check that the pipe has capacity. The code that
+  /// checks the capacity resets this value.
   @exclusivity(unchecked)
   var isPossiblyFull = false
   private let touched: TouchedPipes<OutPipe>
   /// The endpoint of the receiver; `nil` while it is unknown.
   private var receiverEndpoint: PeerEndpoint?
-  /// The former endpoint of the receiver. A connection to it may still be ending.
+  /// The endpoint from which this end has last disconnected. A connection to it may still be
+  /// ending.
   private var formerEndpoint: String?
   let receiver: String
+  /// The schema version of the receiver for which this process encodes events.
+  private let schema: Int
   private let log: NodeLog
-  /// The number of events that could not be encoded, or exceeded the size limit.
+  /// The number of events that were not sent because they could not be encoded or were too large.
   private(set) var unsendable: UInt64 = 0
   private(set) var lost: UInt64 = 0
   private(set) var invalidFrames: UInt64 = 0
-  /// The events that the journal lacks, each followed by a line feed.
+  /// The events that the journal has not recorded, each followed by a line feed.
   @exclusivity(unchecked)
-  private var unrecorded: (count: Int, bytes: [UInt8]) = (0, [])
-  /// The last acknowledged event in the journal (`done`), and after the current record (`due`).
-  private var trimmed: (done: UInt64, due: UInt64) = (0, 0)
-  /// Whether the journal must record the receiver of the pipe, with the first event.
+  private var unrecordedEvents: (count: Int, bytes: [UInt8]) = (0, [])
+  /// The progress of deleting acknowledged events from the journal. `done`: the number up to which
+  /// events are deleted. `due`: the number up to which the next record deletes events.
+  private var trimProgress: (done: UInt64, due: UInt64) = (0, 0)
+  /// Whether the journal must record the pipe's receiver together with the next events.
   private var isReceiverUnrecorded = false
   private var isConnected = false
-  /// The number of frames from the receiver.
-  private var receivedFrames: UInt64 = 0
+  /// The number of frames that the receiver has sent.
+  private var receivedFrameCount: UInt64 = 0
   private var awaitsWelcome = true
-  private var silence = SilentPeerPolicy()
-  private var reconnections: UInt64 = 0
-  /// Called when the receiver may have acknowledged more.
+  private var silencePolicy = SilentPeerPolicy()
+  private var reconnectionCount: UInt64 = 0
+  /// Called after each frame of the receiver, which may have acknowledged further events.
   var onAcknowledged: (() -> Void)?
   /// Called when this end cannot continue.
   var onFailure: ((String) -> Void)?
-  /// Receives each queued event, with its number.
+  /// A function that receives each queued event with its number.
   typealias Watcher = (_ number: UInt64, _ event: ArraySlice<UInt8>) -> Void
   /// The watchers of the pipe's events: a tap, and the trace of the steps that send them.
   private var watchers: (tap: PipeTap?, steps: Watcher?)
-  /// Whether there is a watcher.
+  /// Whether there is a tap or a trace.
   @exclusivity(unchecked)
   private var isWatched = false
 
   /// - Parameters:
   ///   - receiverEndpoint: The endpoint of the receiver; `nil` while it is unknown.
-  ///   - stream: Identifies the numbering of this process's events if they are not recorded.
-  ///   - recorded: The journal's records of the pipe.
+  ///   - stream: The id of the numbering of events if the events are not recorded.
+  ///   - recorded: The pipe's data in the journal; `nil` if there is none.
   init(
     _ configuration: NodeConfiguration.Out, at receiverEndpoint: PeerEndpoint?, stream: UInt64,
     journal: Journal?,
@@ -69,14 +75,16 @@ final class OutPipe: Touchable {
     name = configuration.name
     self.receiverEndpoint = receiverEndpoint
     receiver = configuration.receiver
+    schema = configuration.schema ?? 1
     let capacity = configuration.capacity
     if configuration.isDurable, let journal {
       isReceiverUnrecorded = recorded?.receiver == nil
-      if let restored = recorded?.sent {
+      if let restored = recorded?.progress {
         state = OutPipeStateMachine(
-          capacity: capacity, stream: journal.stream, acknowledged: restored.acknowledged,
-          redirectedAfter: recorded?.receiver?.redirectedAfter ?? 0, events: restored.events)
-        trimmed = (restored.acknowledged, restored.acknowledged)
+          capacity: capacity, stream: journal.stream, acknowledged: restored.lastAcknowledged,
+          redirectedAfter: recorded?.receiver?.redirectedAfter ?? 0, events: [[UInt8]]())
+        for event in restored.events { state.restore(event.json, schema: event.schema) }
+        trimProgress = (restored.lastAcknowledged, restored.lastAcknowledged)
       } else {
         state = OutPipeStateMachine(capacity: capacity, stream: journal.stream, isDurable: true)
       }
@@ -85,34 +93,35 @@ final class OutPipe: Touchable {
     }
     self.log = log
     socket = try Socket(.dealer, in: context)
-    // Credit bounds the events in flight; a high-water mark would only make sends fail.
+    // Credit limits the events in flight. A high-water mark would only make sends fail.
     try socket.setHighWaterMark(0)
     try socket.setRoutingID(WireName.pipe(name))
-    // ZMQ_PROBE_ROUTER would announce only the first connection. ZMQ_IMMEDIATE in addition would
-    // discard messages that a lost connection has delivered, such as a goodbye.
+    // ZMQ_PROBE_ROUTER would announce only the first connection. With ZMQ_IMMEDIATE in addition,
+    // libzmq would discard received messages, such as a goodbye, when their connection is lost.
     connections = try ConnectionMonitor(of: socket, in: context)
     if let receiverEndpoint { try socket.connect(to: receiverEndpoint) }
   }
 
   var isFull: Bool { state.isFull }
 
-  /// Queues the event that `write` appends. The event is sent at the end of the turn.
+  /// Queues an event, whose JSON `write` appends to its argument. The event is sent at the end of
+  /// the turn.
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
     touched.touch(self)
     let isDurable = state.isDurable
     let number = state.queued + 1
     do {
-      try state.enqueue { bytes in
+      try state.enqueue(schema: schema) { bytes in
         let start = bytes.count
         try write(&bytes)
-        guard bytes.count - start <= WireLimits.eventByteCount else {
+        guard bytes.count - start <= WireLimits.maximumEventByteCount else {
           throw EventTooLarge(byteCount: bytes.count - start)
         }
-        if isWatched { report(number, bytes[start...]) }
+        if isWatched { reportEvent(number, bytes[start...]) }
         guard isDurable else { return }
-        unrecorded.bytes += bytes[start...]
-        unrecorded.bytes.append(0x0A)
-        unrecorded.count += 1
+        unrecordedEvents.bytes += bytes[start...]
+        unrecordedEvents.bytes.append(0x0A)
+        unrecordedEvents.count += 1
       }
     } catch {
       unsendable += 1
@@ -120,16 +129,16 @@ final class OutPipe: Touchable {
     }
   }
 
-  private func report(_ number: UInt64, _ event: ArraySlice<UInt8>) {
-    watchers.tap?.take(number, event)
+  private func reportEvent(_ number: UInt64, _ event: ArraySlice<UInt8>) {
+    watchers.tap?.report(number, event)
     watchers.steps?(number, event)
   }
 
-  /// Counts events that were lost with a former sender of this pipe.
+  /// Adds events that were lost with a former sender of this pipe to the count of lost events.
   func addLost(_ count: UInt64) { lost += count }
 
-  /// Reports each event to the feed, as long as a subscriber asks for the events of this pipe;
-  /// `nil` ends the reports.
+  /// Reports each queued event to `feed`, as long as a client subscribes to the events of this
+  /// pipe; `nil` ends the reports.
   func tap(to feed: Feed?) {
     if let feed {
       if watchers.tap == nil { watchers.tap = PipeTap(self, to: feed) }
@@ -139,16 +148,16 @@ final class OutPipe: Touchable {
     isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
-  /// Reports each event to a watcher that traces steps; `nil` ends the reports.
+  /// Passes each queued event to `watcher`, which traces the steps; `nil` ends this.
   func watch(_ watcher: Watcher?) {
     watchers.steps = watcher
     isWatched = watchers.tap != nil || watchers.steps != nil
   }
 
-  /// Whether a stopping node need not wait for this pipe: all events are applied, or no receiver is
-  /// connected.
+  /// Whether a node that stops does not have to wait for this pipe: the receiver has applied all
+  /// events, or is not connected.
   var isDrained: Bool {
-    if case .open = state.phase { state.pending == 0 } else { true }
+    if case .open = state.phase { state.pendingCount == 0 } else { true }
   }
 
   var status: NodeStatus.Pipe {
@@ -160,45 +169,48 @@ final class OutPipe: Touchable {
 
   // MARK: Records
 
-  /// Whether the journal lacks an event.
-  var hasUnrecordedChanges: Bool { unrecorded.count > 0 }
+  /// Whether queued events are not recorded yet.
+  var hasUnrecordedChanges: Bool { unrecordedEvents.count > 0 }
 
-  /// Whether the journal has events that need not be kept.
-  var hasAcknowledgedRecords: Bool { state.isDurable && state.acknowledged > trimmed.done }
+  /// Whether the journal contains acknowledged events that can be deleted.
+  var hasAcknowledgedRecords: Bool { state.isDurable && state.acknowledged > trimProgress.done }
 
   func record(into journal: Journal) throws {
     guard isUnrecorded else { return }
     if hasUnrecordedChanges {
       if isReceiverUnrecorded {
-        try journal.pipeConnected(name, to: JournalContents.Receiver(receiver))
+        try journal.recordReceiver(of: name, JournalContents.Receiver(receiver))
       }
-      try journal.queued(
-        name, last: state.queued, count: unrecorded.count, events: unrecorded.bytes)
+      try journal.recordQueuedEvents(
+        of: name, last: state.queued, count: unrecordedEvents.count, events: unrecordedEvents.bytes,
+        schema: schema)
     }
-    try journal.sent(
-      name, queued: state.queued, acknowledged: state.acknowledged, trims: hasAcknowledgedRecords)
-    trimmed.due = state.acknowledged
+    try journal.recordSendProgress(
+      of: name, queued: state.queued, acknowledged: state.acknowledged,
+      trims: hasAcknowledgedRecords)
+    trimProgress.due = state.acknowledged
   }
 
-  /// Notes that all queued events are recorded, or need no record.
+  /// Notes that all queued events are recorded, or that the pipe is not durable.
   func didRecord() {
     if state.isDurable {
       if hasUnrecordedChanges { isReceiverUnrecorded = false }
-      unrecorded.count = 0
-      unrecorded.bytes.removeAll(keepingCapacity: unrecorded.bytes.capacity < 1 << 20)
-      if trimmed.done < trimmed.due {
-        trimmed.done = trimmed.due
+      unrecordedEvents.count = 0
+      unrecordedEvents.bytes.removeAll(keepingCapacity: unrecordedEvents.bytes.capacity < 1 << 20)
+      if trimProgress.done < trimProgress.due {
+        trimProgress.done = trimProgress.due
         Failpoint.hit(.trimAfter)
       }
     }
     state.record()
   }
 
-  // MARK: The conversation
+  // MARK: Conversation
 
   func flush() { perform(state.flush()) }
 
-  /// Announces each new connection with an empty message.
+  /// Reads the socket's connection events. Announces each new connection to the receiver with an
+  /// empty message.
   func readConnections() {
     touched.touch(self)
     connections.readEndpoints { event, endpoint in
@@ -213,26 +225,27 @@ final class OutPipe: Touchable {
     socket.sendPart([], more: false)
   }
 
-  /// Whether the next record needs an entry for this pipe.
+  /// Whether the next record must include this pipe.
   var isUnrecorded: Bool { hasUnrecordedChanges || hasAcknowledgedRecords }
 
-  /// Whether the receiver is connected and owes an answer.
-  var isWaiting: Bool { isConnected && (awaitsWelcome || state.pending > 0) }
+  /// Whether the receiver is connected and still has to send a welcome or acknowledgements.
+  var isWaiting: Bool { isConnected && (awaitsWelcome || state.pendingCount > 0) }
 
-  /// Checks for a silent receiver: announces this end again after a while, or reconnects. The
-  /// receiver's welcome shows which events it has.
+  /// Checks whether the receiver has been silent for too long. If so, announces this end again or,
+  /// at the next check that fails, reconnects. The receiver's welcome then shows which events it
+  /// has.
   func checkSilence() {
-    switch silence.tick(isWaiting: isWaiting, progress: receivedFrames) {
+    switch silencePolicy.tick(isWaiting: isWaiting, progress: receivedFrameCount) {
     case .wait: break
     case .ask: announce()
     case .reconnect:
-      // A receiver that has not started yet is expected to be silent.
+      // A receiver that has not started yet cannot answer. Its silence is not worth a log entry.
       if state.hasBeenWelcomed {
-        reconnections += 1
-        log.silence(
+        reconnectionCount += 1
+        log.logSilence(
           of: "the receiver of pipe '\(name)'", at: receiverEndpoint?.endpoint ?? "",
           as: WireName.pipe(name),
-          count: reconnections)
+          count: reconnectionCount)
       }
       isConnected = false
       state.disconnected()
@@ -241,7 +254,7 @@ final class OutPipe: Touchable {
   }
 
   /// Reads the frames of the receiver.
-  func read() {
+  func readFrames() {
     touched.touch(self)
     while socket.receive({ _, bytes in
       do {
@@ -253,13 +266,13 @@ final class OutPipe: Touchable {
     }) {}
   }
 
-  /// Says goodbye. The socket then continues to send during its linger period.
+  /// Says goodbye to the receiver. The socket continues to send during its linger period.
   func close() { perform(state.close()) }
 
   private func handle(
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer
   ) throws(FrameError) {
-    receivedFrames += 1
+    receivedFrameCount += 1
     switch header.kind {
     case .welcome:
       awaitsWelcome = false
@@ -294,7 +307,8 @@ final class OutPipe: Touchable {
         if Failpoint.hit(.sendBefore) { reconnect() }
         socket.send(
           FrameHeader(
-            .events, count: UInt32(batch.count), sequence: batch.first, number: session),
+            .events, flags: batch.flags, count: UInt32(batch.count), sequence: batch.firstSequence,
+            number: session),
           body: batch.bytes)
         if Failpoint.hit(.sendAfter) { reconnect() }
       case .report(let lost, let through):
@@ -319,9 +333,9 @@ final class OutPipe: Touchable {
     try? socket.connect(to: receiverEndpoint)
   }
 
-  // MARK: Receivers off this host
+  // MARK: Receivers on other hosts
 
-  /// Disconnects from the receiver, which is gone or is another process now.
+  /// Disconnects from the receiver, because its process has ended or was replaced.
   func disconnectPeer() {
     guard let receiverEndpoint else { return }
     touched.touch(self)
@@ -332,12 +346,12 @@ final class OutPipe: Touchable {
     state.disconnected()
   }
 
-  /// Connects to the receiver at its current endpoint.
+  /// Connects to the receiver at a new endpoint.
   func connectPeer(at receiverEndpoint: PeerEndpoint) {
     disconnectPeer()
     self.receiverEndpoint = receiverEndpoint
     if formerEndpoint == receiverEndpoint.endpoint { formerEndpoint = nil }
-    silence = SilentPeerPolicy()
+    silencePolicy = SilentPeerPolicy()
     do {
       try socket.connect(to: receiverEndpoint)
     } catch {
@@ -346,17 +360,17 @@ final class OutPipe: Touchable {
   }
 }
 
-/// An event whose JSON is over the limit.
+/// The error that the JSON of an event exceeds the size limit.
 struct EventTooLarge: Error, CustomStringConvertible {
   var byteCount: Int
 
   var description: String {
-    "the event has \(byteCount) bytes; the limit is \(WireLimits.eventByteCount); send a reference "
+    "the event has \(byteCount) bytes; the limit is \(WireLimits.maximumEventByteCount); send a reference "
       + "to large data, such as a file path"
   }
 }
 
-/// Reports the events that go into a pipe to the subscribers of a feed.
+/// Reports the events that enter a pipe to the subscribers of a feed.
 final class PipeTap {
   private let node: String
   private let pipe: String
@@ -375,8 +389,8 @@ final class PipeTap {
     }
   }
 
-  func take(_ number: UInt64, _ event: ArraySlice<UInt8>) {
-    guard rateLimitedFeed.begin() else { return }
+  func report(_ number: UInt64, _ event: ArraySlice<UInt8>) {
+    guard rateLimitedFeed.countItem() else { return }
     var body = Self.body(node, pipe, stream, number)
     body.add("time", WallClock.nanoseconds)
     body.add("event", json: event)

@@ -7,19 +7,19 @@ final class OutPipes {
   private let loop: PollLoop
   private let log: NodeLog
   private var pipes: [OutPipe] = []
-  private let touched = TouchedPipes<OutPipe>()
+  private let touchedPipes = TouchedPipes<OutPipe>()
   private var isReminderScheduled = false
-  /// The pipes that carry step reports to coordinators, and the messages that wait for those
-  /// reports.
+  /// The pipes that carry step reports to coordinators.
   private var reportPipes: [OutPipe] = []
+  /// The messages that are held back until coordinators have recorded the step reports.
   private weak var held: HeldMessages?
-  /// The reports that were still awaited at the last check, the start of the wait, and the time of
-  /// the next warning.
+  /// The messages that were still held back at the last check. `positions`: the numbers of the step
+  /// reports that they wait for. `since`: the start of the wait.
   private var currentHold:
     (positions: [UInt64], since: ContinuousClock.Instant, nextWarning: ContinuousClock.Instant)?
   private var isHoldCheckScheduled = false
 
-  /// How long messages are held back before the node logs a warning.
+  /// The time for which messages are held back before the node logs a warning.
   private static let holdWarningDelay: Duration = .seconds(5)
 
   init(loop: PollLoop, log: NodeLog) {
@@ -27,11 +27,13 @@ final class OutPipes {
     self.log = log
   }
 
+  /// Opens the outbound pipes of the node.
   /// - Parameters:
-  ///   - stream: Identifies the numbering of this process's events if they are not recorded.
-  ///   - contents: The contents of the journal.
-  ///   - peers: The peers, which know the endpoints of receivers that may be on other hosts.
-  ///   - onFailure: Called when a pipe cannot continue.
+  ///   - stream: The id of the numbering of events if the events are not recorded.
+  ///   - contents: The contents of the journal; `nil` if the node has never entered a state.
+  ///   - peers: The peers, which know the endpoints of the receivers; `nil` if all receivers have
+  ///     fixed endpoints.
+  ///   - onFailure: Called with the reason when a pipe cannot continue.
   func open(
     _ configurations: [NodeConfiguration.Out], in context: Context, stream: UInt64,
     journal: Journal?, _ contents: JournalContents?, among peers: Peers?,
@@ -47,16 +49,16 @@ final class OutPipes {
           ? PeerEndpoint(configuration.endpoint)
           : peers?.endpoints(of: configuration.receiver)?.inbox,
         stream: stream, journal: journal, recorded: recorded[configuration.name],
-        among: touched, context: context, log: log)
+        among: touchedPipes, context: context, log: log)
       pipe.onFailure = onFailure
-      loop.add(pipe.socket, for: pipe) { $0.read() }
+      loop.add(pipe.socket, for: pipe) { $0.readFrames() }
       loop.add(pipe.connections.socket, for: pipe) { $0.readConnections() }
       return (configuration, pipe)
     }
     pipes += pairs.map(\.1)
     for (configuration, pipe) in pairs {
-      touched.touch(pipe)
-      if configuration.steps == nil { pipe.socket.held = held }
+      touchedPipes.touch(pipe)
+      if configuration.steps == nil { pipe.socket.heldMessages = held }
     }
     peers?.addListener(self)
     return pairs
@@ -65,8 +67,9 @@ final class OutPipes {
   /// Whether a pipe of this name is open.
   func contains(_ name: String) -> Bool { pipes.contains { $0.name == name } }
 
-  /// Holds back the messages of these sockets, and of all pipes without reports, until coordinators have recorded the
-  /// reports of the steps that led to them.
+  /// Holds back the messages of `sockets` and of all pipes that do not carry step reports. Sends
+  /// each message as soon as the coordinators have recorded the reports of all steps before the
+  /// message.
   func holdUntilReported(_ pairs: [(NodeConfiguration.Out, OutPipe)], _ sockets: [Socket]) {
     reportPipes = pairs.filter { $0.0.steps != nil }.map(\.1)
     guard !reportPipes.isEmpty else { return }
@@ -75,66 +78,70 @@ final class OutPipes {
       recorded: { [reportPipes] in reportPipes.map(\.state.acknowledged) })
     self.held = held
     for report in reportPipes { report.onAcknowledged = { [weak held] in held?.release() } }
-    for socket in sockets { socket.held = held }
-    for (configuration, pipe) in pairs where configuration.steps == nil { pipe.socket.held = held }
+    for socket in sockets { socket.heldMessages = held }
+    for (configuration, pipe) in pairs where configuration.steps == nil {
+      pipe.socket.heldMessages = held
+    }
   }
 
-  /// Whether a stopping node need not wait for any of the pipes.
+  /// Whether a stopping node does not have to wait for any of the pipes.
   var isDrained: Bool { pipes.allSatisfy(\.isDrained) }
 
   /// Fills in the status of the pipes.
   func fill(_ status: inout NodeStatus) {
     status.invalidFrames += pipes.reduce(0) { $0 + $1.invalidFrames }
-    let isHoldOverdue = currentHold.map { held?.awaited == $0.positions } ?? false
+    let isHoldOverdue = currentHold.map { held?.awaitedCauseNumbers == $0.positions } ?? false
     status.blocked = pipes.filter { $0.isFull || isHoldOverdue && isUnrecorded($0) }.map(\.name)
     status.outs = pipes.map(\.status)
   }
 
-  /// Reports the events of the pipes that a subscriber asks for.
+  /// Reports the events of the pipes to which clients of the feed subscribe.
   func tap(to feed: Feed) {
     for pipe in pipes { pipe.tap(to: feed.isTapped(pipe.name) ? feed : nil) }
   }
 
   // MARK: Records
 
-  var hasUnrecordedChanges: Bool { touched.pipes.contains { $0.hasUnrecordedChanges } }
+  var hasUnrecordedChanges: Bool { touchedPipes.pipes.contains { $0.hasUnrecordedChanges } }
 
-  /// Whether the journal has events that need not be kept.
-  var hasAcknowledgedRecords: Bool { touched.pipes.contains { $0.hasAcknowledgedRecords } }
+  /// Whether the journal contains acknowledged events that can be deleted.
+  var hasAcknowledgedRecords: Bool { touchedPipes.pipes.contains { $0.hasAcknowledgedRecords } }
 
   func record(into journal: Journal) throws {
-    for pipe in touched.pipes { try pipe.record(into: journal) }
+    for pipe in touchedPipes.pipes { try pipe.record(into: journal) }
   }
 
-  /// Sends the queued events, which are recorded or need no record.
+  /// Sends the queued events. Called after they were recorded or, if there is no journal, at the
+  /// end of the turn.
   func didRecord() {
     var isWaiting = false
-    for pipe in touched.pipes {
+    for pipe in touchedPipes.pipes {
       pipe.didRecord()
       pipe.flush()
       if pipe.isWaiting { isWaiting = true }
     }
-    touched.keepOnly { $0.isUnrecorded }
+    touchedPipes.keepOnly { $0.isUnrecorded }
     if isWaiting, !isReminderScheduled { scheduleReminder() }
-    if held?.awaited != nil, !isHoldCheckScheduled { scheduleHoldCheck() }
+    if held?.awaitedCauseNumbers != nil, !isHoldCheckScheduled { scheduleHoldCheck() }
   }
 
   private func isUnrecorded(_ pipe: OutPipe) -> Bool {
-    pipe.state.pending > 0 && reportPipes.contains { $0 === pipe }
+    pipe.state.pendingCount > 0 && reportPipes.contains { $0 === pipe }
   }
 
   private func scheduleHoldCheck() {
     isHoldCheckScheduled = true
-    let positions = held?.awaited
+    let positions = held?.awaitedCauseNumbers
     loop.schedule(after: Self.holdWarningDelay, for: self) { outs in
       outs.isHoldCheckScheduled = false
       outs.checkHeldMessages(since: positions)
     }
   }
 
-  /// Logs that the same messages are still held back, then again after twice the time.
+  /// Logs a warning if the same messages are still held back. After each warning, the time to the
+  /// next warning doubles.
   private func checkHeldMessages(since positions: [UInt64]?) {
-    guard let awaited = held?.awaited else { return currentHold = nil }
+    guard let awaited = held?.awaitedCauseNumbers else { return currentHold = nil }
     defer { scheduleHoldCheck() }
     guard awaited == positions else { return currentHold = nil }
     let now = ContinuousClock.now
@@ -151,20 +158,20 @@ final class OutPipes {
 
   private func scheduleReminder() {
     isReminderScheduled = true
-    loop.schedule(after: SilentPeerPolicy.interval, for: self) { outs in
+    loop.schedule(after: SilentPeerPolicy.tickInterval, for: self) { outs in
       outs.isReminderScheduled = false
       for pipe in outs.pipes { pipe.checkSilence() }
       if outs.pipes.contains(where: { $0.isWaiting }) { outs.scheduleReminder() }
     }
   }
 
-  // MARK: The end
+  // MARK: End
 
-  /// Says goodbye to the receivers.
+  /// Says goodbye to the receivers of all pipes.
   func sayGoodbye() {
     for pipe in pipes {
-      if pipe.state.pending > 0, !pipe.state.isDurable {
-        log.warning("pipe '\(pipe.name)': \(pipe.state.pending) events were not delivered")
+      if pipe.state.pendingCount > 0, !pipe.state.isDurable {
+        log.warning("pipe '\(pipe.name)': \(pipe.state.pendingCount) events were not delivered")
       }
       pipe.close()
       pipe.connections.close()
@@ -187,10 +194,11 @@ extension OutPipes: PeerConnector {
   }
 }
 
-/// The pipes that the current turn must handle because something happened to them. The cost of a
-/// turn thus does not depend on the number of pipes.
+/// The pipes that have changed in the current turn. A turn handles only these pipes, so its cost
+/// does not depend on the number of all pipes.
 final class TouchedPipes<Pipe: Touchable> {
-  // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
+  // A run-time exclusivity check would slow down each event. Only the loop's thread accesses the
+  // value.
   @exclusivity(unchecked)
   private(set) var pipes: [Pipe] = []
 
@@ -200,8 +208,8 @@ final class TouchedPipes<Pipe: Touchable> {
     pipes.append(pipe)
   }
 
-  /// Forgets the pipes that the turn has handled, except for pipes that the next turn must
-  /// handle again.
+  /// Removes the pipes that the turn has handled. Keeps the pipes for which `mustStay` is `true`,
+  /// because the next turn must handle them again.
   func keepOnly(satisfying mustStay: (Pipe) -> Bool) {
     var keptCount = 0
     for index in pipes.indices {
@@ -217,7 +225,7 @@ final class TouchedPipes<Pipe: Touchable> {
   }
 }
 
-/// An element of ``TouchedPipes``, listed at most once.
+/// An element of ``TouchedPipes``. The flag prevents an element from being added twice.
 protocol Touchable: AnyObject {
   var isTouched: Bool { get set }
 }

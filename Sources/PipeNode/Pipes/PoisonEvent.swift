@@ -4,28 +4,31 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// An event whose step has ended the process too often. It is not retried.
+/// An event that is not tried again, because its step has ended the process ``maximumCrashCount``
+/// times in a row.
 struct PoisonEvent {
-  /// The number of ends in a row after which an event is not retried. Unit: ends of the process.
-  static let limit = 3
+  /// The number of consecutive processes that an event must end before it is no longer retried.
+  /// Unit: processes.
+  static let maximumCrashCount = 3
 
   let step: StepMarkerFile.Step
-  let count: Int
+  let crashCount: Int
 
-  /// Finds the event that was in progress when the last process ended, if it has ended `limit`
-  /// processes in a row.
+  /// Counts that the step in progress has ended the last process. Returns `nil` if no step was in
+  /// progress, or if the event has ended fewer than ``maximumCrashCount`` processes in a row.
   init?(of journal: Journal, log: NodeLog) throws(JournalError) {
-    guard journal.fatalEffect == nil, let step = journal.marker.interrupted else { return nil }
+    guard journal.fatalEffect == nil, let step = journal.marker.interruptedStep else { return nil }
     let count = try journal.countAttempt(of: step)
     log.warning(
       "the previous process ended during the step of event \(step.sequence) of '\(step.source)' "
-        + "(\(count) times in a row); after \(Self.limit) times, the event becomes a dead letter")
-    guard count >= Self.limit else { return nil }
+        + "(\(count) times in a row); after \(Self.maximumCrashCount) times, the event becomes a dead letter"
+    )
+    guard count >= Self.maximumCrashCount else { return nil }
     self.step = step
-    self.count = count
+    self.crashCount = count
   }
 
-  var reason: String { "the event's step ended the node's process \(count) times in a row" }
+  var reason: String { "the event's step ended the node's process \(crashCount) times in a row" }
 
   func matches(_ source: String, _ sequence: UInt64) -> Bool {
     step.sequence == sequence && step.source == source
@@ -33,43 +36,50 @@ struct PoisonEvent {
 }
 
 extension RequestKey {
-  /// The name of the client's requests in the step mark.
+  /// The name that identifies the client's requests in the step marker file.
   var source: String { "request/" + String(client, radix: 16) }
 }
 
-/// An effect that has ended the process too often. It is parked, and runs again only when an
-/// operator resends it.
+/// An effect that has ended the process too often. It becomes a dead letter, and runs again only
+/// when an operator resends the dead letter.
 struct PoisonEffect {
   let origin: EffectOrigin
-  let count: Int
+  let crashCount: Int
 
-  /// Finds the effect that ended the last process, if it has ended ``PoisonEvent/limit`` processes
-  /// in a row.
+  /// Counts that the effect has ended the last process. The result is `nil` unless the effect has
+  /// ended ``PoisonEvent/maximumCrashCount`` processes in a row.
   init?(_ origin: EffectOrigin, of journal: Journal, log: NodeLog) throws(JournalError) {
-    count = try journal.countAttempt(of: origin)
+    crashCount = try journal.countAttempt(of: origin)
     self.origin = origin
     log.warning(
-      "the effect of step \(origin.version) ended the previous process (\(count) times in a row); "
-        + "after \(PoisonEvent.limit) times, the effect becomes a dead letter")
-    guard count >= PoisonEvent.limit else { return nil }
+      "the \(origin.noun) of step \(origin.version) ended the previous process (\(crashCount) times in a row); "
+        + "after \(PoisonEvent.maximumCrashCount) times, the \(origin.noun) becomes a dead letter")
+    guard crashCount >= PoisonEvent.maximumCrashCount else { return nil }
   }
 
-  /// Returns the dead letter that represents the effect.
+  /// Returns a dead letter for the effect.
   /// - Parameters:
-  ///   - state: The state that the effect belongs to.
-  ///   - key: The key of the effect's instance; `nil` in a node with one machine.
+  ///   - name: The name of the effect or, for timers, of the state with the timers.
+  ///   - state: The state that started the effect.
+  ///   - key: The key of the effect's instance; `nil` in a node without instances.
   func deadLetter(named name: String, state: JSONValue?, in key: InstanceKey?) -> DeadLetter {
     DeadLetter(
       id: 0, pipe: origin.deadLetterSource(named: name), sequence: origin.version,
       event: .string(name),
-      reason: "the effect" + (key.map { " of instance '\($0)'" } ?? "")
-        + " ended the node's process \(count) times in a row",
+      reason: "the \(origin.noun)" + (key.map { " of instance '\($0)'" } ?? "")
+        + " ended the node's process \(crashCount) times in a row",
       state: state, version: origin.version, time: WallClock.nanoseconds)
   }
 }
 
+extension EffectOrigin {
+  /// The noun for messages about the origin: `effect` or `timer`.
+  var noun: String { feedback == Self.timers ? "timer" : "effect" }
+}
+
 extension Journal {
-  /// The effect that ended the last process, if the journal lists it as running.
+  /// The effect that ended the last process. `nil` if there is none, or if the journal does not
+  /// list it as running.
   var fatalEffect: EffectOrigin? {
     guard let origin = marker.fatalEffect else { return nil }
     let isRunning =
@@ -80,18 +90,19 @@ extension Journal {
   }
 }
 
-/// Records which effect ends the process, by a trap or by `exit`.
+/// Records which effect ends the process, whether by a trap or by `exit`.
 ///
-/// The thread that ends the process writes the record. Work of an effect in a detached task or on
-/// its own thread is not attributed to the effect. No effect is recorded if a signal handler
-/// finds no stack to run on.
+/// The thread that ends the process writes the record. So if a detached task or another thread of
+/// an effect ends the process, no effect is recorded. The same applies if the signal handler has no
+/// stack to run on.
 enum CrashWatch {
   // Set once, before the first effect runs.
   nonisolated(unsafe) private static var marker: StepMarkerFile.EffectMarker?
 
   static func begin(_ marker: StepMarkerFile) {
     self.marker = marker.effectMarker
-    // Initializes the value here: a signal handler must not.
+    // Initializes the lazy value before any signal, because a signal handler must not initialize
+    // it.
     _ = EffectOrigin.recorded
     pr_watch_crashes { if let origin = EffectOrigin.recorded { CrashWatch.marker?.set(origin) } }
   }

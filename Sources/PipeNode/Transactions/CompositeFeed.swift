@@ -3,14 +3,15 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// The states of the composites in a coordinator's feed, each with its time and cause.
+/// The states of a coordinator's composites, as published in its feed, each with its time and
+/// cause.
 struct CompositeFeed {
-  /// The composite states of the program, by name.
+  /// The functions that compute composite states, by name.
   typealias Projections = [String: CompositeStates.Projection]
 
   /// The cause of a composite's state.
   enum Cause {
-    /// A commit, with the event's name if its caller is known.
+    /// A commit, with the name of the event; `nil` if the coordinator no longer knows the request.
     case commit(event: String?, TransactionID)
     /// A component's own step.
     case component(String)
@@ -27,28 +28,28 @@ struct CompositeFeed {
     }
   }
 
-  private let names: [String]
+  private let compositeNames: [String]
   private var states: CompositeStates
-  private var shown: [String: (time: Int64, cause: Cause)] = [:]
+  private var lastChanges: [String: (time: Int64, cause: Cause)] = [:]
 
   /// - Parameters:
-  ///   - commits: The commits that may not have reached all participants when the last process
-  ///     ended.
-  /// - Throws: ``NodeSetupError`` if a composite is shown as a state that the program does not
-  ///   have.
+  ///   - commits: The commits that some participants may not have received when the previous
+  ///     process ended.
+  /// - Throws: ``NodeSetupError`` if a composite is to be published as a composite state that the
+  ///   program does not contain.
   init(
     _ composites: [CompositePlan], projections: Projections,
     commits: [CommitRecord]
   ) throws {
-    names = composites.map(\.name)
+    compositeNames = composites.map(\.name)
     states = CompositeStates(
       composites, projections: try Self.usedProjections(projections, by: composites))
     for commit in commits { states.restore(commit.moves) }
   }
 
-  /// Returns the projections of the composites that are shown as a state of the program, by the
-  /// names of the composites.
-  /// - Throws: ``NodeSetupError`` if the program does not have such a state.
+  /// Returns the projections of the composites that have a composite state, by the names of the
+  /// composites.
+  /// - Throws: ``NodeSetupError`` if the program does not contain one of these composite states.
   static func usedProjections(
     _ projections: Projections, by composites: [CompositePlan]
   ) throws -> Projections {
@@ -63,7 +64,7 @@ struct CompositeFeed {
     return usedProjections
   }
 
-  /// Returns the projections of composite states, by their names.
+  /// Returns the projections of composite states, by the names of the composite states.
   static func projections(_ composites: [any CompositeState.Type]) -> Projections {
     func projection<State: CompositeState>(_ type: State.Type) -> CompositeStates.Projection {
       let project = type.projection
@@ -72,9 +73,9 @@ struct CompositeFeed {
     return Dictionary(composites.map { ($0.name, projection($0)) }) { first, _ in first }
   }
 
-  // Each of these functions returns the composites that show a new state.
+  // Each of these functions returns the composites whose published states have changed.
 
-  /// Applies the moves of a commit, all at once.
+  /// Applies the steps of all participants of a commit at once.
   mutating func committed(
     _ moves: [String: ParticipantMove], _ transaction: TransactionID, event: String?
   ) -> [String] {
@@ -82,7 +83,7 @@ struct CompositeFeed {
   }
 
   /// Applies a state that a component reports.
-  /// - Parameter isCommitting: Whether a commit is in progress that the component takes part in.
+  /// - Parameter isCommitting: Whether the component takes part in a commit in progress.
   mutating func reported(_ change: StateChange, isCommitting: Bool) -> [String] {
     let changed = states.reported(
       change.node, incarnation: change.incarnation, version: change.version,
@@ -90,31 +91,32 @@ struct CompositeFeed {
     return show(changed, .component(change.node))
   }
 
-  /// Removes and returns the components whose states must be requested again.
-  /// - Parameter isCommitting: Whether a commit is in progress that a component takes part in.
+  /// Removes and returns the components whose states must be requested again. See
+  /// ``CompositeStates/takeUnconfirmed(_:)``.
+  /// - Parameter isCommitting: Returns whether a component takes part in a commit in progress.
   mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
     states.takeUnconfirmed(isCommitting)
   }
 
   private mutating func show(_ names: [String], _ cause: Cause) -> [String] {
-    for name in names { shown[name] = (WallClock.nanoseconds, cause) }
+    for name in names { lastChanges[name] = (WallClock.nanoseconds, cause) }
     return names
   }
 
   // MARK: Published states
 
   func entry(of composite: String) -> FeedEntry? {
-    guard let (time, cause) = shown[composite], let state = states.state(of: composite)
+    guard let (time, cause) = lastChanges[composite], let state = states.state(of: composite)
     else { return nil }
     return FeedEntry(
       node: composite, version: states.version(of: composite), time: time, cause: cause.text,
       state: state, transaction: cause.transaction)
   }
 
-  var entries: [FeedEntry] { names.compactMap { entry(of: $0) } }
+  var entries: [FeedEntry] { compositeNames.compactMap { entry(of: $0) } }
 
   func status(_ requests: [String: NodeStatus.Requests]) -> [NodeStatus.Composite] {
-    names.map { name in
+    compositeNames.map { name in
       NodeStatus.Composite(
         name: name, state: states.state(of: name).flatMap { try? JSONValue(parsing: $0) },
         version: states.version(of: name), requests: requests[name])
@@ -122,11 +124,12 @@ struct CompositeFeed {
   }
 }
 
-/// A coordinator's subscriptions to the states of its composites' nodes, on any host.
+/// A coordinator's subscriptions to the states of the components of its composites. The components
+/// can run on any host.
 final class PeerFeeds {
   private let watch: FeedWatch
   private let log: NodeLog
-  /// The nodes whose feeds may be on other hosts.
+  /// The components whose feed endpoints come from the peer list.
   private var peers: Set<String> = []
 
   init(
@@ -144,7 +147,8 @@ final class PeerFeeds {
     services.peers?.addListener(self)
   }
 
-  /// Asks for a node's last state again, and accepts it whatever the node reported before.
+  /// Requests the current state of a node again, and accepts the answer whatever the node has
+  /// reported before.
   func requestLastValue(_ node: String) { watch.requestLastValue(node) }
 
   func close() {
@@ -169,16 +173,16 @@ extension PeerFeeds: PeerConnector {
 }
 
 extension NodeServices {
-  /// Returns the endpoint of a participant's inbox: within this process if the participant is the
-  /// carrier node; `nil` while it is unknown.
+  /// Returns the endpoint of a component's inbox; `nil` while the endpoint is unknown. If the
+  /// component is the carrier node, the endpoint is within this process.
   func inbox(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
     if let carrier, carrier.name == component.name { return PeerEndpoint(carrier.inbox) }
     guard let peers else { return PeerEndpoint(component.inbox) }
     return peers.endpoints(of: component.name)?.inbox
   }
 
-  /// Returns the endpoint of a node's feed: within this process if the node is the carrier node and
-  /// shares the context; `nil` while it is unknown.
+  /// Returns the endpoint of a component's feed; `nil` while the endpoint is unknown. If the
+  /// component is the carrier node and shares this context, the endpoint is within this process.
   func feed(of component: CoordinatorPlan.Component) -> PeerEndpoint? {
     if let carrier, isInProcess(component) { return PeerEndpoint(carrier.feed) }
     guard let peers else { return PeerEndpoint(component.feed) }
@@ -195,9 +199,9 @@ extension NodeServices {
   }
 }
 
-/// Reports the steps of composites to subscribers.
+/// Reports the steps of composites to the subscribers of a feed.
 final class CompositeStepFeed {
-  /// The last shown state of a composite.
+  /// The last published state of a composite.
   private final class LastState {
     var version: UInt64
     /// The state as JSON.
@@ -211,22 +215,22 @@ final class CompositeStepFeed {
 
   init(to feed: Feed) { self.feed = feed }
 
-  /// Reports a new state of a composite.
+  /// Reports the step that led to a new state of a composite.
   func take(_ entry: FeedEntry) {
     let name = entry.node ?? feed.node
     let existing = composites[name]
     let reported = existing?.reported ?? begin(name, entry)
-    // The first state is shown, but is not a step.
+    // A composite publishes its first state without a step, so there is no step to report.
     guard entry.version > 0 else { return }
     defer {
       composites[name]?.last.version = entry.version
       composites[name]?.last.state = entry.state
     }
-    guard reported.begin() else { return }
-    var body = feed.head(of: name, version: entry.version, index: entry.version)
+    guard reported.countItem() else { return }
+    var body = feed.reportHead(of: name, version: entry.version, index: entry.version)
     body.add("time", entry.time)
     body.add("cause", text: entry.cause)
-    // States that were shown without a subscriber are not known.
+    // While there was no subscriber, states were not stored, so the previous state may be unknown.
     if let last = existing?.last, last.version + 1 == entry.version {
       body.add("from", json: last.state)
     }
@@ -238,7 +242,7 @@ final class CompositeStepFeed {
   private func begin(_ name: String, _ entry: FeedEntry) -> RateLimitedFeed {
     let last = LastState(entry)
     let reported = RateLimitedFeed(.step, about: name, to: feed) { [unowned feed] skipped in
-      var body = feed.head(of: name, version: last.version, index: last.version)
+      var body = feed.reportHead(of: name, version: last.version, index: last.version)
       body.add("skipped", skipped)
       return (last.version, body)
     }

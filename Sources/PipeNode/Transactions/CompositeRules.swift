@@ -1,20 +1,22 @@
 import PipeMachines
 import PipeWire
 
-/// The rules of pipes that start at composites. They detect the states that composites enter, and
-/// make events of these states.
+/// The rules of pipes that start at composites. A rule matches when a composite enters a certain
+/// state, and then creates an event from the state.
 ///
-/// A composite enters a state when a synchronized event moves two or more of its nodes, and when
-/// the step of a single node changes its state.
+/// A composite enters a state in two cases: a synchronized event makes several of its nodes enter a
+/// state, or a single node enters a state and thereby changes the state of the composite. A
+/// composite does not enter a state when a step only changes the values of the nodes' states.
 package struct CompositeRules {
-  /// An event for a pipe.
+  /// An event to send through a pipe.
   package struct Event: Hashable, Sendable {
     package var pipe: String
     /// The event as JSON.
     package var event: [UInt8]
   }
 
-  /// The error that a node is in a state that it could not report.
+  /// The error that the state of a composite cannot be computed, because a node could not report
+  /// its own state.
   package struct UnreportedStateError: Error, CustomStringConvertible {
     package var node: String
 
@@ -35,7 +37,7 @@ package struct CompositeRules {
     let projection: CompositeStates.Projection?
     var rules: [Rule] = []
     /// The state of the composite as JSON; `nil` while a node has not reported its own state, or if
-    /// no state can be made.
+    /// the state cannot be computed.
     var state: [UInt8]?
   }
 
@@ -43,8 +45,8 @@ package struct CompositeRules {
 
   /// - Parameters:
   ///   - rules: The rules, each with the name of its pipe.
-  ///   - projections: The projections, by the names of the composites that have one.
-  ///   - nodes: The recorded progress of the nodes.
+  ///   - projections: The projections, by the names of the composites that have a composite state.
+  ///   - nodes: The recorded progress of the nodes, by name.
   package init(
     _ plans: [CompositePlan], rules: [(pipe: String, rule: NodeConfiguration.Rule)],
     projections: [String: CompositeStates.Projection], nodes: [String: CompositeSteps.Node]
@@ -60,23 +62,24 @@ package struct CompositeRules {
           template: try PayloadTemplate(rule.send)))
     }
     composites.removeAll { $0.rules.isEmpty }
-    // A state that cannot be shown is reported when it is entered.
+    // If a state cannot be computed now, this is reported when the composite enters the next state.
     for index in composites.indices { composites[index].state = try? state(of: index, nodes) }
   }
 
-  /// Applies a step of one or more nodes, and returns the events to send.
+  /// Applies a step of one or more nodes, and returns the events that the matching rules create.
   /// - Parameters:
   ///   - nodes: The progress of all nodes.
-  ///   - report: Called with a composite whose state cannot be made of its nodes' states, and the
-  ///     reason.
+  ///   - report: Called with the name of a composite whose state cannot be computed from its nodes'
+  ///     states, and with the reason.
   package mutating func take(
     _ step: CompositeSteps.Step, _ nodes: [String: CompositeSteps.Node],
     report: (_ composite: String, any Error) -> Void
   ) -> [Event] {
     var events: [Event] = []
     for index in composites.indices {
-      let movingNodeCount = composites[index].plan.nodes.count { step.reported[$0] != nil }
-      guard movingNodeCount > 0 else { continue }
+      let reports = composites[index].plan.nodes.compactMap { step.reported[$0] }
+      guard !reports.isEmpty else { continue }
+      let enteringNodeCount = reports.count(where: \.isEntry)
       let previousState = composites[index].state
       do {
         composites[index].state = try state(of: index, nodes)
@@ -84,8 +87,8 @@ package struct CompositeRules {
         composites[index].state = nil
         report(composites[index].plan.name, error)
       }
-      guard step.isEntry, let state = composites[index].state,
-        movingNodeCount > 1 || state != previousState
+      guard step.isEntry, enteringNodeCount > 0, let state = composites[index].state,
+        enteringNodeCount > 1 || state != previousState
       else { continue }
       events += self.events(of: index, in: state, nodes)
     }
@@ -104,20 +107,21 @@ package struct CompositeRules {
           }
         }
       guard isEntered else { return nil }
-      // A template reads values from the payload of a case. The nodes of a tuple act as such a
-      // payload.
+      // An event template reads values from the payload of an enum case. If the state of the
+      // composite is a tuple of the nodes' states, the tuple serves as the payload, and the names
+      // of the nodes are the names of its fields.
       let source =
         rule.when == nil ? Array(#"{"states":"#.utf8) + state + [UInt8(ascii: "}")] : state
       return Event(pipe: rule.pipe, event: rule.template.render(state: source))
     }
   }
 
-  /// Returns the name of a state's case.
+  /// Returns the name of a state's case; `nil` if the state is not an enum case.
   private static func label(of state: [UInt8]) -> String? {
     TransactionBody(composite: "", event: state).eventName
   }
 
-  /// - Returns: `nil` while a node has not reported its state.
+  /// Returns the state of a composite as JSON; `nil` if a node has not reported its state yet.
   private func state(
     of index: Int, _ nodes: [String: CompositeSteps.Node]
   ) throws -> [UInt8]? {

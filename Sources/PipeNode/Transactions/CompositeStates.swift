@@ -1,11 +1,12 @@
 import PipeMachines
 import PipeWire
 
-/// The states that composites show, made of the states that components report and of commits.
+/// The published states of composites. They are computed from commits and from the states that
+/// components report.
 ///
-/// A commit shows all its moves at once, before any participant reports its own. Later reports of
-/// these moves, or of steps before them, are ignored. So no composite shows a state in which some
-/// participants have taken an event and others have not.
+/// A commit changes the states of all participants at once, before the participants report their
+/// own steps. Later reports of these steps and of earlier steps are ignored. So no composite is
+/// published in a state in which only some of its participants have applied an event.
 package struct CompositeStates {
   /// Computes the state of a composite from the states of its components.
   package typealias Projection = ([JSONValue]) throws -> JSONValue
@@ -15,14 +16,14 @@ package struct CompositeStates {
     var version: UInt64
     /// The state as JSON.
     var state: [UInt8]
-    /// Whether the component is known to be in this state now, not only to have been in it before a
-    /// restart of the coordinator.
+    /// Whether the component is in this state now. `false` if the state is known only from a record
+    /// that is older than the coordinator's restart.
     var isCurrent = true
   }
 
   private struct Composite {
     let name: String
-    /// The nodes of the composite, in the order of the parts of its state.
+    /// The nodes of the composite, in the order of their states in the composite's state.
     let nodes: [String]
     let projection: Projection?
     var version: UInt64 = 0
@@ -30,16 +31,17 @@ package struct CompositeStates {
   }
 
   private var componentStates: [String: ComponentState] = [:]
-  /// The components whose new processes have reported states that may be older than a commit, and
-  /// were therefore ignored.
+  /// The components whose states must be requested again: a restarted process of the component has
+  /// reported a state that was ignored, because the state may be older than a commit.
   package private(set) var unconfirmed: Set<String> = []
   private var composites: [Composite]
   private let compositeIndices: [String: Int]
-  /// The indices of the composites that each node is a part of.
+  /// The indices of the composites that contain a node, by the node's name.
   private let indicesByNode: [String: [Int]]
 
-  /// - Parameter projections: The projections that composites show instead of the plain tuple, by
-  ///   name.
+  /// - Parameter projections: The projections that compute the published states of composites, by
+  ///   the names of the composites. Without a projection, the state is the tuple of the nodes'
+  ///   states.
   package init(
     _ plans: [CompositePlan], projections: [String: Projection] = [:]
   ) {
@@ -57,9 +59,9 @@ package struct CompositeStates {
   }
 
   /// Applies a state that a component reports.
-  /// - Parameter isCommitting: Whether a commit is in progress that the component takes part in.
-  ///   The report may be older than the commit.
-  /// - Returns: The composites that show a new state.
+  /// - Parameter isCommitting: Whether the component takes part in a commit in progress. The report
+  ///   may be older than that commit.
+  /// - Returns: The composites whose published states have changed.
   package mutating func reported(
     _ component: String, incarnation: UInt64, version: UInt64, state: [UInt8],
     isCommitting: Bool
@@ -75,17 +77,17 @@ package struct CompositeStates {
         componentStates[component]?.incarnation = incarnation
         guard !last.isCurrent else { return [] }
         componentStates[component]?.isCurrent = true
-        return changed([component])
+        return updateComposites(of: [component])
       }
     }
     componentStates[component] = ComponentState(
       incarnation: incarnation, version: version, state: state)
-    return changed([component])
+    return updateComposites(of: [component])
   }
 
-  /// Removes and returns the components to ask again: their next reports are not older than a
-  /// commit.
-  /// - Parameter isCommitting: Whether a commit is in progress that a component takes part in.
+  /// Removes and returns the components whose states can be requested again, because their next
+  /// reports will include the commits.
+  /// - Parameter isCommitting: Returns whether a component takes part in a commit in progress.
   package mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
     guard !unconfirmed.isEmpty else { return [] }
     let confirmable = unconfirmed.filter { !isCommitting($0) }
@@ -93,33 +95,37 @@ package struct CompositeStates {
     return confirmable
   }
 
-  /// Restores moves from before a restart of the coordinator. The participants may have moved on
-  /// since, so nothing is shown of them before they have reported their states.
+  /// Restores the steps of commits from before the coordinator's restart. The participants may have
+  /// taken further steps since, so a state is published only after its participant has reported it.
   package mutating func restore(_ moves: [String: ParticipantMove]) {
-    for (component, move) in moves {
+    for (component, move) in moves where indicesByNode[component] != nil {
       componentStates[component] = ComponentState(
         incarnation: 0, version: move.version, state: move.state, isCurrent: false)
     }
   }
 
-  /// Applies the moves of a commit, all at once.
-  /// - Returns: The composites that show a new state.
+  /// Applies the steps of all participants in a commit at once. Ignores steps of instances, because
+  /// a keyed node itself reports how many of its instances are in each state.
+  /// - Returns: The names of the composites whose published states have changed.
   package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
-    for (component, move) in moves {
+    for (component, move) in moves where indicesByNode[component] != nil {
       let last = componentStates[component]
-      // After a restart of the coordinator, the component may have gone further.
+      // The component may already have reported this step or a later one.
       if let last, last.isCurrent, last.version >= move.version { continue }
       componentStates[component] = ComponentState(
         incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
     }
-    return changed(moves.keys)
+    return updateComposites(of: moves.keys)
   }
 
-  private mutating func changed(_ components: some Sequence<String>) -> [String] {
+  /// Updates the versions of the composites that contain these components.
+  /// - Returns: The composites whose published states have changed.
+  private mutating func updateComposites(of components: some Sequence<String>) -> [String] {
     var changed: [Int] = []
     for component in components {
       for index in indicesByNode[component] ?? [] where !changed.contains(index) {
-        // Once all nodes of a composite are known, they stay known.
+        // A composite that was already published requires no check, because the states of its nodes
+        // remain known.
         guard
           composites[index].isShown
             || composites[index].nodes.allSatisfy({ componentStates[$0]?.isCurrent == true })
@@ -134,12 +140,12 @@ package struct CompositeStates {
     }
   }
 
-  /// Returns the number of states that the composite has shown after the first.
+  /// Returns the number of times that the published state of the composite has changed.
   package func version(of composite: String) -> UInt64 {
     compositeIndices[composite].map { composites[$0].version } ?? 0
   }
 
-  /// Returns the state that the composite shows, as JSON; `nil` while a component has not reported
+  /// Returns the published state of the composite as JSON; `nil` while a component has not reported
   /// its state.
   package func state(of name: String) -> [UInt8]? {
     guard let index = compositeIndices[name] else { return nil }

@@ -2,17 +2,17 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// Orders the step reports of the nodes of composites by arrival, and combines a synchronized event
-/// into one step of all nodes that have taken it.
+/// Orders the step reports of the nodes of composites by arrival. Combines the reports of one
+/// synchronized event into one step of all nodes that have applied the event.
 ///
-/// A node reveals a step only after its coordinators have recorded the report. So a step that
-/// follows from another is received after it, and each combination of states in this order has
-/// existed.
+/// A node publishes a step only after its coordinators have recorded the report. So if one step
+/// causes another, the reports of the two steps arrive in this order. Each combination of states
+/// that results from the order of arrival has therefore existed.
 package struct CompositeSteps: Sendable {
   /// A received step report.
   package struct Report: Hashable, Sendable {
     package var step: StepReport
-    /// The index of the report among the reports of all nodes.
+    /// The index of the report in the order of arrival at this coordinator.
     package var index: Int64
 
     package init(_ step: StepReport, index: Int64) {
@@ -20,15 +20,25 @@ package struct CompositeSteps: Sendable {
       self.index = index
     }
 
-    /// The transaction that the step is a part of.
-    fileprivate var synchronized: TransactionID? { step.entry == .step ? step.transaction : nil }
+    /// The transaction that the step belongs to; `nil` if the node took the step alone.
+    fileprivate var synchronized: TransactionID? {
+      switch step.entry {
+      case .step, .internal: step.transaction
+      case .first, .none: nil
+      }
+    }
+
+    /// Whether the node has entered a state. `false` for an internal transition.
+    var isEntry: Bool { step.entry != .internal }
   }
 
-  /// The progress of a node.
+  /// The progress of a node, according to the reports that were processed.
   package struct Node: Hashable, Sendable {
-    /// The state that the last step led to, as JSON; `nil` if the node could not report it.
+    /// The state after the last reported step, as JSON; `nil` if the node could not report the
+    /// state.
     package var state: [UInt8]?
-    /// The last transaction that the node has taken, or can no longer take.
+    /// The transaction up to which the node has applied all its transactions, or can no longer
+    /// apply them.
     package var passed: TransactionID
 
     package init(state: [UInt8]?, passed: TransactionID) {
@@ -37,11 +47,13 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// A simultaneous step of one or more nodes, by their names.
+  /// A step that one or several nodes have taken at the same time.
   package struct Step: Hashable, Sendable {
+    /// The reports of the step, by the names of the nodes.
     package var reported: [String: Report]
     package var transaction: TransactionID?
-    /// Whether a state was entered. A restarted node only reports the state that it is in.
+    /// Whether a node has entered a state. `false` if a restarted node has only reported its
+    /// current state.
     package var isEntry: Bool
 
     package init(reported: [String: Report], transaction: TransactionID?, isEntry: Bool) {
@@ -54,7 +66,7 @@ package struct CompositeSteps: Sendable {
   /// A synchronized event that some nodes have reported, and others have not.
   package struct Wait: Hashable, Sendable {
     package var transaction: TransactionID
-    /// The nodes that have reported the event, and wait.
+    /// The nodes that have reported the event. Their next steps wait for the missing reports.
     package var reported: [String]
     /// The nodes that have not reported the event.
     package var missing: [String]
@@ -66,123 +78,130 @@ package struct CompositeSteps: Sendable {
     }
   }
 
-  /// The progress of the nodes that have reported a step.
+  /// The progress of the nodes that have reported a step, by name.
   package private(set) var nodes: [String: Node]
-  private var waiting: [String: Queue<Report>]
-  private let names: [String]
-  /// The last transaction that a new process of a node can report nothing about.
+  private var waitingReports: [String: Queue<Report>]
+  private let nodeNames: [String]
+  /// The last transaction that was issued before a node's current process began, by node. Only for
+  /// processes that began without knowledge of any transaction.
   private var lastBeforeStart: [String: TransactionID] = [:]
 
   /// - Parameters:
   ///   - names: The nodes that report their steps.
-  ///   - recorded: The recorded progress of the nodes. Each process of a node first reports where
-  ///     it begins, so a node without a record still reports what it has passed.
+  ///   - recorded: The recorded progress of the nodes. A node without a record needs none, because
+  ///     each of its processes first reports its state and its last transaction.
   package init(of names: [String], recorded: [String: Node] = [:]) {
-    self.names = names.sorted()
+    nodeNames = names.sorted()
     nodes = recorded.filter { names.contains($0.key) }
-    waiting = Dictionary(uniqueKeysWithValues: Set(names).map { ($0, Queue()) })
+    waitingReports = Dictionary(uniqueKeysWithValues: Set(names).map { ($0, Queue()) })
   }
 
   package mutating func append(_ reported: Report, of node: String) {
-    waiting[node]?.append(reported)
+    waitingReports[node]?.append(reported)
   }
 
-  /// Notes that a new process of a node has joined, which knows of no transaction.
-  /// - Parameter last: The last transaction that was issued before.
+  /// Notes that a new process of a node has joined that knows of no transaction.
+  /// - Parameter last: The last transaction that was issued before the process joined.
   package mutating func began(_ node: String, after last: TransactionID) {
     lastBeforeStart[node] = last
   }
 
-  /// Returns the number of steps of a node that wait for steps of other nodes.
-  package func waitingCount(of node: String) -> Int { waiting[node]?.count ?? 0 }
+  /// Returns the number of a node's step reports that have not been processed yet.
+  package func waitingCount(of node: String) -> Int { waitingReports[node]?.count ?? 0 }
 
-  /// Whether received steps have not been taken.
-  package var hasWaiting: Bool { waiting.values.contains { !$0.isEmpty } }
+  /// Whether there are reports that ``next(participants:last:)`` has not returned yet.
+  package var hasWaiting: Bool { waitingReports.values.contains { !$0.isEmpty } }
 
-  /// Returns the last transaction that a node has reported, or will no longer report.
+  /// Returns the transaction up to which the reports of a node are complete: the node has reported
+  /// all its transactions, or will no longer report them.
   package func passed(by node: String) -> TransactionID { nodes[node]?.passed ?? .zero }
 
-  /// Returns which nodes wait for which.
+  /// Returns the synchronized events whose reports are incomplete, with the nodes that wait.
   /// - Parameter participants: Returns the participants of a transaction; `nil` if they are
   ///   forgotten.
   package func waits(participants: (TransactionID) -> [String]?) -> [Wait] {
-    let heads = Set(names.compactMap { waiting[$0]?.first?.synchronized })
+    let heads = Set(nodeNames.compactMap { waitingReports[$0]?.first?.synchronized })
     return heads.sorted().compactMap { transaction in
-      // A node that has reported the event behind another step is not missing: it waits because of
-      // that step.
+      // A node is not missing if its report of the event waits behind another report of the same
+      // node. The other report then causes the wait.
       let missing = (participants(transaction) ?? []).filter { name in
         !isReady(name, for: transaction)
-          && waiting[name]?.contains { $0.synchronized == transaction } != true
+          && waitingReports[name]?.contains { $0.synchronized == transaction } != true
       }
       guard !missing.isEmpty else { return nil }
-      let reported = names.filter { waiting[$0]?.first?.synchronized == transaction }
+      let reported = nodeNames.filter { waitingReports[$0]?.first?.synchronized == transaction }
       return Wait(transaction, reported: reported, missing: missing)
     }
   }
 
-  /// Removes and returns the next step; `nil` while there is none, or while it waits for other
-  /// reports. A synchronized event that only some nodes have reported takes the position of its
-  /// first report.
+  /// Removes and returns the next step. Returns `nil` if there is none, or if the next step waits
+  /// for further reports. The order of synchronized events is the order of their first reports.
   /// - Parameters:
   ///   - participants: Returns the participants of a transaction; `nil` if they are forgotten.
   ///   - last: The last transaction that was issued.
   package mutating func next(
     participants: (TransactionID) -> [String]?, last: TransactionID
   ) -> Step? {
-    let heads = names.compactMap { name in waiting[name]?.first.map { (name, $0.index) } }
+    let heads = nodeNames.compactMap { name in
+      waitingReports[name]?.first.map { (name, $0.index) }
+    }
     guard let first = heads.min(by: { $0.1 < $1.1 })?.0 else { return nil }
     var examined: Set<TransactionID> = []
     guard let name = nextMovableNode(first, participants, &examined),
-      let head = waiting[name]?.first
+      let head = waitingReports[name]?.first
     else {
       return nil
     }
-    guard let transaction = head.synchronized else { return take([name], nil, last) }
-    return take(
-      names.filter { waiting[$0]?.first?.synchronized == transaction }, transaction, last)
+    guard let transaction = head.synchronized else { return dequeueStep([name], nil, last) }
+    return dequeueStep(
+      nodeNames.filter { waitingReports[$0]?.first?.synchronized == transaction }, transaction, last
+    )
   }
 
-  /// Returns the node whose next step can be taken, so that eventually the step of `name` can;
-  /// `nil` while there is none.
-  /// - Parameter examined: The synchronized events that were examined already.
+  /// Returns a node whose next step is ready and must precede the next step of `name`; this node
+  /// can be `name` itself. Returns `nil` while no such step is ready.
+  /// - Parameter examined: The synchronized events that the search has already examined.
   private func nextMovableNode(
     _ name: String, _ participants: (TransactionID) -> [String]?,
     _ examined: inout Set<TransactionID>
   ) -> String? {
-    guard let head = waiting[name]?.first else { return nil }
+    guard let head = waitingReports[name]?.first else { return nil }
     guard let transaction = head.synchronized else { return name }
     guard examined.insert(transaction).inserted else { return nil }
     let missing = (participants(transaction) ?? []).filter { !isReady($0, for: transaction) }
     if missing.isEmpty { return name }
-    // The missing nodes have taken the event, or will, after the steps that they have reported
-    // before.
+    // A missing node has reported other steps so far, and will report the event later. So the other
+    // steps come first.
     for other in missing {
       if let found = nextMovableNode(other, participants, &examined) { return found }
     }
     return nil
   }
 
-  /// Whether a participant's next report is the transaction, or it will no longer report it, or it
-  /// reports no steps here.
+  /// Whether the event does not have to wait for a participant: the participant's next report is
+  /// about the transaction, the participant will no longer report the transaction, or it never
+  /// reports steps.
   private func isReady(_ name: String, for transaction: TransactionID) -> Bool {
-    guard let waiting = waiting[name] else { return true }
+    guard let waiting = waitingReports[name] else { return true }
     if let reported = waiting.first?.step.transaction, reported >= transaction { return true }
-    // The node has reported the transaction behind another step.
+    // The node has reported the transaction, but another of its reports comes first.
     if waiting.contains(where: { $0.synchronized == transaction }) { return false }
     return passed(by: name) >= transaction
   }
 
-  private mutating func take(
+  /// Removes the next report of each node in `names`, and returns the step that these reports form.
+  private mutating func dequeueStep(
     _ names: [String], _ transaction: TransactionID?, _ last: TransactionID
   ) -> Step {
     var step = Step(reported: [:], transaction: transaction, isEntry: true)
     for name in names {
-      guard let reported = waiting[name]?.popFirst() else { continue }
+      guard let reported = waitingReports[name]?.popFirst() else { continue }
       step.reported[name] = reported
       var passed = max(passed(by: name), transaction ?? .zero)
       switch reported.step.entry {
-      case .step: break
-      // Transactions that the node had taken before are lost with its records.
+      case .step, .internal: break
+      // The node has lost its records, and with them the transactions that it applied before. It
+      // will not report them again, so they count as passed.
       case .first: passed = max(passed, lastBeforeStart[name] ?? last)
       case .none:
         step.isEntry = false
@@ -198,7 +217,7 @@ package struct CompositeSteps: Sendable {
 package struct StepWaits: Sendable {
   package typealias Instant = ContinuousClock.Instant
 
-  /// A wait to log.
+  /// A wait between nodes that must be logged.
   package struct Report: Hashable, Sendable {
     package var wait: CompositeSteps.Wait
     package var duration: Duration
@@ -227,7 +246,7 @@ package struct StepWaits: Sendable {
 
   package init() {}
 
-  /// - Returns: The waits to log now.
+  /// Returns the waits that must be logged now.
   package mutating func checkWaits(_ waits: [CompositeSteps.Wait], at now: Instant) -> [Report] {
     let last = trackedWaits
     trackedWaits = [:]
@@ -235,7 +254,7 @@ package struct StepWaits: Sendable {
       let since = last[wait.transaction]?.since ?? now
       let due = last[wait.transaction]?.due ?? now + Self.interval
       let isDue = now >= due
-      // The next message follows after twice the time.
+      // After each message, the time to the next message doubles.
       trackedWaits[wait.transaction] = (since, isDue ? now + (now - since) : due)
       return isDue ? Report(wait, for: now - since) : nil
     }

@@ -5,13 +5,13 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The content of the coordinator of one conflict class of composites: performs the decisions of
-/// ``CoordinatorStateMachine``, and shows the composites' states.
+/// The content of a node that coordinates the composites of one conflict class. Performs the
+/// decisions of ``CoordinatorStateMachine``, and publishes the states of the composites.
 final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledContent,
   DeadLetteringContent,
   ExplainableContent, CoordinatingContent, SelfEndingContent, CoordinatorLinksOwner
 {
-  /// The name in the journal and the description, in place of a machine's name.
+  /// The name that replaces the name of a machine in the journal and in the description.
   static let machineName = JournalSnapshot.compositeMachine
 
   let description: MachineDescription
@@ -28,14 +28,14 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   private var callers = CoordinatorRequesters()
   private lazy var pipes = CoordinatorPipes(
     of: self, deadLetters: DeadLetters(journal: journal), log: log)
-  /// The rules of pipes that start at composites, if there are any.
+  /// The rules of pipes that start at composites; `nil` if there are no such pipes.
   private var rules: CoordinatorRules?
   private var outs: [(NodeConfiguration.Out, OutPipe)] = []
   private var ins: [InPipe] = []
   @exclusivity(unchecked)
   private var services: NodeServices?
   private var plan: CoordinatorPlan?
-  /// The composites by their names.
+  /// The composites, by name.
   private var composites: [String: CompositePlan] = [:]
   private var feed: CompositeFeed?
   private var peerFeeds: PeerFeeds?
@@ -45,16 +45,18 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   private var timers: CoordinatorTimers?
   @exclusivity(unchecked)
   private var isStarted = false
-  /// The event of the commit that is being performed.
+  /// The name of the event whose commit is being performed; `nil` if there is none.
   @exclusivity(unchecked)
   private var committing: String?
-  /// The caller id under which each participant's process announces events.
+  /// The requester id under which the current process of each participant announces events, by the
+  /// participant's name.
   private var announcerIDs: [String: String] = [:]
-  /// The messages of callers that are connected to the inbox.
+  /// The number of messages that were exchanged with requesters at the inbox.
   @exclusivity(unchecked)
   private var messages = NodeStatus.Messages()
 
-  /// - Parameter incarnation: Unique among the processes of the node.
+  /// - Parameter incarnation: The incarnation of the node. No other process of the node has the
+  ///   same number.
   init(
     node: String, incarnation: UInt64, journal: Journal?, projections: CompositeFeed.Projections,
     log: NodeLog
@@ -90,7 +92,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     self.plan = plan
     let planned = plan.conflictClass.composites
     defer { journal?.forgetContents() }
-    // This creates the pipes, with the dead letters of the journal.
+    // The first use of `pipes` creates the object, which loads dead letters from the journal.
     pipes.connect(ins.filter { plan.pipes[$0.name] != nil })
     takeOver(from: planned)
     let recorded = try journal?.components() ?? [:]
@@ -114,8 +116,8 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
         + "participants; the commits are sent again")
   }
 
-  /// Takes over from former coordinators of these composites: logs and counts the events that they
-  /// had not sent, which are lost.
+  /// Takes over from former coordinators of these composites. Their unsent events are lost; this
+  /// function counts and logs them.
   private func takeOver(from composites: [CompositePlan]) {
     guard let journal else { return }
     for former in FormerCoordinator.all(
@@ -150,7 +152,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  /// Aborts undecided transactions. Committed ones continue until all participants have
+  /// Aborts undecided transactions. Committed transactions continue until all participants have
   /// acknowledged them.
   func prepareToStop() { perform(coordinator.stop()) }
 
@@ -210,8 +212,8 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  /// Ends the node, before it aborts or commits anything that the journal may not know of. The next
-  /// process finds the reason in the journal, and fails at once.
+  /// Ends the node before it makes any decision, because this journal lacks records. Records the
+  /// reason in the journal, so that the next process fails immediately.
   private func refuse(_ mismatch: JournalMismatch) {
     let reason = mismatch.reason
     do {
@@ -234,12 +236,12 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  /// Stops waiting for participants that are no longer in any of the composites: they will not
-  /// answer.
+  /// Stops waiting for participants that no longer belong to any of the composites, since they will
+  /// not answer.
   private func dropFormerParticipants(except participants: Set<String>) {
     for transaction in coordinator.transactionsInProgress {
       for formerParticipant in transaction.participants
-      where !participants.contains(formerParticipant) {
+      where !participants.contains(InstanceName.node(of: formerParticipant)) {
         log.warning(
           "synchronized event \(transaction.id) was committed, but '\(formerParticipant)' has not acknowledged "
             + "the commit; '\(formerParticipant)' is no longer a participant, and the coordinator stops "
@@ -249,9 +251,10 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  /// Reports that the coordinator has reached a failpoint; cuts its connections if the failpoint
+  /// Reports that the coordinator has reached a failpoint. Cuts its connections if the failpoint
   /// requires that.
-  /// - Parameter participant: The participant that the failpoint concerns; `nil` for all.
+  /// - Parameter participant: The participant that the failpoint concerns; `nil` for all
+  ///   participants.
   private func hitFailpoint(_ point: Failpoint, with participant: String? = nil) {
     if Failpoint.hit(point) { links?.cut(to: participant) }
   }
@@ -277,7 +280,9 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  /// Handles a caller's request, at the inbox or from a participant.
+  /// Handles a request from a requester.
+  /// - Parameter participant: The participant whose effect has made the request; `nil` if the
+  ///   request has arrived at the inbox.
   func take(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, of participant: String?,
     reply: @escaping Reply
@@ -309,8 +314,9 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  /// Notes the caller id of a participant's process. Each process numbers its announcements itself,
-  /// and requests of former processes are not repeated.
+  /// Notes the requester id of a participant's current process. If the participant has a new
+  /// process, acknowledges all requests of the former process, because these are never repeated.
+  /// Each process numbers its announcements itself.
   private func recordAnnouncer(_ participant: String, as caller: String) {
     let former = announcerIDs.updateValue(caller, forKey: participant)
     if let former, former != caller { coordinator.acknowledge(former, before: .max) }
@@ -338,8 +344,8 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   // MARK: Pipes
 
   /// Requests an event that a pipe has delivered.
-  /// - Parameter id: The id of the request; answers to earlier requests are no longer needed then.
-  ///   `nil` if the pipe needs no id.
+  /// - Parameter id: The id of the request; `nil` if the request will not be repeated. A request
+  ///   with an id also acknowledges the answers to all earlier requests of the pipe.
   func ask(
     _ event: [UInt8], through pipe: String, _ mode: TransactionMode, as id: RequestID?,
     _ reply: @escaping Reply
@@ -350,7 +356,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
       as: id ?? callers.unnamed(in: coordinator.epoch), reply: reply)
   }
 
-  /// Allows the request of this id to be tried again.
+  /// Allows another attempt at the request with this id.
   func allowRetry(_ id: RequestID) { coordinator.allowRetry(id) }
 
   func schedule(after delay: Duration, _ action: @escaping () -> Void) {
@@ -373,14 +379,15 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     scheduleWaitCheck()
   }
 
-  /// Notes the progress of a node's step reports. A commit is needed until all its participants
-  /// have reported it.
+  /// Notes how far the step reports of a node are complete. The record of a commit is required
+  /// until all its participants have reported their steps.
   private func updateStepReports(by node: String) {
     guard let rules else { return }
     coordinator.noteStepReports(by: node, through: rules.passed(by: node))
   }
 
-  /// Schedules a check of the nodes that still wait for other nodes, if any node waits.
+  /// Schedules a check of steps that wait for reports from other nodes, unless no step waits or a
+  /// check is already scheduled.
   private func scheduleWaitCheck() {
     guard let rules, rules.needsWaitCheck else { return }
     rules.beginWaitCheck()

@@ -3,10 +3,10 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// Handles the input from the connections to participants.
+/// The owner of ``CoordinatorLinks``, which handles messages from participants.
 protocol CoordinatorLinksOwner: AnyObject {
   func received(_ message: ParticipantMessage, from participant: String)
-  /// Handles a participant that takes part; with `nil`, a participant that is no longer connected.
+  /// Handles the join of a participant. If `join` is `nil`, handles the loss of its connection.
   func changed(_ join: ParticipantJoin?, of participant: String)
   /// Handles a request from an effect of a participant.
   func take(
@@ -19,22 +19,23 @@ protocol CoordinatorLinksOwner: AnyObject {
 final class CoordinatorLinks {
   private(set) weak var owner: (any CoordinatorLinksOwner)?
   private let loop: PollLoop
-  /// The routers, one for each context of participants.
+  /// The routers, one for each ZeroMQ context that contains sockets of participants.
   @exclusivity(unchecked)
   private var routers: [ConnectingRouter] = []
-  /// The connections, indexed by the number by which the routers know the participant.
+  /// The connections. The index of a connection is the number by which routers identify the
+  /// participant.
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
   private var links: [CoordinatorLink] = []
   @exclusivity(unchecked)
   private var numbersByParticipant: [String: Int] = [:]
-  /// The connections with replies that are sent at the end of the batch.
+  /// The connections with queued replies, which are sent at the end of the batch.
   @exclusivity(unchecked)
   private var linksWithReplies: [CoordinatorLink] = []
   @exclusivity(unchecked)
   private var isInBatch = false
 
-  /// The interval after which a silent participant is asked for an answer.
+  /// The interval after which the coordinator sends a question to a silent participant.
   private static let probeInterval: Duration = .seconds(5)
 
   init(
@@ -60,7 +61,7 @@ final class CoordinatorLinks {
     services.peers?.addListener(self)
   }
 
-  /// Returns the router of this context.
+  /// Returns the router for this context. Creates the router if there is none.
   private func router(
     in context: Context, as name: String
   ) throws(TransportError) -> ConnectingRouter {
@@ -81,7 +82,7 @@ final class CoordinatorLinks {
 
   private func readConnections(of router: Int) {
     guard routers.indices.contains(router) else { return }
-    routers[router].readConnections { number, event in links[number].connectionChanged(event) }
+    routers[router].readConnectionEvents { number, event in links[number].connectionChanged(event) }
   }
 
   private func scheduleProbe() {
@@ -93,7 +94,7 @@ final class CoordinatorLinks {
   }
 
   func send(_ message: CoordinatorMessage, to participant: String) {
-    guard let number = numbersByParticipant[participant] else { return }
+    guard let number = numbersByParticipant[InstanceName.node(of: participant)] else { return }
     links[number].send(message)
   }
 
@@ -102,7 +103,8 @@ final class CoordinatorLinks {
     if isInBatch { linksWithReplies.append(link) } else { link.flush() }
   }
 
-  /// Sends replies together with the messages of a batch, or at the end of the batch.
+  /// Runs `body`, and then sends the replies that `body` has queued. If `body` also sends a message
+  /// to the same participant, the queued replies are sent before the message.
   func batch(_ body: () -> Void) {
     isInBatch = true
     body()
@@ -112,9 +114,10 @@ final class CoordinatorLinks {
   }
 
   /// Cuts connections, as a failing network would.
-  /// - Parameter participant: The participant of the connection; `nil` for all.
+  /// - Parameter participant: The participant of the connection; `nil` for all connections.
   func cut(to participant: String?) {
-    for link in links where participant == nil || link.participant == participant { link.cut() }
+    let node = participant.map { InstanceName.node(of: $0) }
+    for link in links where node == nil || link.participant == node { link.cut() }
   }
 
   func close() {
@@ -124,7 +127,7 @@ final class CoordinatorLinks {
 
   var invalidFrames: UInt64 { links.reduce(0) { $0 + $1.invalidFrames } }
 
-  /// The messages of all connections.
+  /// The number of messages of all connections.
   var messages: NodeStatus.Messages {
     links.reduce(into: NodeStatus.Messages()) { sum, link in
       sum.sent += link.messages.sent
@@ -149,7 +152,8 @@ final class CoordinatorLink {
   private let number: Int
   /// The endpoint of the participant; `nil` while it is unknown.
   private var peerEndpoint: PeerEndpoint?
-  /// Whether the participant is in this process, where no connection ends by itself.
+  /// Whether the participant is in this process. Such a connection ends only when this object cuts
+  /// it.
   private let isLocal: Bool
   private let router: ConnectingRouter
   private let log: NodeLog
@@ -167,14 +171,15 @@ final class CoordinatorLink {
   @exclusivity(unchecked)
   private var replies: [(RequestReply, request: UInt64)] = []
   private let name: String
-  /// The id of the coordinator's journal; `nil` if it keeps none.
+  /// The id of the coordinator's journal; `nil` if the coordinator has no journal.
   private let journal: UInt64?
   private let loop: PollLoop
   @exclusivity(unchecked)
   private var silence = SilentPeerPolicy()
-  /// Whether the participant owes an answer, and the number of messages that it has sent.
+  /// Whether the coordinator expects an answer from the participant.
   @exclusivity(unchecked)
   private var isWaiting = false
+  /// The number of messages from the participant.
   @exclusivity(unchecked)
   private var answers: UInt64 = 0
   private var answersAtProbe: UInt64 = 0
@@ -200,14 +205,14 @@ final class CoordinatorLink {
     self.log = log
   }
 
-  /// Connects, if the endpoint of the participant is known.
+  /// Connects to the participant if its endpoint is known.
   func connect() throws(TransportError) {
     guard let peerEndpoint else { return }
     try router.connect(number, to: peerEndpoint)
     if isLocal { connected() }
   }
 
-  /// Disconnects from the participant, which is gone or is another process now.
+  /// Disconnects from the participant, because its process has ended or was replaced.
   func disconnectPeer() {
     guard !isLocal else { return }
     peerEndpoint = nil
@@ -215,7 +220,7 @@ final class CoordinatorLink {
     disconnected()
   }
 
-  /// Connects to the participant at its current endpoint.
+  /// Connects to the participant at a new endpoint.
   func connectPeer(at peerEndpoint: PeerEndpoint) {
     guard !isLocal else { return }
     disconnectPeer()
@@ -227,7 +232,7 @@ final class CoordinatorLink {
     }
   }
 
-  /// Handles a change of the connection.
+  /// Handles an event of the connection monitor.
   func connectionChanged(_ event: ConnectionMonitor.Event) {
     switch event {
     case .connected: connected()
@@ -235,7 +240,8 @@ final class CoordinatorLink {
     }
   }
 
-  /// Sends a message, if the participant has joined. A lost message is sent again, or requested.
+  /// Sends a message if the participant has joined. A lost message is sent again by the
+  /// coordinator, or the participant requests it.
   func send(_ message: CoordinatorMessage) {
     guard isJoined else { return }
     flush()
@@ -250,8 +256,8 @@ final class CoordinatorLink {
 
   // MARK: Silence
 
-  /// Asks a participant that has been silent since the last call. Otherwise a lost message of the
-  /// participant would go unnoticed.
+  /// Sends a question to the participant if it has been silent since the last call. One of its
+  /// messages may have been lost.
   func probe() {
     defer { answersAtProbe = answers }
     guard isConnected, !isWaiting, answers == answersAtProbe else { return }
@@ -266,7 +272,7 @@ final class CoordinatorLink {
   }
 
   private func scheduleSilenceCheck() {
-    loop.schedule(after: SilentPeerPolicy.interval, for: self) { $0.checkSilence() }
+    loop.schedule(after: SilentPeerPolicy.tickInterval, for: self) { $0.checkSilence() }
   }
 
   private func checkSilence() {
@@ -278,10 +284,10 @@ final class CoordinatorLink {
     case .wait: break
     case .ask: ask()
     case .reconnect:
-      // A participant that has not started yet is expected to be silent.
+      // A participant that has not started yet cannot answer. Its silence is not worth a log entry.
       if hasJoined {
         reconnections += 1
-        log.silence(
+        log.logSilence(
           of: "participant '\(participant)'", at: peerEndpoint?.endpoint ?? "", as: name,
           count: reconnections)
       }
@@ -301,8 +307,9 @@ final class CoordinatorLink {
     try? connect()
   }
 
-  /// Asks whether the participant takes part, until it has answered. The question and the answer
-  /// may be lost to another program that has connected under this end's name.
+  /// Asks the participant to join, and repeats this until the participant has answered. The
+  /// question or the answer can get lost if another program has connected under this coordinator's
+  /// routing id.
   private func ask() {
     router.sendEmpty(to: number)
     awaitAnswer()
@@ -316,8 +323,8 @@ final class CoordinatorLink {
     links?.owner?.changed(nil, of: participant)
   }
 
-  /// Queues the answer to a request of an effect. It is sent with the next message, so that both
-  /// wake the participant together, or by ``flush()``.
+  /// Queues the answer to a request of an effect. The answer is sent by ``flush()``, or with the
+  /// next message to the participant, so that the participant wakes up only once.
   func append(_ reply: RequestReply, to request: UInt64) { replies.append((reply, request)) }
 
   /// Sends the queued replies.
@@ -332,8 +339,8 @@ final class CoordinatorLink {
     }
   }
 
-  /// Returns the frame of a reply. An effect only needs to know which transaction committed its
-  /// event.
+  /// Returns the frame of a reply to an effect. For a committed event, the frame contains only the
+  /// transaction, because the effect requires nothing else.
   private static func frame(
     of reply: RequestReply, to request: UInt64
   ) -> (FrameHeader, [UInt8]) {
@@ -352,21 +359,21 @@ final class CoordinatorLink {
     if let peerEndpoint { LocalConnections.cut(peerEndpoint.endpoint) }
   }
 
-  // MARK: Messages to participants
+  // MARK: Messages from participants
 
   func received(_ bytes: UnsafeRawBufferPointer) {
     answers += 1
     isWaiting = false
     do {
       let header = try FrameHeader(bytes)
-      try take(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
+      try handle(header, UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...]))
     } catch {
       invalidFrames += 1
       log.reportInvalidFrame(error, from: "participant '\(participant)'", count: invalidFrames)
     }
   }
 
-  private func take(
+  private func handle(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
     if case .join = header.kind {

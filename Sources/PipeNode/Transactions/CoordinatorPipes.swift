@@ -3,16 +3,16 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The pipes into composites. The events of a pipe are requested one after the other, each under
-/// its own number, so that a repeated event is not taken twice.
+/// The inbound pipes of composites. Requests the events of a pipe one after another. Each request
+/// has its own number, so a repeated event is not applied twice.
 final class CoordinatorPipes {
   private unowned let coordinator: CoordinatorContent
   private let log: NodeLog
   private var pipes: [CoordinatorPipe] = []
   private var deadLetters: DeadLetters
 
-  /// How long an event waits after its participants could not be asked.
-  private static let pause: Duration = .milliseconds(50)
+  /// The pause before the next attempt if an attempt failed because not all participants could answer.
+  private static let retryPause: Duration = .milliseconds(50)
 
   init(of coordinator: CoordinatorContent, deadLetters: DeadLetters, log: NodeLog) {
     self.coordinator = coordinator
@@ -31,8 +31,8 @@ final class CoordinatorPipes {
 
   func takeTurn() {
     for index in pipes.indices {
-      // The reply arrived after a record, and is handled only now: the pipe's number must be
-      // recorded before it is acknowledged.
+      // Handles the reply at the beginning of a turn. So the turn records the progress of the pipe
+      // before the pipe acknowledges the event.
       if let reply = pipes[index].takeReply() { dispose(of: index, after: reply) }
       if let entry = pipes[index].next() { ask(entry, of: index) }
     }
@@ -46,7 +46,8 @@ final class CoordinatorPipes {
     ) { [weak self] in self?.pipes[index].answered($0) }
   }
 
-  /// Finishes the requested event, or requests it again after a pause.
+  /// Handles the reply to the requested event: finishes the event, or requests it again after a
+  /// pause.
   private func dispose(of index: Int, after reply: RequestReply) {
     guard let entry = pipes[index].requested else { return }
     let pipe = pipes[index].pipe
@@ -55,16 +56,17 @@ final class CoordinatorPipes {
     case .synchronized(.atomic(.committed)): return finish(entry, of: index)
     case .synchronized(.atomic(.refused(let refusals)))
     where pipe.onRefused == .ignore && refusals.allSatisfy(\.reason.canBeIgnored):
-      pipe.ignored += 1
+      pipe.ignoredCount += 1
       return finish(entry, of: index)
     case .synchronized(.atomic(.refused(let refusals))):
       refusalReason = "refused: " + refusals.map(\.description).joined(separator: "; ")
     case .invalid(let text): refusalReason = text
     case .synchronized, .busy, .unavailable, .forgotten, .done, .accepted, .refused, .explained:
-      // No participant has moved, and the reason was not a state.
+      // No participant has applied the event, and the refusal did not depend on a participant's
+      // state. So the event is tried again after a pause.
       pipes[index].pause()
       coordinator.allowRetry(pipes[index].id(of: entry))
-      return coordinator.schedule(after: Self.pause) { [weak self] in
+      return coordinator.schedule(after: Self.retryPause) { [weak self] in
         self?.pipes[index].resume()
       }
     }
@@ -93,11 +95,12 @@ final class CoordinatorPipes {
   /// Requests the event of a dead letter again, or drops it.
   func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let deadLetter = deadLetters[id] else {
-      return reply(.invalid("no such dead letter \(id)"))
+      return reply(.invalid(DeadLetter.unknownMessage(id: id)))
     }
     if drops {
       deadLetters.remove(id)
-      // Answered before the removal is recorded: a dead letter that comes back is harmless.
+      // Answers before the removal is recorded. If the removal is lost, the dead letter only comes
+      // back, which is harmless.
       return reply(.done)
     }
     coordinator.ask(deadLetter.event.bytes, through: deadLetter.pipe, .try, as: nil) {
@@ -114,22 +117,23 @@ final class CoordinatorPipes {
   func didRecord() { deadLetters.recorded() }
 }
 
-/// A pipe into a composite.
+/// An inbound pipe of a composite.
 private struct CoordinatorPipe {
   struct Entry {
     var sequence: UInt64
-    /// The stream of the event. Its sender may have begun another stream since.
+    /// The id of the numbering that `sequence` belongs to. The sender may have begun another stream
+    /// since then.
     var stream: UInt64
     var event: [UInt8]
   }
 
   let pipe: InPipe
   private var waiting = Queue<Entry>()
-  /// The event that is being requested, which was the first one waiting.
+  /// The event whose request is in progress; `nil` if there is none.
   private(set) var requested: Entry?
-  /// The answer to the request.
+  /// The answer to the request, until it is handled.
   private var reply: RequestReply?
-  /// Whether no event is requested for a while.
+  /// Whether the pipe waits before it requests its next event.
   private var isPaused = false
 
   init(_ pipe: InPipe) { self.pipe = pipe }
@@ -145,7 +149,8 @@ private struct CoordinatorPipe {
   /// Whether there is a reply to handle, or an event to request.
   var hasWork: Bool { reply != nil || requested == nil && !isPaused && !waiting.isEmpty }
 
-  /// Takes the next event to request.
+  /// Removes and returns the next event to request. Returns `nil` while a request is in progress or
+  /// the pipe pauses.
   mutating func next() -> Entry? {
     guard requested == nil, !isPaused else { return nil }
     requested = waiting.popFirst()
@@ -161,7 +166,7 @@ private struct CoordinatorPipe {
 
   mutating func finish() { requested = nil }
 
-  /// Puts the requested event back, to be requested again after a pause.
+  /// Puts the requested event back into the queue, and pauses the pipe.
   mutating func pause() {
     if let requested { waiting.prepend(contentsOf: [requested]) }
     requested = nil

@@ -2,64 +2,66 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// The pipes that start at composites: takes the step reports of nodes, and sends the events that
-/// follow.
+/// The outbound pipes of composites. Receives the step reports of nodes, and sends the events that
+/// result from the steps.
 ///
-/// A report is recorded when it is received, since its node waits for that. The progress of the
-/// nodes is recorded together with the events that were sent.
+/// Each report is recorded immediately, because its node waits for the acknowledgement. The
+/// progress of the nodes is recorded together with the events that the pipes have sent.
 final class CoordinatorRules {
-  /// Returns the participants of a transaction.
+  /// Returns the participants of a transaction; `nil` if they are forgotten.
   typealias Participants = (TransactionID) -> [String]?
 
   private let log: NodeLog
-  private let outs: [String: OutPipe]
+  /// The pipes, by their names in the topology file.
+  private let outs: [String: PipeEnds]
   private let ins: [(pipe: InPipe, node: String)]
   private var steps: CompositeSteps
-  /// The received reports that are not taken yet, each under its index among all reports.
+  /// The changes to the journal's list of reports whose steps are not processed yet. The id of a
+  /// report is its index.
   private var received = PostponedRecords()
   private var rules: CompositeRules
-  /// The nodes that have moved since the last record.
+  /// The nodes whose progress has changed since the last record.
   private(set) var moved: Set<String> = []
   private var waits = StepWaits()
-  /// How often a composite's state could not be made of its nodes' states.
+  /// The number of times that a composite's state could not be computed from its nodes' states.
   private(set) var failures: UInt64 = 0
 
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static let stepsPerTurn = 512
 
-  /// Creates the part of a coordinator that serves pipes from its composites; `nil` if there are
-  /// none.
+  /// Creates the rules. Returns `nil` if none of the composites has an outgoing pipe.
   /// - Parameters:
-  ///   - recorded: The recorded progress of the nodes, by their names.
-  ///   - consumed: The journal's records of the nodes' pipes.
+  ///   - recorded: The recorded progress of the nodes, by name.
+  ///   - consumed: The progress of the inbound pipes in the journal, by name.
   init?(
     outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe], _ plan: CoordinatorPlan,
     projections: [String: CompositeStates.Projection], recorded: [String: [UInt8]],
-    consumed: [String: JournalContents.Consumed], log: NodeLog
+    consumed: [String: JournalContents.InPipeProgress], log: NodeLog
   ) throws {
     guard !outs.isEmpty else { return nil }
     self.log = log
-    self.outs = Dictionary(outs.map { ($0.1.name, $0.1) }) { first, _ in first }
+    let ends = PipeEnds.grouped(outs)
+    self.outs = Dictionary(ends.map { ($0.1.name, $0.1) }) { first, _ in first }
     let reported = plan.steps ?? [:]
     self.ins = ins.compactMap { pipe in reported[pipe.name].map { (pipe, $0) } }
     steps = CompositeSteps(
       of: Array(reported.values), recorded: recorded.compactMapValues { CompositeSteps.Node($0) })
     rules = try CompositeRules(
       plan.conflictClass.composites,
-      rules: outs.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
+      rules: ends.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
       projections: projections, nodes: steps.nodes)
     for (pipe, _) in self.ins { pipe.acknowledgesAtOnce = true }
     restore(consumed)
   }
 
-  private func restore(_ consumed: [String: JournalContents.Consumed]) {
+  private func restore(_ consumed: [String: JournalContents.InPipeProgress]) {
     let events = consumed.flatMap { name, consumed in
-      consumed.postponed.map { (pipe: name, id: $0.id, event: $0.event) }
+      consumed.postponedEvents.map { (pipe: name, id: $0.id, event: $0.event) }
     }
     for (name, id, event) in events.sorted(by: { $0.id < $1.id }) {
       received.restore(id)
       guard let node = ins.first(where: { $0.pipe.name == name })?.node else {
-        // The node is no longer in any of the composites.
+        // The node no longer belongs to any of the composites, so its report is dropped.
         received.finish(id)
         continue
       }
@@ -69,7 +71,7 @@ final class CoordinatorRules {
     }
   }
 
-  /// Takes the events that a pipe has delivered, if it carries step reports.
+  /// Handles the events that a pipe has delivered, if the pipe carries step reports.
   /// - Returns: Whether the pipe carries step reports.
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) -> Bool {
     guard let node = ins.first(where: { $0.pipe === pipe })?.node else { return false }
@@ -82,7 +84,7 @@ final class CoordinatorRules {
       if step == nil {
         log.warning("pipe '\(pipe.name)': event \(sequence) is not a step report, and is ignored")
       }
-      // An event without a step is replaced by a report that changes nothing.
+      // An event that is not a step report is replaced by a report that changes nothing.
       steps.append(
         CompositeSteps.Report(
           step ?? StepReport(.none, state: steps.nodes[node]?.state), index: index),
@@ -92,18 +94,18 @@ final class CoordinatorRules {
     return true
   }
 
-  /// Notes that a new process of a node has joined, which knows of no transaction.
+  /// Notes that a new process of a node has joined that knows of no transaction.
   func began(_ node: String, after last: TransactionID) { steps.began(node, after: last) }
 
-  /// Whether a report has arrived since all received reports were last found to wait for others.
+  /// Whether a report has arrived since the last search that found no step that is ready.
   private var hasNewReports = false
 
   var hasWork: Bool { hasNewReports && !isFull }
 
-  /// Whether a pipe has no capacity for another event. No step is taken then.
+  /// Whether a pipe is full. Steps then wait, because they may send events through this pipe.
   private var isFull: Bool { outs.values.contains(where: \.isFull) }
 
-  /// Takes the steps that are ready, and sends the events that follow.
+  /// Processes the steps whose reports are complete, and sends the resulting events.
   func takeTurn(participants: Participants, last: TransactionID) {
     var budget = Self.stepsPerTurn
     while budget > 0, !isFull {
@@ -112,11 +114,11 @@ final class CoordinatorRules {
         return
       }
       budget -= 1
-      take(step)
+      process(step)
     }
   }
 
-  private func take(_ step: CompositeSteps.Step) {
+  private func process(_ step: CompositeSteps.Step) {
     let events = rules.take(step, steps.nodes) { composite, error in
       failures += 1
       guard failures & (failures - 1) == 0 else { return }
@@ -124,7 +126,7 @@ final class CoordinatorRules {
         "composite '\(composite)': the state cannot be computed from the states of its nodes, so "
           + "its pipes send nothing: \(error) (\(failures) times so far)")
     }
-    for event in events { outs[event.pipe]?.enqueue { $0 += event.event } }
+    for event in events { outs[event.pipe]?.pipe(for: event.event).enqueue { $0 += event.event } }
     for (node, reported) in step.reported {
       moved.insert(node)
       received.finish(reported.index)
@@ -135,17 +137,18 @@ final class CoordinatorRules {
   /// The nodes that report their steps.
   var nodes: [String] { ins.map(\.node) }
 
-  /// Returns the last transaction that a node has reported, or will no longer report.
+  /// Returns the transaction up to which the reports of a node are complete: the node has reported
+  /// all its transactions, or will no longer report them.
   func passed(by node: String) -> TransactionID { steps.passed(by: node) }
 
   // MARK: Waits between nodes
 
-  /// Whether steps wait and no check is scheduled.
+  /// Whether step reports wait to be processed although no check of the waits is scheduled.
   var needsWaitCheck: Bool { !waits.isCheckScheduled && steps.hasWaiting }
 
   func beginWaitCheck() { waits.isCheckScheduled = true }
 
-  /// Logs which nodes have waited for long, and for which other nodes.
+  /// Logs the nodes that have waited for a long time, and the nodes for whose reports they wait.
   func checkWaits(participants: Participants) {
     waits.isCheckScheduled = false
     for wait in waits.checkWaits(steps.waits(participants: participants), at: .now) {
@@ -163,17 +166,17 @@ final class CoordinatorRules {
 
   func record(into journal: Journal) throws {
     try received.record(into: journal)
-    for name in moved { try steps.nodes[name].map { try journal.component(name, $0.bytes) } }
+    for name in moved { try steps.nodes[name].map { try journal.recordComponent(name, $0.bytes) } }
   }
 
   func didRecord() {
-    received.recorded()
+    received.didRecord()
     moved = []
   }
 }
 
 extension CompositeSteps.Node {
-  /// Decodes a record of the journal; `nil` for anything else.
+  /// Decodes the progress of a node from the bytes in the journal; `nil` if the bytes are invalid.
   fileprivate init?(_ bytes: [UInt8]) {
     guard let members = JSONTokens.members(of: bytes),
       let passed = members["passed"].flatMap(JSONTokens.label).flatMap(TransactionID.init)

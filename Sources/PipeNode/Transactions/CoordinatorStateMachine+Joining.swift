@@ -1,19 +1,20 @@
 import PipeMachines
 import PipeWire
 
-// The check whether the journal is the one that this coordinator had, by what its participants
-// report when they join.
+// Detects that the coordinator's journal was replaced or lacks records, from the data that
+// participants send when they join.
 
 extension CoordinatorStateMachine {
-  /// Sets the participants that the coordinator waits for after a start, before it aborts
-  /// transactions that it does not know.
+  /// Sets the participants that must join after a start before the coordinator aborts transactions
+  /// that it does not know.
   package mutating func expect(_ participants: Set<String>) { joining.expected = participants }
 
   /// Handles the join of a participant.
   ///
-  /// If the participant is prepared for a transaction of an earlier process that is not recorded,
-  /// it is answered when the other participants have joined, or have had time to. One of them may
-  /// have taken what this journal lacks.
+  /// A participant can be prepared for transactions of an earlier process that the journal does
+  /// not contain. The coordinator then answers only after the other participants have joined, or
+  /// have had time to join. If one of the other participants has applied the event, the journal
+  /// lacks records.
   package mutating func joined(_ participant: String, _ join: ParticipantJoin) -> [Action] {
     guard !identity.isRefused else { return [] }
     if let mismatch = mismatch(of: participant, join) {
@@ -21,9 +22,7 @@ extension CoordinatorStateMachine {
       phase = .ended
       return [.refuse(mismatch)]
     }
-    if let prepared = join.prepared, transactions[prepared] == nil,
-      joining.mustWait(participant, join, last: last)
-    {
+    if joining.mustWait(join, last: last, isKnown: { [transactions] in transactions[$0] != nil }) {
       joining.wait(participant, join)
       return joining.isComplete(connectedParticipants) ? endJoining() : []
     }
@@ -31,8 +30,9 @@ extension CoordinatorStateMachine {
     return joining.isComplete(connectedParticipants) ? actions + endJoining() : actions
   }
 
-  /// Answers the participants that wait: no running participant has taken their prepared
-  /// transactions.
+  /// Answers the participants that wait for their join to be handled.
+  /// - Precondition: None of the running participants has applied the events for which the waiting
+  ///   participants are prepared.
   mutating func endJoining() -> [Action] {
     joining.end().reduce(into: []) { actions, waiting in
       actions += connected(
@@ -40,7 +40,8 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// Returns what the participant has recorded and this journal lacks.
+  /// Returns the evidence that this journal lacks a record that the participant has; `nil` if there
+  /// is no such evidence.
   private func mismatch(of participant: String, _ join: ParticipantJoin) -> JournalMismatch? {
     guard let id = identity.id, let history = join.history else { return nil }
     guard history.journal == id else {
@@ -53,23 +54,24 @@ extension CoordinatorStateMachine {
     {
       return .lacksCommit(committed, of: participant)
     }
-    if let prepared = join.prepared, prepared.epoch > epoch {
+    if let prepared = join.prepared.last, prepared.epoch > epoch {
       return .lacksStart(prepared, of: participant)
     }
     return nil
   }
 }
 
-/// The identity of a coordinator's journal. It shows whether a participant's records were made
-/// under this journal.
+/// The identity of a coordinator's journal. It shows whether the records of a participant belong to
+/// this journal.
 struct JournalIdentity: Sendable {
-  /// The id of the journal; `nil` if the coordinator keeps none.
+  /// The id of the journal; `nil` if the coordinator has no journal.
   let id: UInt64?
-  /// Whether participants may name another journal, as after a reset.
+  /// Whether participants may have records that belong to another journal. Only after a reset.
   let acceptsOtherJournals: Bool
-  /// Whether the last records may be lost, after a power failure.
+  /// Whether the journal may have lost its last records in a power failure.
   let mayLackRecords: Bool
-  /// Whether the coordinator ends, since the journal is not the one that it had.
+  /// Whether the coordinator has refused to continue, because its journal was replaced or lacks
+  /// records.
   var isRefused = false
 
   init(_ journal: CoordinatorJournal) {
@@ -79,35 +81,40 @@ struct JournalIdentity: Sendable {
   }
 }
 
-/// The participants of a coordinator that has just started, while it waits for all of them.
+/// The participants that join after the start of a coordinator, while it waits for all of them.
 struct JoiningParticipants: Sendable {
   var expected: Set<String> = []
-  /// The participants that wait for an answer: the outcome of their prepared transaction.
+  /// The participants whose join is not handled yet, by name. They wait for the outcomes of their
+  /// prepared transactions.
   private var waiting: [String: ParticipantJoin] = [:]
   private var hasEnded = false
-  /// No transaction of this process is before this one.
+  /// The coordinator's last transaction at the start of this process. Earlier processes have issued
+  /// only lower transactions.
   private let first: TransactionID
 
   init(after last: TransactionID) { first = last }
 
   func isWaiting(_ participant: String) -> Bool { waiting[participant] != nil }
 
-  /// Whether a participant is prepared for a transaction that an earlier process issued.
-  func mustWait(_ participant: String, _ join: ParticipantJoin, last: TransactionID) -> Bool {
-    guard !hasEnded, let prepared = join.prepared else { return false }
-    return prepared < first || prepared > last
+  /// Returns whether a participant is prepared for a transaction that this process has not issued
+  /// and does not know.
+  func mustWait(
+    _ join: ParticipantJoin, last: TransactionID, isKnown: (TransactionID) -> Bool
+  ) -> Bool {
+    !hasEnded && join.prepared.contains { ($0 < first || $0 > last) && !isKnown($0) }
   }
 
   mutating func wait(_ participant: String, _ join: ParticipantJoin) { waiting[participant] = join }
 
   mutating func remove(_ participant: String) { waiting[participant] = nil }
 
-  /// Whether all expected participants have joined.
+  /// Returns whether all expected participants have joined.
+  /// - Parameter connected: The participants whose join was handled.
   func isComplete(_ connected: Set<String>) -> Bool {
     !hasEnded && expected.allSatisfy { connected.contains($0) || waiting[$0] != nil }
   }
 
-  /// Stops waiting. Returns the participants that still wait for an answer.
+  /// Stops waiting. Returns the participants whose join must be handled now.
   mutating func end() -> [(participant: String, join: ParticipantJoin)] {
     hasEnded = true
     defer { waiting = [:] }
@@ -115,16 +122,16 @@ struct JoiningParticipants: Sendable {
   }
 }
 
-/// The evidence that a coordinator's journal is not the one that it had.
+/// The evidence that a coordinator's journal was replaced or lacks records.
 package enum JournalMismatch: Hashable, Sendable {
   /// A participant was prepared under another journal of this coordinator, and there was no reset.
   case otherJournal(String)
   /// A participant has recorded a commit that the journal lacks.
   case lacksCommit(TransactionID, of: String)
-  /// A participant is prepared for a transaction of a start that the journal lacks.
+  /// A participant is prepared for a transaction whose epoch this journal lacks.
   case lacksStart(TransactionID, of: String)
 
-  /// The reason, for the log and the node's failure.
+  /// The text of the evidence, for the log and for the node's failure reason.
   package var reason: String {
     switch self {
     case .otherJournal(let participant):

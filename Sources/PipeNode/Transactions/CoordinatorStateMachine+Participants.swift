@@ -1,30 +1,32 @@
 import PipeMachines
 import PipeWire
 
-// Messages from and to participants.
+// Messages to and from participants.
 
 extension CoordinatorStateMachine {
-  /// Handles a new connection to a participant, the first or a later one.
+  /// Handles a new connection to a participant, whether its first connection or a reconnection.
   /// - Parameters:
   ///   - watermark: The highest transaction that the participant knows of.
-  ///   - prepared: The transaction that the participant is prepared for. Its outcome is sent first,
-  ///     so that the participant is not busy with it at the next request.
+  ///   - prepared: The transactions for which the participant is prepared. The coordinator first
+  ///     sends their outcomes, so that the participant is free for the next request.
   package mutating func connected(
-    _ participant: String, watermark: TransactionID = .zero, prepared: TransactionID? = nil
+    _ participant: String, watermark: TransactionID = .zero, prepared: [TransactionID] = []
   ) -> [Action] {
     participants.connect(participant)
     var actions = beginEpoch(above: watermark)
-    if let prepared { actions += received(.query(prepared), from: participant) }
+    for transaction in prepared { actions += received(.query(transaction), from: participant) }
     for transaction in transactions.keys.sorted() {
-      actions += take(.connected(participant), transaction)
+      guard let name = transactions[transaction]?.participant(of: participant) else { continue }
+      actions += take(.connected(name), transaction)
     }
-    return actions + wake([participant]) + beginReadyRequests()
+    return actions + wake(requests.participants(of: participant)) + beginReadyRequests()
   }
 
-  /// Begins a new epoch if a participant knows of a number that this coordinator has not issued
-  /// yet. The participant would ignore all numbers up to that.
+  /// Begins a new epoch if a participant knows of a transaction that this coordinator has not
+  /// issued yet. The participant ignores all transactions up to `watermark`.
   ///
-  /// Such a number was issued by a coordinator of another name, or by one whose journal is lost.
+  /// Such a transaction was issued by a coordinator with another name, or by an earlier process of
+  /// this coordinator whose journal is lost.
   private mutating func beginEpoch(above watermark: TransactionID) -> [Action] {
     guard phase != .ended, watermark > last, watermark.epoch < UInt64(Int64.max) else { return [] }
     last = TransactionID(epoch: watermark.epoch + 1, sequence: 0)
@@ -33,22 +35,25 @@ extension CoordinatorStateMachine {
     return [.record(.start(epoch: epoch)), .forget(watermark)]
   }
 
-  /// Handles the loss of a participant's connection, with all messages in flight.
+  /// Handles the loss of a participant's connection. Messages in flight are lost, too.
   package mutating func disconnected(_ participant: String) -> [Action] {
     participants.disconnect(participant)
     joining.remove(participant)
     var actions: [Action] = []
     for transaction in transactions.keys.sorted() {
-      actions += take(.disconnected(participant), transaction)
+      guard let name = transactions[transaction]?.participant(of: participant) else { continue }
+      actions += take(.disconnected(name), transaction)
     }
     return actions
   }
 
-  /// Handles a message of a participant.
-  package mutating func received(
-    _ message: ParticipantMessage, from participant: String
-  ) -> [Action] {
+  /// Handles a message from a participant.
+  /// - Parameter node: The name of the participant. If the participant is an instance, the name of
+  ///   its node.
+  package mutating func received(_ message: ParticipantMessage, from node: String) -> [Action] {
     guard !identity.isRefused else { return [] }
+    let participant =
+      message.transaction.flatMap { transactions[$0]?.participant(of: node) } ?? node
     switch message {
     case .yes(let transaction, let move):
       let acknowledged = acknowledge(before: transaction, by: participant)
@@ -56,9 +61,10 @@ extension CoordinatorStateMachine {
         return acknowledged + [.send(.abort(transaction), to: participant)]
       }
       return acknowledged + take(.yes(participant, move), transaction)
-    case .query where joining.isWaiting(participant): return []
+    case .query where joining.isWaiting(node): return []
     case .query(let transaction):
-      // Without a record, the transaction was aborted: a record would have restored it.
+      // The transaction was aborted. If it had been committed, the coordinator would have restored
+      // it from the journal.
       guard transactions[transaction] != nil else {
         let isForgotten = transaction <= answers.forgottenThrough
         return [.send(.abort(transaction), to: participant)]
@@ -66,10 +72,11 @@ extension CoordinatorStateMachine {
       }
       return take(.query(participant), transaction)
     case .evaluating(let transaction):
-      // Otherwise the transaction is in progress, and its answer is awaited.
+      // If the transaction is in progress, the participant will receive its outcome.
       return transactions[transaction] == nil ? [.send(.abort(transaction), to: participant)] : []
     case .no(let transaction, .withdrawn):
-      // The event will not be requested again, or only as a new request.
+      // The effect has withdrawn the event, so this request must not be tried again. If the effect
+      // requests the event later, the coordinator makes a new attempt.
       guard let caller = answers.caller(of: transaction) else { return [] }
       let actions = take(.no(participant, .withdrawn), transaction) + withdraw(caller)
       allowRetry(caller)
@@ -87,21 +94,32 @@ extension CoordinatorStateMachine {
     case .changed:
       participants.changed(participant)
       return wake([participant]) + beginReadyRequests()
+    case .instanceChanged(let key):
+      let instance = InstanceName(node: node, key: key).description
+      participants.changed(instance)
+      return wake([instance]) + beginReadyRequests()
     }
   }
 
-  /// Acknowledges earlier commits. A participant that votes yes was free, so it has recorded the
-  /// steps of all commits before.
+  /// Acknowledges earlier commits on behalf of a participant that votes yes. A participant can vote
+  /// only after it has recorded the steps of all earlier commits.
   private mutating func acknowledge(
     before transaction: TransactionID, by participant: String
   ) -> [Action] {
     guard let earlier = committing[participant] else { return [] }
     var actions: [Action] = []
-    for commit in earlier where commit < transaction { actions += take(.ack(participant), commit) }
+    for commit in earlier where commit < transaction {
+      // Keys that are equal as Swift strings can differ in their Unicode normalization, and then
+      // belong to different instances.
+      let isSame = transactions[commit]?.participants.contains {
+        $0.utf8.elementsEqual(participant.utf8)
+      }
+      if isSame == true { actions += take(.ack(participant), commit) }
+    }
     return actions
   }
 
-  /// Handles a step that a participant has taken by itself, as its feed reports.
+  /// Handles the news from a participant's feed that the participant has taken a step alone.
   package mutating func reported(_ participant: String, version: UInt64) -> [Action] {
     guard participants.reported(participant, version: version) else { return [] }
     return wake([participant]) + beginReadyRequests()
@@ -117,7 +135,7 @@ extension CoordinatorStateMachine {
     return versions.keys.sorted()
   }
 
-  /// The participants that the coordinator can ask, and the transactions in progress.
+  /// The connected participants and the undecided transactions, for display.
   package var explanation: CoordinatorExplanation {
     CoordinatorExplanation(
       connected: connectedParticipants.sorted(),
@@ -138,7 +156,8 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// Passes an input to a transaction, if it exists, and carries out the decision.
+  /// Passes an input to a transaction, and performs the transaction's decision. Does nothing if
+  /// there is no such transaction.
   mutating func take(
     _ input: TransactionStateMachine.Input, _ id: TransactionID, _ commit: CommitRecord? = nil
   ) -> [Action] {
@@ -171,9 +190,9 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// Completes a commit whose record is durable. The locks are released at once: a connection
-  /// delivers the next PREPARE after this COMMIT, so that a participant evaluates it in the state
-  /// after the commit.
+  /// Completes a commit whose record is durable. The locks can be released at once: a connection
+  /// delivers the next PREPARE after this COMMIT, so the participant evaluates the next event in
+  /// the state after the commit.
   private mutating func commit(
     _ commit: CommitRecord, _ transaction: TransactionStateMachine
   ) -> [Action] {
@@ -189,14 +208,16 @@ extension CoordinatorStateMachine {
       committing[participant, default: []].append(transaction.id)
     }
     requests.unlock(transaction.participants, of: transaction.id)
+    forgetInstances(transaction.participants)
     return actions + wake(transaction.participants) + beginReadyRequests()
   }
 
-  /// Removes a transaction that is not committed, with its locks, and answers its caller.
+  /// Removes a transaction that was not committed, releases its locks, and answers its requester.
   private mutating func end(
     _ transaction: TransactionStateMachine, _ reply: TransactionReply
   ) -> [Action] {
     transactions[transaction.id] = nil
+    defer { forgetInstances(transaction.participants) }
     requests.unlock(transaction.participants, of: transaction.id)
     var actions: [Action] = []
     if let caller = answers.ended(transaction.id) {
@@ -206,5 +227,17 @@ extension CoordinatorStateMachine {
       }
     }
     return actions + beginReadyRequests()
+  }
+}
+
+extension ParticipantMessage {
+  /// The transaction that the message is about; `nil` if the message is not about a transaction.
+  fileprivate var transaction: TransactionID? {
+    switch self {
+    case .yes(let transaction, _), .no(let transaction, _), .ack(let transaction),
+      .query(let transaction), .evaluating(let transaction), .delivered(let transaction, _):
+      transaction
+    case .changed, .instanceChanged: nil
+    }
   }
 }

@@ -1,9 +1,10 @@
 import PipeMachines
 import PipeWire
 
-/// The coordinator of one conflict class of composites: a pure state machine.
+/// The coordinator of one conflict class of composites, as a pure state machine.
 ///
-/// The shell owns the journal and the connections to callers and participants. It
+/// The owner of this value, ``CoordinatorContent``, has the journal and the connections to
+/// requesters ("callers") and participants. The owner
 ///
 /// - creates this value from the journal's contents, and performs the actions of ``start()``;
 /// - calls ``request(_:_:)`` and ``ask(_:for:)`` for messages from callers, ``received(_:from:)``
@@ -12,77 +13,78 @@ import PipeWire
 /// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It
 ///   may make several records durable at once.
 ///
-/// A connection delivers messages in order, each once. When it breaks, messages in flight are lost.
-/// Whatever else a connection does, no event is taken by some participants and not by others.
+/// A connection delivers each message once, and in order. When a connection breaks, messages in
+/// flight are lost. Even then, an event is accepted by all participants or by none.
 ///
-/// A caller that has lost its connection repeats its request under the same number, and then gets
-/// the one answer that there is. A replacement of a coordinator must not start before the old
-/// process is dead.
+/// A caller that has lost its connection repeats its request under the same number, and gets the
+/// same answer. A new process of a coordinator must not start before the old process is dead.
 package struct CoordinatorStateMachine: Sendable {
-  /// An action that the shell must perform.
+  /// An action that the owner must perform. Actions must be performed in order.
   package enum Action: Hashable, Sendable {
-    /// Makes the record durable, then calls ``CoordinatorStateMachine/recorded(_:)``.
+    /// Make the record durable, and then call ``CoordinatorStateMachine/recorded(_:)``.
     case record(CoordinatorRecord)
-    /// Notes in the journal, at any time, that all participants have the commit: its record is kept
-    /// for callers only. If the note is lost, the participants receive the commit again.
+    /// Note in the journal that all participants have acknowledged the commit. After that, the
+    /// record of the commit serves only callers that repeat their requests. The note is not urgent:
+    /// if it is lost, the participants receive the commit again.
     case acknowledged(TransactionID)
-    /// Removes the record from the journal, at any time: it is no longer needed. The journal then
-    /// keeps the highest number removed.
+    /// Delete the record of a commit, which is no longer required, from the journal. This is not
+    /// urgent. The journal keeps the highest deleted transaction.
     case forget(TransactionID)
-    /// Sends the message, if the participant is connected.
+    /// Send the message if the participant is connected.
     case send(CoordinatorMessage, to: String)
-    /// Notes in the journal, together with the forgotten commits, that clients are forgotten with
-    /// their requests up to this number.
+    /// Note in the journal that clients were forgotten, with their requests up to number `through`.
+    /// The note is written together with the deletion of the forgotten commits.
     case forgetRequests(through: UInt64)
     /// Answers a caller, if it is connected.
     case reply(RequestID, TransactionReply)
-    /// Answers a client that its request is not tried, since it may have been tried before. Higher
-    /// numbers are new.
+    /// Notifies a client that its request is not executed, because it may repeat an earlier request
+    /// whose answer is forgotten. Requests with numbers above `through` are certainly new.
     case replyForgotten(RequestID, through: UInt64)
-    /// Shows the composite state that a transaction has led to: these participants have moved, all
-    /// at once.
+    /// Publish the states of the composites after a transaction. The participants in the dictionary
+    /// have taken their steps at the same time.
     case publish(TransactionID, [String: ParticipantMove])
-    /// Calls ``CoordinatorStateMachine/fired(_:)`` once, after the time of the timer.
+    /// Call ``CoordinatorStateMachine/fired(_:)`` once, after the timer's duration.
     case startTimer(Timer)
     case cancelTimer(Timer)
-    /// Logs a contradiction that does not occur with a sound journal.
+    /// Log a contradiction, which cannot occur while the journal is intact.
     case report(CoordinatorJournalConflict)
-    /// Ends, and never continues with this journal: it lacks what a participant has recorded.
+    /// End the node, and never continue with this journal, because it lacks records that a
+    /// participant has.
     case refuse(JournalMismatch)
   }
 
-  /// The name that callers receive when the coordinator itself is unavailable for a request.
+  /// The name of the coordinator, which callers receive if the coordinator itself is unavailable.
   package let name: String
   /// The last transaction that was issued.
   var last: TransactionID
   var phase = Phase.starting
-  /// The unanswered requests, and the locks.
+  /// The unanswered requests, and the locks of participants.
   var requests: RequestQueue
   var participants = ParticipantRegistry()
   var answers: RequesterAnswers
   var transactions: [TransactionID: TransactionStateMachine] = [:]
-  /// The commits of each participant that not all participants have acknowledged, in their order.
+  /// The commits that some participants have not acknowledged yet, in order, by participant.
   var committing: [String: [TransactionID]] = [:]
-  /// Shows, by the reports of participants, whether the journal is the one that this coordinator
-  /// had.
+  /// The identity of the journal. Comparing it with the participants' data shows whether the
+  /// journal was replaced or lacks records.
   var identity: JournalIdentity
   var joining: JoiningParticipants
-  /// The last transaction that each node with step reports has reported, or will no longer report.
+  /// The transactions up to which the step reports of nodes are complete, by node.
   private var reported: [String: TransactionID] = [:]
 
   enum Phase {
-    /// The record of the start is not durable yet: no transaction begins.
+    /// The record of the start is not durable yet, so no transaction begins.
     case starting
     case running
     case ended
   }
 
-  /// Creates a coordinator from its journal.
+  /// Creates a coordinator from the contents of its journal.
   /// - Parameters:
-  ///   - resultCapacity: The number of acknowledged answers to keep. Unacknowledged answers may
-  ///     take four times that. Unit: answers.
-  ///   - overtakingLimit: How often others may get the event that a request waits for, before the
-  ///     request keeps them back.
+  ///   - resultCapacity: The number of acknowledged answers to keep. Up to four times as many
+  ///     unacknowledged answers are kept. Unit: answers.
+  ///   - overtakingLimit: The number of later requests that may overtake a waiting request for the
+  ///     same event. After that, the waiting request blocks later requests.
   package init(
     name: String, journal: CoordinatorJournal = CoordinatorJournal(), resultCapacity: Int = 4096,
     overtakingLimit: Int = 2
@@ -104,37 +106,41 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: Transactions in progress
 
-  /// The number of this start. A new epoch begins if participants know of higher numbers.
+  /// The number of this start of the coordinator. If participants know of transactions of a later
+  /// epoch, the coordinator begins an even later epoch.
   package var epoch: UInt64 { last.epoch }
 
   package var connectedParticipants: Set<String> { participants.connected }
 
-  /// The transaction that locks each participant, from the request's turn until the decision.
+  /// The transaction that locks each participant, from the request's turn until the decision, by
+  /// participant.
   package var locks: [String: TransactionID] { requests.locks }
 
-  /// Whether nothing is in progress: no locks, no requests.
+  /// Whether the coordinator has no requests and no transactions.
   package var isIdle: Bool { requests.isEmpty && transactions.isEmpty }
 
-  /// Whether a participant may not have taken a commit yet.
+  /// Returns whether there is a commit that the participant may not have received yet.
   package func isCommitting(_ participant: String) -> Bool { committing[participant] != nil }
 
-  /// Returns how long participants may take to evaluate the event that a timer waits for.
+  /// Returns the time that participants may take to evaluate the event of a `votes` timer; zero for
+  /// other timers.
   package func evaluationLimit(of timer: Timer) -> Duration {
     guard case .votes(let transaction) = timer, let caller = answers.caller(of: transaction)
     else { return .zero }
     return requests[caller]?.request.evaluationLimit ?? .zero
   }
 
-  /// Notes that a node with step reports has reported its transactions up to this one, or will no
-  /// longer report them. Later commits that involve the node are not forgotten.
+  /// Notes that a node has reported all its transactions up to `transaction`, or will no longer
+  /// report them. The records of its later commits must be kept.
   package mutating func noteStepReports(by node: String, through transaction: TransactionID) {
     reported[node] = max(reported[node] ?? .zero, transaction)
   }
 
-  /// Returns the event that an unanswered request asks for.
+  /// Returns the name of the event that an unanswered request asks for; `nil` if there is no such
+  /// request.
   package func event(of request: RequestID) -> String? { requests[request]?.request.event }
 
-  /// The undecided transactions. Their participants are not available to other transactions.
+  /// The undecided transactions. They lock their participants, so other transactions must wait.
   package var undecided: [TransactionStateMachine] {
     Set(locks.values).sorted().compactMap { transactions[$0] }
   }
@@ -155,7 +161,7 @@ package struct CoordinatorStateMachine: Sendable {
   /// Stops the coordinator: aborts undecided transactions, and accepts no more requests.
   package mutating func stop() -> [Action] {
     phase = .ended
-    // This journal may not know that a repeated request was committed.
+    // An answer could be wrong: the journal may lack the commit of a repeated request.
     guard !identity.isRefused else { return [] }
     var actions: [Action] = []
     for pending in requests.all {
@@ -169,7 +175,7 @@ package struct CoordinatorStateMachine: Sendable {
     return actions
   }
 
-  /// Handles a caller's request for an event, or its repetition.
+  /// Handles a caller's request for an event, whether new or repeated.
   package mutating func request(_ id: RequestID, _ request: TransactionRequest) -> [Action] {
     if let answer = answers[id] { return [.reply(id, answer)] }
     guard requests[id] == nil else { return [] }
@@ -189,7 +195,8 @@ package struct CoordinatorStateMachine: Sendable {
     return actions
   }
 
-  /// Withdraws a request whose caller no longer waits, if no transaction is in progress for it.
+  /// Removes a request whose caller no longer waits for the answer. If a transaction for the
+  /// request is in progress, only prevents further attempts.
   package mutating func withdraw(_ id: RequestID) -> [Action] {
     guard let pending = requests[id] else { return [] }
     guard pending.isRunning else {
@@ -199,23 +206,23 @@ package struct CoordinatorStateMachine: Sendable {
     return []
   }
 
-  /// Notes that a caller waits for no answer to a request before this one, and never repeats such a
-  /// request.
+  /// Notes that a caller does not wait for answers to requests with numbers below `oldest`, and
+  /// never repeats such requests.
   package mutating func acknowledge(_ caller: String, before oldest: UInt64) {
     answers.acknowledge(caller, before: oldest)
   }
 
-  /// Allows a request to be tried again under the same number. Its caller was answered that no
-  /// participant has moved.
+  /// Allows another attempt at a request under the same number. The previous answer was that no
+  /// participant has accepted the event.
   package mutating func allowRetry(_ id: RequestID) { answers.allowRetry(id) }
 
-  /// Answers a query about the outcome of a transaction. The query is a request of its own.
+  /// Answers a query about the outcome of a transaction. The query has a request id of its own.
   package func ask(_ id: RequestID, for transaction: TransactionID) -> [Action] {
     if let answer = answers.caller(of: transaction).flatMap({ answers[$0] }) {
       return [.reply(id, answer)]
     }
     let isUndecided = transactions[transaction] != nil
-    // The outcome of a number that was not issued yet, or that is forgotten, is unknown.
+    // The outcome is unknown if the transaction is forgotten or was not issued yet.
     let isKnown = transaction > answers.forgottenThrough && transaction <= last
     let reply: SynchronizedReply =
       isUndecided || !isKnown ? .unknown(transaction) : .unavailable(name)
@@ -224,14 +231,15 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: Turns
 
-  /// Begins every request that can begin.
+  /// Begins all requests that can begin.
   mutating func beginReadyRequests() -> [Action] {
     guard phase == .running else { return [] }
     let turns = requests.takeTurns(after: &last, asking: participants)
     return turns.reduce(into: []) { $0 += take($1) }
   }
 
-  /// Gives another turn to requests that wait for one of these participants to change.
+  /// Gives another turn to the requests that wait until one of these participants changes its
+  /// state.
   mutating func wake(_ names: [String]) -> [Action] {
     requests.wake(names, asking: participants).map { .cancelTimer(.retry($0)) }
   }
@@ -240,8 +248,15 @@ package struct CoordinatorStateMachine: Sendable {
     switch turn {
     case .begins(let pending, let transaction): begin(pending, as: transaction)
     case .waits(let id): [.startTimer(.retry(id))]
-    case .fails(let pending, let reply): finish(pending, .atomic(reply))
+    case .fails(let pending, let reply): fail(pending, reply)
     }
+  }
+
+  private mutating func fail(
+    _ pending: RequestQueue.PendingRequest, _ reply: SynchronizedReply
+  ) -> [Action] {
+    forgetInstances(pending.request.participants)
+    return finish(pending, .atomic(reply))
   }
 
   private mutating func begin(_ pending: RequestQueue.PendingRequest, as id: TransactionID)
@@ -262,7 +277,7 @@ package struct CoordinatorStateMachine: Sendable {
           .prepare(id, event: body, wantsChange: waits, emitted: emitted), to: participant)
       }
     case .broadcast:
-      let missing = askedParticipants.filter { !connectedParticipants.contains($0) }
+      let missing = askedParticipants.filter { !participants.isConnected($0) }
       transactions[id] = .broadcast(id, askedParticipants, unavailable: missing)
       actions += askedParticipants.filter { !missing.contains($0) }.map {
         .send(.deliver(id, event: body), to: $0)
@@ -274,9 +289,18 @@ package struct CoordinatorStateMachine: Sendable {
 
   // MARK: Answers
 
-  /// Gives a caller its final answer.
+  /// Removes a request, and gives its caller the final answer.
   mutating func finish(_ id: RequestID, _ reply: TransactionReply) -> [Action] {
-    requests.remove(id).map { finish($0, reply) } ?? []
+    guard let pending = requests.remove(id) else { return [] }
+    forgetInstances(pending.request.participants)
+    return finish(pending, reply)
+  }
+
+  /// Discards the knowledge about instances that no request asks for.
+  mutating func forgetInstances(_ names: [String]) {
+    for name in names where InstanceName.isInstance(name) && !requests.isRequested(name) {
+      participants.forget(name)
+    }
   }
 
   private mutating func finish(
@@ -304,16 +328,16 @@ package struct CoordinatorStateMachine: Sendable {
 
 /// A record that a coordinator makes durable.
 package enum CoordinatorRecord: Hashable, Sendable {
-  /// A start, by its epoch.
+  /// A start of the coordinator, identified by its epoch.
   case start(epoch: UInt64)
-  /// A commit: the point at which a transaction is decided.
+  /// A commit. A transaction is committed as soon as this record is durable.
   case commit(CommitRecord)
 }
 
 /// A message that contradicts the coordinator's journal.
 package enum CoordinatorJournalConflict: Hashable, Sendable {
   /// A participant is prepared for a transaction that is completely forgotten. The coordinator
-  /// answers that it was aborted.
+  /// answers that the transaction was aborted.
   case queryOfForgotten(TransactionID, from: String)
 
   /// The log message.

@@ -12,18 +12,19 @@ final class CoordinatorTimers {
   @exclusivity(unchecked)
   private var running: [Timer: TimerQueue.ID] = [:]
 
-  /// How long participants have to answer before the event is aborted.
+  /// The time that participants have to answer before the event is aborted.
   private static let voteTimeout: Duration = .seconds(2)
-  /// How long participants have to acknowledge a commit before it is sent again.
+  /// The time that participants have to acknowledge a commit before the commit is sent again.
   private static let resendInterval: Duration = .milliseconds(200)
-  /// How long a request that must not wait stays queued for its locks while no commit involves its
-  /// participants.
+  /// The time for which a request that is tried only once waits for its locks while its
+  /// participants take part in no commit.
   private static let lockTimeout: Duration = .seconds(1)
-  /// How long running participants may take to join after a start.
+  /// The time for which the coordinator waits after its start for the running participants to join.
   private static let joinTimeout: Duration = .seconds(1)
-  /// The interval after which a waiting request is retried if no participant reports a change.
+  /// The interval after which a waiting request is tried again even if no participant has reported
+  /// a change.
   private static let retryInterval: Duration = .milliseconds(500)
-  /// How long an overtaken request keeps other requests back.
+  /// The time for which an overtaken request blocks later requests.
   private static let priorityTimeout: Duration = .milliseconds(50)
 
   init(loop: PollLoop, _ fire: @escaping (Timer) -> Void) {
@@ -31,6 +32,7 @@ final class CoordinatorTimers {
     self.fire = fire
   }
 
+  /// Starts a timer, or starts it again if it is already running.
   /// - Parameter evaluationLimit: The additional time that participants may take to answer.
   func start(_ timer: Timer, _ evaluationLimit: Duration) {
     let delay =
@@ -64,24 +66,24 @@ final class CoordinatorTimers {
 // The timers of the state machine.
 
 extension CoordinatorStateMachine {
-  /// The purpose of a timer, which determines its duration. The owner may fire a timer late, or
-  /// twice.
+  /// A timer, whose case determines its duration. The owner may fire a timer late or twice.
   package enum Timer: Hashable, Sendable {
-    /// All participants should have answered.
+    /// The participants have had time to answer.
     case votes(TransactionID)
-    /// COMMIT is sent again.
+    /// The COMMIT must be sent again.
     case resend(TransactionID)
-    /// A request that must not wait has not got its locks in time. It stays queued if its
-    /// participants have taken part in commits since: its turn comes.
+    /// A request that is tried only once has waited too long for its locks. If its participants
+    /// have taken part in commits since it was queued, it remains queued, because it will have its
+    /// turn.
     case locks(RequestID)
-    /// The caller's own deadline.
+    /// The deadline that the caller has set for its request has passed.
     case deadline(RequestID, Duration)
-    /// A waiting request is retried, unless another event has caused that: notifications may be
-    /// lost.
+    /// A waiting request must be tried again, even if no participant has reported a change. The
+    /// notification may have been lost.
     case retry(RequestID)
-    /// A request that others have overtaken has kept them back long enough.
+    /// An overtaken request has blocked later requests long enough.
     case priorityTimeout(RequestID)
-    /// All running participants should have joined.
+    /// The running participants have had time to join.
     case join
   }
 
@@ -92,8 +94,8 @@ extension CoordinatorStateMachine {
     case .resend(let transaction):
       let actions = take(.resendDue, transaction)
       return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
-    case .locks(let id): return locksOverdue(id)
-    case .deadline(let id, _): return deadlinePassed(id)
+    case .locks(let id): return handleOverdueLocks(id)
+    case .deadline(let id, _): return handlePassedDeadline(id)
     case .retry(let id): return requests.retry(id) ? beginReadyRequests() : []
     case .priorityTimeout(let id):
       guard requests[id] != nil else { return [] }
@@ -105,18 +107,18 @@ extension CoordinatorStateMachine {
     }
   }
 
-  private mutating func locksOverdue(_ id: RequestID) -> [Action] {
+  private mutating func handleOverdueLocks(_ id: RequestID) -> [Action] {
     guard let pending = requests[id], pending.isQueued else { return [] }
     let requiredParticipants = pending.request.participants
     if participants.commitCount(of: requiredParticipants) != pending.initialCommitCount {
       return startLockTimer(id)
     }
-    let missing = requiredParticipants.first { !connectedParticipants.contains($0) }
+    let missing = requiredParticipants.first { !participants.isConnected($0) }
     return finish(id, .atomic(missing.map { .unavailable($0) } ?? requests.busy(pending)))
       + beginReadyRequests()
   }
 
-  private mutating func deadlinePassed(_ id: RequestID) -> [Action] {
+  private mutating func handlePassedDeadline(_ id: RequestID) -> [Action] {
     guard let pending = requests[id] else { return [] }
     switch pending.phase {
     case .queued, .sleeping:
@@ -129,7 +131,7 @@ extension CoordinatorStateMachine {
     }
   }
 
-  /// Starts the time that a queued request has to get its locks.
+  /// Starts the timer that limits the wait of a queued request for its locks.
   mutating func startLockTimer(_ id: RequestID) -> [Action] {
     requests.startWaitingForLocks(id, of: participants)
     return [.startTimer(.locks(id))]

@@ -1,9 +1,10 @@
 import PipeMachines
 import PipeWire
 
-/// An event that an effect has emitted, and that its machine takes only together with others.
+/// A synchronized event that an effect has emitted. The effect's machine accepts the event only
+/// together with the other participants.
 package struct EmittedEvent {
-  /// The effect's number in its engine.
+  /// The number of the effect in its engine.
   let effect: UInt64
   let index: EffectEventIndex
   let reply: EffectReply
@@ -21,7 +22,8 @@ package struct EmittedEvent {
     self.body = body
   }
 
-  /// The message that requests the event from the coordinator, until the event is taken.
+  /// The message by which the node requests the event from the coordinator. The message is sent
+  /// again on each connection until the event is accepted.
   var request: (header: FrameHeader, body: [UInt8]) {
     (header(.await, sequence: name.number), body.bytes)
   }
@@ -38,35 +40,36 @@ package struct EmittedEvent {
   }
 }
 
-/// The events that effects of a node have emitted, and that are not taken yet.
+/// The synchronized events that effects of a node have emitted and that the node has not applied
+/// yet.
 package struct EmittedEvents {
-  /// An answer of the coordinator.
+  /// The coordinator's answer to the request for an event.
   enum Answer {
-    /// The event was taken, in a step that is applied.
+    /// The event is committed, and the node has already applied it.
     case applied(EmittedEvent)
-    /// The event is taken by a commit that has not arrived yet.
+    /// The event is committed, but the node has not received the COMMIT yet.
     case committed(EmittedEvent)
     case invalid(EmittedEvent, reason: String)
   }
 
   package init() {}
 
-  /// The requested events, by the numbers of the requests.
+  /// The events that are requested from the coordinator, by the numbers of the requests.
   private var requested: [UInt64: EmittedEvent] = [:]
-  /// The events of the transactions that are not applied yet.
+  /// The events that are committed but not applied yet, by their transactions.
   private var committed: [TransactionID: EmittedEvent] = [:]
-  /// The number of taken events. They are acknowledged to the coordinator in groups.
-  private var takenCount = 0
-  /// The last taken event, while its acknowledgement to the coordinator is due.
+  /// The number of events that were applied. They are acknowledged to the coordinator in batches.
+  private var appliedCount = 0
+  /// The last applied event; `nil` unless an acknowledgement is due.
   private var pendingAcknowledgement: EmittedEvent?
 
-  /// The number of events that are acknowledged to the coordinator together.
+  /// The number of applied events that one message acknowledges.
   private static let acknowledgementBatchSize = 64
 
-  /// The events that are requested from the coordinator.
+  /// The events that are requested from the coordinator, in any order.
   var waiting: some Collection<EmittedEvent> { requested.values }
 
-  /// Whether an event with this lower half of its number was requested, and is still wanted.
+  /// Returns whether there is a wanted event with this lower half of its request number.
   func isWaiting(_ lowerHalf: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
     requested.values.contains {
       UInt32(truncatingIfNeeded: $0.name.number) == lowerHalf && isWanted($0)
@@ -75,7 +78,8 @@ package struct EmittedEvents {
 
   package mutating func add(_ event: EmittedEvent) { requested[event.name.number] = event }
 
-  /// Reads an answer; `nil` if it belongs to no event, or if another answer will follow.
+  /// Reads an answer of the coordinator; `nil` if the answer belongs to no event, or if another
+  /// answer will follow.
   /// - Parameter applied: The last transaction whose step is applied.
   mutating func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID
@@ -95,21 +99,24 @@ package struct EmittedEvents {
       requested[header.sequence] = nil
       let json = (try? JSONValue(parsing: Array(body))) ?? .null
       return .invalid(event, reason: json["error"]?.string ?? "no reason given")
-    // The coordinator ends, and the next one gets the request again.
+    // The coordinator is stopping. The node will request the event from the coordinator's next
+    // process.
     case .synchronized: return nil
     case .accepted, .refused, .busy, .unavailable, .forgotten, .done, .explained, nil: return nil
     }
   }
 
-  /// Notes that an event was taken.
+  /// Notes that an event was applied.
   package mutating func noteTaken(_ event: EmittedEvent) {
-    takenCount += 1
-    if takenCount.isMultiple(of: Self.acknowledgementBatchSize) { pendingAcknowledgement = event }
+    appliedCount += 1
+    if appliedCount.isMultiple(of: Self.acknowledgementBatchSize) { pendingAcknowledgement = event }
   }
 
-  /// Returns, from time to time, the message that acknowledges answers to the coordinator. An
-  /// effect that has not ended may be run again, and then emits all its events again.
-  /// - Parameter oldestEffect: The version of the step that started the oldest effect which has not ended.
+  /// Removes and returns the message that acknowledges the coordinator's answers; `nil` if it is
+  /// not due. Answers to effects that have not ended are not acknowledged, because such an effect
+  /// may run again and then emits all its events again.
+  /// - Parameter oldestEffect: The version of the step that started the oldest running effect;
+  ///   `nil` if no effect is running.
   package mutating func takeAcknowledgement(oldestEffect: UInt64?) -> FrameHeader? {
     guard let event = pendingAcknowledgement.take() else { return nil }
     let waiting = requested.values.filter { $0.name.scope == event.name.scope }.map(\.name.number)
@@ -118,13 +125,14 @@ package struct EmittedEvents {
     return event.header(.acknowledge, sequence: oldest)
   }
 
-  /// Removes and returns the event of a transaction whose step is taken now.
+  /// Removes and returns the event whose transaction the node is about to apply; `nil` if an effect
+  /// did not emit it.
   mutating func take(_ transaction: TransactionID) -> EmittedEvent? {
     committed.isEmpty ? nil : committed.removeValue(forKey: transaction)
   }
 
-  /// Removes and returns the events that must not be taken any more: their effect was cancelled, or
-  /// has withdrawn them.
+  /// Removes and returns the events that effects no longer want. These effects were cancelled, or
+  /// have withdrawn the events.
   mutating func takeUnwanted(_ isWanted: (EmittedEvent) -> Bool) -> [EmittedEvent] {
     guard !requested.isEmpty else { return [] }
     let unwanted = requested.values.filter { !isWanted($0) }
@@ -139,13 +147,13 @@ package struct EmittedEvents {
   }
 }
 
-/// The names of requests for events that the effects of a node have emitted.
+/// Assigns names to the requests for events that a node's effects have emitted.
 ///
-/// An effect that is run again emits its events under the same names, and each of them is taken
-/// once. The events that a model announces are never emitted again, so another process has other
+/// An effect that runs again emits its events under the same names, so each event is accepted only
+/// once. The events that a model announces are never emitted again, so each process uses different
 /// names for them.
 package struct EmittedEventNames {
-  /// The scope of a request, and its number within the scope.
+  /// The scope of a request, and the number of the request within this scope.
   package struct Name: Hashable {
     package let scope: UInt64
     package let number: UInt64
@@ -161,7 +169,7 @@ package struct EmittedEventNames {
   private var announced: UInt64 = 0
   private let process: UInt64
 
-  /// The number of remembered effects at which ended effects are removed.
+  /// The number of stored effects at which the effects that have ended are removed.
   private static let pruneThreshold = 64
 
   /// - Parameter process: A random number that only this process uses.
@@ -170,14 +178,15 @@ package struct EmittedEventNames {
   /// Returns the name of the next event of an effect.
   /// - Parameters:
   ///   - journal: The id of the node's journal.
-  ///   - isRunning: Whether an effect has not ended.
+  ///   - isRunning: Returns whether an effect is still running.
   package mutating func next(
     of effect: UInt64, _ origin: EffectOrigin, _ index: EffectEventIndex, journal: UInt64,
     _ isRunning: (UInt64) -> Bool
   ) -> Name {
     if case .announced = index {
       announced += 1
-      // Distinct from the numbers of effects: an answer carries only the number.
+      // The highest bit distinguishes this number from the numbers of effects' requests. An answer
+      // contains only the number, not the scope.
       return Name(scope: process, number: 1 << 63 | announced)
     }
     if counts.count >= Self.pruneThreshold { counts = counts.filter { isRunning($0.key) } }
@@ -188,8 +197,8 @@ package struct EmittedEventNames {
       number: origin.version << 24 | UInt64(origin.feedback & 0xFF) << 16 | count & 0xFFFF)
   }
 
-  /// Returns the scope for a block of 65,536 events of an effect: the journal's id for the first
-  /// block, another value for each later block.
+  /// Returns the scope for a block of 65,536 events of an effect. The first block has the id of the
+  /// journal as its scope; each later block has another value.
   private static func scope(_ journal: UInt64, block: UInt64) -> UInt64 {
     guard block > 0 else { return journal }
     return max(1, (journal &+ block &* 0x9E37_79B9_7F4A_7C15) >> 1)

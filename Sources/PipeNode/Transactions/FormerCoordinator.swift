@@ -3,18 +3,18 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// The journal of a process that coordinated one of a coordinator's composites before the topology
-/// file was changed. No other process opens it. Events that it had not sent are lost, and are
-/// reported as lost.
+/// A coordinator that, before a change of the topology file, coordinated one of the composites of
+/// the current coordinator. No other process opens its journal any more, so this type reads the
+/// journal. Events that the former coordinator had not sent are lost and are reported as lost.
 struct FormerCoordinator {
   let name: String
   private let journal: Journal
-  /// The pipes with events that were not acknowledged.
-  private let sent: [String: JournalContents.Sent]
-  /// The numbers of the steps that were received and not taken.
+  /// The progress of the pipes with unacknowledged events, by the names of the pipes.
+  private let sent: [String: JournalContents.OutPipeProgress]
+  /// The numbers of the step reports that were received, but whose steps were not processed.
   private let received: [Int64]
 
-  /// Returns the former coordinators that have left a journal.
+  /// Returns the former coordinators whose journals still exist.
   static func all(
     of composites: [CompositePlan], coordinatedBy node: String, beside journal: Journal,
     log: NodeLog
@@ -36,30 +36,31 @@ struct FormerCoordinator {
     else { return nil }
     var identity = currentJournal.identity
     identity.node = name
-    // Opening takes the journal's lock: the former coordinator does not run.
+    // The journal can be opened only if no other process holds its lock. So the former coordinator
+    // is not running.
     journal = try Journal(path, identity: identity, durability: currentJournal.durability)
     self.name = name
     sent = journal.contents?.sent.filter { !$0.value.events.isEmpty } ?? [:]
-    received = journal.contents?.consumed.values.flatMap { $0.postponed.map(\.id) } ?? []
+    received = journal.contents?.consumed.values.flatMap { $0.postponedEvents.map(\.id) } ?? []
     journal.forgetContents()
   }
 
-  /// Reports the events that are lost with the journal, and removes them: if the file is changed
-  /// back, they are not sent late.
-  /// - Parameter outs: The pipes that start at the composites now.
-  /// - Returns: The number of lost events, by the names of their pipes.
+  /// Reports the lost events, and deletes them from the journal. So they are not sent late if the
+  /// topology file is changed back.
+  /// - Parameter outs: The outbound pipes that the composites have now.
+  /// - Returns: The number of lost events, by the names of the pipes.
   func dispose(
     to outs: [NodeConfiguration.Out], log: NodeLog
   ) throws -> [String: UInt64] {
-    let receivers = try journal.receivers()
+    let receivers = try journal.recordedReceivers()
     var lost: [String: UInt64] = [:]
     for (pipe, sent) in sent {
       guard let receiver = receivers[pipe]?.name ?? outs.first(where: { $0.name == pipe })?.receiver
       else { continue }
-      let taken = try OutPipeRecord.taken(
+      let taken = try OutPipeRecord.lastAcceptedNumber(
         of: pipe, stream: journal.stream, by: receiver, beside: journal)
-      guard sent.queued > max(taken, sent.acknowledged) else { continue }
-      let count = sent.queued - max(taken, sent.acknowledged)
+      guard sent.queued > max(taken, sent.lastAcknowledged) else { continue }
+      let count = sent.queued - max(taken, sent.lastAcknowledged)
       lost[pipe] = count
       log.warning(
         "pipe '\(pipe)': \(count) events from process '\(name)' to '\(receiver)' are lost: by the "
@@ -70,10 +71,11 @@ struct FormerCoordinator {
     guard !sent.isEmpty || !components.isEmpty || !received.isEmpty else { return lost }
     try journal.record {
       for (pipe, sent) in sent {
-        try journal.sent(pipe, queued: sent.queued, acknowledged: sent.queued, trims: true)
+        try journal.recordSendProgress(
+          of: pipe, queued: sent.queued, acknowledged: sent.queued, trims: true)
       }
-      for name in components.keys { try journal.componentRemoved(name) }
-      for id in received { try journal.postponedRemoved(id) }
+      for name in components.keys { try journal.removeComponent(name) }
+      for id in received { try journal.removePostponedEvent(id) }
     }
     return lost
   }

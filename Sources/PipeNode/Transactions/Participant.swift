@@ -5,18 +5,45 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// A node's participant in synchronized events: performs the decisions of
+/// A node as a participant in synchronized events: the functions that its inbox and its shell call.
+protocol NodeParticipant: AnyObject {
+  /// The routing id under which the coordinator is connected to the inbox.
+  var peer: [UInt8] { get }
+  /// Whether the node must not stop yet, because it waits for the outcome of an event.
+  var isFrozen: Bool { get }
+  /// Handles a new connection of the coordinator: its first connection, or a reconnection.
+  func connected()
+  /// Handles a frame of the coordinator.
+  func received(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError)
+  /// Makes prepared steps durable in the step marker file if they do not require a record in the
+  /// journal.
+  func markPrepared(in journal: Journal)
+}
+
+extension NodeParticipant { func markPrepared(in journal: Journal) {} }
+
+extension NodeConfiguration.Participant {
+  /// Returns the reason to refuse an event that was sent to the node instead of a composite.
+  /// Returns `nil` if the node may take the event alone.
+  func problem(withDirect event: String?) -> String? {
+    guard let event, let composites = events[event] else { return nil }
+    let names = composites.joined(separator: "' or '")
+    return RoutingError.requiresComposite(event, composite: names).description
+  }
+}
+
+/// A node as a participant in synchronized events. Performs the decisions of
 /// ``ParticipantStateMachine``.
 ///
-/// Its records are part of the node's records. A prepared step, and the transaction of a taken
-/// step, are written with the state, and only then reported to the coordinator.
-final class Participant {
-  /// The coordinator's routing id at the inbox.
+/// The participant's records are part of the node's journal. Each prepared step and each completed
+/// step is recorded with its transaction before it is reported to the coordinator.
+final class Participant: NodeParticipant {
+  /// The routing id under which the coordinator is connected to the inbox.
   let peer: [UInt8]
-  /// Whether no other input may be taken.
+  /// Whether all inputs except the coordinator's messages must remain in their queues.
   @exclusivity(unchecked)
   private(set) var isFrozen: Bool
-  /// The numbers of messages to and from the coordinator.
+  /// The numbers of messages that were exchanged with the coordinator.
   @exclusivity(unchecked)
   private(set) var messages = NodeStatus.Messages()
   private let configuration: NodeConfiguration.Participant
@@ -29,7 +56,8 @@ final class Participant {
   private var state: ParticipantStateMachine
   @exclusivity(unchecked)
   private var records = ParticipantRecords()
-  /// The coordinator's journal under which the node was last prepared.
+  /// The coordinator and its journal, according to the last request; `nil` if the coordinator has
+  /// no journal.
   @exclusivity(unchecked)
   private var coordinator: RecordedCoordinator?
   @exclusivity(unchecked)
@@ -40,25 +68,26 @@ final class Participant {
   ) { [unowned self] in handleQueryTimer() }
   @exclusivity(unchecked)
   private var isStarted = false
-  /// Whether the coordinator has connected to this process. Earlier messages were meant for the
-  /// previous process.
+  /// Whether the coordinator has connected to this process. Messages that arrive before were meant
+  /// for the previous process.
   @exclusivity(unchecked)
   private var isConnected = false
   @exclusivity(unchecked)
   private var reportedVersion: UInt64
-  /// The transactions that are recorded but not acknowledged. The next yes implies their
-  /// acknowledgement; otherwise it is sent before the next message, or soon.
+  /// The transactions that are recorded but not acknowledged. The next yes vote implies their
+  /// acknowledgement. Otherwise the acknowledgement is sent before the next message, or after a
+  /// short delay.
   @exclusivity(unchecked)
   private var unacknowledged: [TransactionID] = []
   @exclusivity(unchecked)
   private var acknowledgementTimer: TimerQueue.ID?
-  /// The timer for the limit of the running transition.
+  /// The timer for the time limit of the running transition; `nil` if there is none.
   @exclusivity(unchecked)
   private var limitTimer: TimerQueue.ID?
 
-  /// The longest delay of an acknowledgement. It ends well before the coordinator repeats the
-  /// commit. It is long enough that another message mostly comes first: the acknowledgement then
-  /// wakes no process by itself.
+  /// The maximum delay of an acknowledgement. It is shorter than the interval after which the
+  /// coordinator repeats the commit, but so long that another message usually comes first. The
+  /// acknowledgement then does not wake the coordinator's process separately.
   private static let acknowledgementDelay: Duration = .milliseconds(100)
 
   init(
@@ -69,7 +98,7 @@ final class Participant {
     self.configuration = configuration
     peer = Array(WireName.coordinator(configuration.coordinator).utf8)
     state = ParticipantStateMachine(
-      prepared: restored?.prepared, applied: restored?.applied ?? .zero, version: version)
+      prepared: restored?.preparedStep, applied: restored?.lastApplied ?? .zero, version: version)
     isFrozen = !state.acceptsInputs
     coordinator = restored?.coordinator
     reportedVersion = version
@@ -79,25 +108,17 @@ final class Participant {
     self.log = log
   }
 
-  /// Returns the composites through which the event must be taken; `nil` if it is not
-  /// synchronized.
+  /// Returns the names of the composites that synchronize an event; `nil` if no composite does.
   func composites(of event: String) -> [String]? { configuration.events[event] }
-
-  /// Returns the reason to refuse an event that is sent to this node directly; `nil` if the node
-  /// may take it.
-  func problem(withDirect event: String?) -> String? {
-    guard let event, let composites = composites(of: event) else { return nil }
-    let names = composites.map { "'\($0)'" }.joined(separator: " or ")
-    return "'\(event)' is synchronized; send it to composite \(names)"
-  }
 
   // MARK: The prepared step
 
-  /// Whether the node has asked for the outcome of its prepared transaction, and has no answer.
+  /// Whether the node has asked for the outcome of its prepared transaction, and has received no
+  /// answer.
   var isInDoubt: Bool { inDoubtWatch.isInDoubt }
 
-  /// Returns the transaction that the node is evaluating, prepared for or taking; `nil` if it is
-  /// free.
+  /// Returns the transaction that the node is evaluating, is prepared for, or is applying; `nil` if
+  /// there is none.
   func prepared(of node: String) -> InDoubtTransaction? {
     guard let (transaction, event) = state.transactionInProgress else { return nil }
     let body = TransactionBody(event)
@@ -106,7 +127,7 @@ final class Participant {
       transaction: transaction, since: inDoubtWatch.preparedAt)
   }
 
-  /// Returns the prepared transaction, if it is in doubt.
+  /// Returns the transaction for which the node is in doubt; `nil` if there is none.
   func inDoubt(of node: String) -> InDoubtTransaction? { isInDoubt ? prepared(of: node) : nil }
 
   private func handleQueryTimer() {
@@ -116,7 +137,7 @@ final class Participant {
 
   // MARK: The coordinator
 
-  /// Notes that the machine runs. The coordinator may have connected before.
+  /// Notes that the machine has started. The coordinator may have connected before.
   func started() {
     isStarted = true
     inDoubtWatch.note(.restart, of: state.preparedStep)
@@ -124,36 +145,40 @@ final class Participant {
     join()
   }
 
-  /// Handles a new connection of the coordinator, the first or a later one.
+  /// Handles a new connection of the coordinator: its first connection, or a reconnection.
   func connected() {
     isConnected = true
-    // Otherwise the node joins when it starts.
+    // A node that has not started yet joins when it starts.
     guard isStarted else { return }
     inDoubtWatch.note(.lostConnection, of: state.preparedStep)
     join()
-    // A coordinator without a record does not know a commit that its predecessor sent just before
-    // its end.
+    // A coordinator without a journal may have sent a commit just before its process ended. The
+    // coordinator's new process does not know this commit, and learns of the step from the node's
+    // state.
     machine.reportState()
   }
 
   private func join() {
-    // Not counted: the message belongs to the connection.
+    // This message is not counted, because it is for the connection, not for an event.
     let join = ParticipantJoin(
-      watermark: state.watermark, prepared: state.preparedStep?.transaction, history: history)
+      watermark: state.watermark, prepared: state.preparedStep.map { [$0.transaction] } ?? [],
+      history: history)
     let frame = join.frame
     _ = services.send(frame.header, frame.body, peer)
     for event in emitted.waiting { send(event.request) }
     perform(state.connected())
   }
 
-  /// The coordinator's journal, and the last commit that the node has taken under it.
+  /// The coordinator's journal, and the last commit under this journal whose step is applied. `nil`
+  /// if the coordinator has no journal.
   private var history: ParticipantJoin.History? {
     guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
     let isOlder = state.committed <= coordinator.since
     return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
   }
 
-  /// Notes the coordinator's journal that a request names.
+  /// Notes the id of the coordinator's journal according to a request; `nil` if the coordinator has
+  /// no journal.
   private func note(_ journal: UInt64?) {
     guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
       coordinator != nil || journal != nil
@@ -179,7 +204,7 @@ final class Participant {
       guard finishTaking() else { return }
       hitFailpoint(.prepareBefore)
       note(CoordinatorMessage.journal(header, body))
-      // An event that its effect no longer wants is not taken.
+      // If the effect that has emitted the event no longer wants it, the node refuses the event.
       let isWanted = emittedNumber.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
       let evaluate =
         isWanted ? steps.evaluate : { _ throws(ParticipantRefusal) in throw .withdrawn }
@@ -202,9 +227,10 @@ final class Participant {
     }
   }
 
-  /// Finishes the step of a commit before a later message, which concerns the state after the
-  /// commit. Inputs that the node has kept since it was prepared have their turn first.
-  /// - Returns: `false` if the node has ended or stopped.
+  /// Finishes the step of the last commit before the node handles a new request. The request refers
+  /// to the state after this commit. Inputs that have waited since the node was prepared are
+  /// processed first.
+  /// - Returns: Whether the node is still running.
   private func finishTaking() -> Bool {
     !state.isTakingStep || services.finishTurn() && isStarted
   }
@@ -226,36 +252,38 @@ final class Participant {
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
       case .send(let message):
-        // A promised transaction will be queried again. A running evaluation is awaited only on the
-        // current connection.
+        // A message that cannot be sent is not repeated. If the node is prepared, it will ask for
+        // the outcome. If an evaluation is running, it ends with the connection.
         if case .unroutable = send(message) { isDisconnected = true }
       case .startLimit(let transaction, let limit):
         inDoubtWatch.prepared()
         startLimit(limit, of: transaction)
       case .stopLimit: stopLimit()
       case .rollBack: steps.rollBack()
-      // The kept inputs are taken in the next turn.
+      // The next turn processes the waiting inputs.
       case .unfreeze: break
       case .startQueryTimer: inDoubtWatch.startTimer()
       case .stopQueryTimer: inDoubtWatch.stopTimer()
       case .report(let problem): report(problem)
       }
     }
-    // A step that ends the doubt shows the new state anyway.
+    // If the node is no longer in doubt because it applies the step, the new state will be
+    // published anyway.
     if wasInDoubt != isInDoubt, state.isPrepared || state.acceptsInputs { machine.inDoubtChanged() }
     if isDisconnected { perform(state.disconnected()) }
   }
 
-  // MARK: Transitions that take their time
+  // MARK: Asynchronous transitions
 
-  /// Handles the result of an evaluation: where the event leads the machine, or the refusal.
+  /// Handles the result of an asynchronous evaluation: the step that the event would cause, or the
+  /// refusal.
   func evaluated(_ result: Result<ParticipantMove, ParticipantRefusal>) {
     guard isStarted, let transaction = state.transactionInProgress?.transaction else { return }
     hitFailpoint(.evaluateAfter)
     perform(state.evaluated(transaction, result))
   }
 
-  /// Notifies the coordinator that the node may evaluate again, since an abandoned transition has
+  /// Notifies the coordinator that the node may evaluate again, because an abandoned transition has
   /// returned.
   func mayEvaluateAgain() {
     guard isStarted else { return }
@@ -298,7 +326,7 @@ final class Participant {
       inDoubtWatch.isInDoubt = true
       hitFailpoint(.querySent)
     case .ack: hitFailpoint(.acknowledgeAfter)
-    case .delivered, .changed, .evaluating: break
+    case .delivered, .changed, .instanceChanged, .evaluating: break
     }
     return sent
   }
@@ -310,7 +338,7 @@ final class Participant {
     return services.send(frame.header, frame.body, peer)
   }
 
-  /// Acknowledges the recorded transactions to the coordinator.
+  /// Acknowledges the transactions whose steps are recorded to the coordinator.
   private func acknowledge() {
     guard !unacknowledged.isEmpty else { return }
     let transactions = unacknowledged
@@ -329,19 +357,19 @@ final class Participant {
   private func report(_ problem: ParticipantConflict) {
     log.warning(problem.warning)
     switch problem {
-    // Otherwise the coordinator would repeat the commit forever.
+    // Without an acknowledgement, the coordinator would repeat the commit forever.
     case .commitOfUnknown(let transaction): send(ParticipantMessage.ack(transaction).frame)
     case .abortOfCommitted: break
     }
   }
 
-  /// Reports that the node has reached a failpoint; cuts the connections at its inbox if the
-  /// failpoint requires that.
+  /// Notes that the node has reached a failpoint. Cuts the connections at the node's inbox if the
+  /// failpoint demands it.
   private func hitFailpoint(_ point: Failpoint) {
-    if Failpoint.hit(point) { services.cut() }
+    if Failpoint.hit(point) { services.cutConnections() }
   }
 
-  /// Stops the participant with its node.
+  /// Stops the participant, because its node stops.
   func stop() {
     acknowledge()
     isStarted = false
@@ -355,7 +383,8 @@ final class Participant {
 
   // MARK: Events of effects
 
-  /// Requests an event that an effect has emitted, until it is taken.
+  /// Requests an event that an effect has emitted from the coordinator. The request is repeated on
+  /// each connection until the event is accepted.
   func emit(_ event: EmittedEvent) {
     emitted.add(event)
     send(event.request)
@@ -376,10 +405,10 @@ final class Participant {
     }
   }
 
-  /// Acknowledges answers to the coordinator from time to time, after the ends of effects are
-  /// recorded.
+  /// Acknowledges to the coordinator, from time to time, that the outcomes of emitted events are
+  /// known. Called once the ends of effects are recorded.
   private func acknowledgeEmitted() {
-    // Not counted: the message belongs to no single event.
+    // This message is not counted, because it is not for a single event.
     if let header = emitted.takeAcknowledgement(oldestEffect: machine.oldestEffect) {
       _ = services.send(header, [], peer)
     }
@@ -389,24 +418,27 @@ final class Participant {
 
   var hasUnrecordedChanges: Bool { records.hasUnrecordedChanges }
 
-  /// Whether the journal has a prepared step that was aborted. That is harmless, but misleads
-  /// readers of the journal.
+  /// Whether the journal still contains a prepared step whose transaction was aborted. This is
+  /// harmless, but misleads people who read the journal.
   var hasAborted: Bool { records.hasAborted }
 
-  /// Makes prepared steps durable, if a mark suffices for that and no record is needed.
+  /// Makes prepared steps durable in the step marker file if they do not require a record in the
+  /// journal.
   func markPrepared(in journal: Journal) { records.markPrepared(in: journal) }
 
   func record(into journal: Journal) throws { try records.write(to: journal) }
 
-  /// Continues after the steps are recorded, or need no record.
-  /// - Parameter version: The count of the machine's steps.
+  /// Continues with the steps that have just been recorded. Called at the end of each turn, even if
+  /// there is no journal.
+  /// - Parameter version: The version of the machine's current state.
   func didRecord(version: UInt64) {
     for record in records.takeRecorded() {
       switch record {
       case .prepared: hitFailpoint(.prepareRecorded)
       case .step(let step):
         hitFailpoint(.stepRecorded)
-        // Not a step of its own: the coordinator wakes the requests that wait for a change.
+        // The coordinator already knows this step, so the node does not report it as a step that
+        // the node took alone.
         if step.move.version == version { reportedVersion = version }
       }
       perform(state.recorded(record))

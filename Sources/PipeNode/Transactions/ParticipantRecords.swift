@@ -2,41 +2,45 @@ import PipeJournal
 import PipeMachines
 import PipeWire
 
-/// The records of a participant that the journal lacks, in order.
+/// The records of a participant that must still be written to the journal, in order.
 struct ParticipantRecords {
   private var records: [ParticipantRecord] = []
-  /// The last commit among the records.
+  /// The last committed transaction among the records; `nil` if there is none.
   private var committed: TransactionID?
-  /// The coordinator's new journal, `nil` if it keeps none any more, and whether the change has
-  /// just been written.
+  /// The coordinator's new journal, and whether the change has just been written; `nil` if the
+  /// journal has not changed. `recorded` is `nil` if the coordinator no longer has a journal.
   private var coordinator: (recorded: RecordedCoordinator?, isWritten: Bool)?
-  /// The number of records that are durable without being written.
+  /// The number of records that the step marker file has made durable, so that they do not have to
+  /// be written.
   private var durableCount = 0
-  /// An aborted prepared step that the journal must note some time, and whether that has just been
-  /// written.
+  /// The aborted transaction whose prepared step is still in the journal, and whether the abort has
+  /// just been written. The write is not urgent.
   private var aborted: (transaction: TransactionID, isWritten: Bool)?
 
   var hasUnrecordedChanges: Bool { records.count > durableCount }
 
-  /// Whether the journal has a prepared step that was aborted. That is harmless, but misleads
-  /// readers of the journal.
+  /// Whether the journal still contains a prepared step whose transaction was aborted. This is
+  /// harmless, but misleads people who read the journal.
   var hasAborted: Bool { aborted != nil }
 
-  /// - Parameter isCommitted: Whether the record is the step of a transaction that all participants
-  ///   take.
+  /// Adds a record.
+  /// - Parameter isCommitted: Whether the record is the step of a committed transaction. `false`
+  ///   for the step of a broadcast, which each node takes alone.
   mutating func append(_ record: ParticipantRecord, isCommitted: Bool) {
     records.append(record)
     if isCommitted, case .step(let step) = record { committed = step.transaction }
   }
 
-  /// Notes that the coordinator uses another journal, or none.
+  /// Notes that the coordinator uses another journal; `nil` if it no longer has a journal.
   mutating func change(_ recorded: RecordedCoordinator?) { coordinator = (recorded, false) }
 
   mutating func abort(_ transaction: TransactionID) { aborted = (transaction, false) }
 
-  /// Makes prepared steps durable, if a mark suffices for that and no record is needed.
+  /// Makes prepared steps durable in the step marker file if they do not require a record in the
+  /// journal.
   mutating func markPrepared(in journal: Journal) {
-    // The new journal of the coordinator must be recorded as well.
+    // If the coordinator has a new journal, this change must be recorded together with the step.
+    // Only the journal can record both together.
     guard coordinator == nil else { return }
     while durableCount < records.count, case .prepared(let step) = records[durableCount],
       journal.markPrepared(step)
@@ -48,7 +52,7 @@ struct ParticipantRecords {
       switch record {
       case .prepared(let step): try journal.prepared(step)
       case .step(let step):
-        // A step that the node takes for itself is in no coordinator's journal.
+        // The step of a broadcast, which each node takes alone, is in no coordinator's journal.
         if step.transaction == committed { try journal.applied(step.transaction) }
       }
     }
@@ -62,7 +66,8 @@ struct ParticipantRecords {
     }
   }
 
-  /// Removes and returns the records that are durable, or need no record.
+  /// Removes and returns the records that have just become durable. Without a journal, these are
+  /// all records.
   mutating func takeRecorded() -> [ParticipantRecord] {
     defer { records = [] }
     durableCount = 0

@@ -1,95 +1,103 @@
 import PipeMachines
 import PipeWire
 
-/// A participant in synchronized events: a pure state machine.
+/// A participant in synchronized events, as a pure state machine.
 ///
-/// The shell owns the node's machine, its journal and the connection to the coordinator. It
+/// The owner of this value, ``Participant``, has the node's machine, its journal and the connection
+/// to the coordinator. The owner
 ///
 /// - calls ``prepare(_:event:wantsChange:evaluate:)``, ``commit(_:)``, ``abort(_:)`` and
 ///   ``deliver(_:event:evaluate:)`` for messages from the coordinator, and ``connected()`` on each
 ///   new connection;
-/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. It
-///   may make several records durable at once, in the order of the actions. It makes a step that is
-///   being taken (``isTaking``) durable before it passes on the next PREPARE or DELIVER;
+/// - performs the actions in their order, and calls ``recorded(_:)`` when a record is durable. The
+///   owner may make several records durable at once, in the order of the actions. While
+///   ``isTakingStep`` is true, the owner makes the step durable before it passes on the next
+///   PREPARE or DELIVER;
 /// - lets the machine run an asynchronous transition in ``Phase/evaluating(_:)``, and calls
-///   ``evaluated(_:_:)`` when the transition has returned, or ``limitPassed(_:)`` when its time is
-///   up;
-/// - calls ``disconnected()`` if a message finds that the connection is lost;
-/// - keeps every other input (events, effects' results, timers) while ``takesInputs`` is false, and
-///   continues with them at ``Action/unfreeze``;
-/// - calls ``stepped()`` after each step of the node's own, and when the machine would evaluate
-///   again after it has refused to;
+///   ``evaluated(_:_:)`` when the transition has returned, or ``limitPassed(_:)`` when the
+///   transition has exceeded its time limit;
+/// - calls ``disconnected()`` if a message cannot be sent because the connection is lost;
+/// - queues all other inputs (events, effects' results, timers) while ``acceptsInputs`` is false,
+///   and processes them after ``Action/unfreeze``;
+/// - calls ``stepped()`` after each of the node's own steps, and when the machine can evaluate
+///   events again after it had refused to do so;
 /// - creates this value from the journal after a start, and performs the actions of ``start()``.
 ///
-/// A prepared participant is frozen until its coordinator sends the outcome: it never decides by
+/// A prepared participant is frozen until the coordinator sends the outcome. It never decides by
 /// itself.
 package struct ParticipantStateMachine: Sendable {
-  /// An action that the shell must perform.
+  /// An action that the owner must perform. Actions must be performed in order.
   package enum Action: Hashable, Sendable {
-    /// Makes the record durable, then calls ``ParticipantStateMachine/recorded(_:)``.
+    /// Make the record durable, and then call ``ParticipantStateMachine/recorded(_:)``.
     case record(ParticipantRecord)
     case send(ParticipantMessage)
-    /// Takes the step: enters the state, with output and pipe rules. The record that follows
-    /// becomes durable together with all consequences. None of them is visible to others before
-    /// that.
+    /// Take the step: enter the state, request its output, and send the events of pipes with
+    /// `when`. All these results must become durable together with the following record, and must
+    /// not be visible outside this process before.
     case enter(PreparedStep)
-    /// Calls ``ParticipantStateMachine/limitPassed(_:)`` once, after this time.
+    /// Call ``ParticipantStateMachine/limitPassed(_:)`` once, after this duration.
     case startLimit(TransactionID, Duration)
     case stopLimit
-    /// Rolls the machine back: cancels the running transition, and discards its result.
+    /// Roll the machine back: cancel the running transition and discard its result.
     case rollBack
-    /// Continues with the inputs that were kept.
+    /// Processes the inputs that were queued while the participant was frozen.
     case unfreeze
-    /// Calls ``ParticipantStateMachine/queryTimerFired()`` once, after a while.
+    /// Call ``ParticipantStateMachine/queryTimerFired()`` once, after a short time.
     case startQueryTimer
     case stopQueryTimer
-    /// Logs a message that no sound coordinator sends. Nothing was changed.
+    /// Log a message that contradicts the participant's data. The message has changed nothing.
     case report(ParticipantConflict)
   }
 
-  /// Returns where an event would lead the machine, without taking it, or starts to find out.
+  /// Evaluates an event in the current state without taking a step. Either returns the step, or
+  /// starts an asynchronous transition that determines the step.
   package typealias Evaluate = (_ event: [UInt8]) throws(ParticipantRefusal) -> ParticipantAnswer
 
-  /// The phases. The participant is frozen in all phases except `free`.
+  /// The phases of a participant. It is frozen in all phases except `free`.
   package enum Phase: Hashable, Sendable {
     case free
-    /// An asynchronous transition runs. Nothing is promised, so nothing is recorded.
+    /// An asynchronous transition is running. The participant has promised nothing, so nothing is
+    /// recorded.
     case evaluating(ParticipantEvaluation)
-    /// The record of the prepared step is not durable yet, so the participant has not voted yes.
+    /// The record of the prepared step is not durable yet. The participant votes yes when the
+    /// record is durable.
     case preparing(PreparedStep)
     case prepared(PreparedStep)
-    /// The record of the step is not durable yet.
+    /// The transaction is committed, but the record of the step is not durable yet.
     case applying(PreparedStep)
-    /// The record of a step that the node takes for itself is not durable yet.
+    /// The node has taken the step of a broadcast alone, and the record of the step is not durable
+    /// yet.
     case delivering(PreparedStep)
   }
 
   package private(set) var phase: Phase
-  /// The highest transaction that the participant knows of. No PREPARE up to it is new.
+  /// The highest transaction that the participant knows of. A PREPARE for this transaction or a
+  /// lower transaction is not new.
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
   package private(set) var applied: TransactionID
-  /// The highest applied transaction that was committed, and not taken by this node for itself. An
-  /// earlier version of this library recorded the latter as well.
+  /// The highest applied transaction that was committed, not a broadcast that this node has
+  /// accepted alone. After a start, it may be a broadcast, because an earlier version of this
+  /// library also recorded the transactions of broadcasts.
   package private(set) var committed: TransactionID
-  /// The condition for sending ``ParticipantMessage/changed``.
+  /// The occasion on which ``ParticipantMessage/changed`` must be sent to the coordinator.
   private var pendingNotification = PendingNotification.nothing
 
-  /// A notification owed to requests that were refused and wait. They ask again then, so one
-  /// message serves all of them.
+  /// A notification that the coordinator expects, because this participant has refused some of its
+  /// waiting requests. A single message makes the coordinator try all of these requests again.
   private enum PendingNotification: Comparable {
     case nothing
-    /// Due at the next step: a request was refused in the present state.
+    /// Due at the next step, because the participant has refused a request in its current state.
     case nextStep
-    /// Due when the participant is free, or at its next step: a request was refused because it was
-    /// not free.
+    /// Due when the participant is free again, because it has refused a request while it was not
+    /// free.
     case release
   }
 
   /// Creates a participant from its journal.
   /// - Parameters:
-  ///   - prepared: The last ``ParticipantRecord/prepared(_:)``.
-  ///   - applied: The transaction of the last ``ParticipantRecord/step(_:)``.
+  ///   - prepared: The last recorded ``ParticipantRecord/prepared(_:)``.
+  ///   - applied: The transaction of the last recorded ``ParticipantRecord/step(_:)``.
   ///   - version: The count of steps in the journal.
   package init(
     prepared: PreparedStep? = nil, applied: TransactionID = .zero, version: UInt64 = 0
@@ -97,7 +105,7 @@ package struct ParticipantStateMachine: Sendable {
     self.applied = applied
     committed = applied
     watermark = max(applied, prepared?.transaction ?? .zero)
-    // A later step shows that the transaction has ended.
+    // If the node has recorded a step after the prepared one, the transaction has ended.
     if let prepared, prepared.transaction > applied, prepared.move.version == version + 1 {
       phase = .prepared(prepared)
     } else {
@@ -113,7 +121,7 @@ package struct ParticipantStateMachine: Sendable {
     }
   }
 
-  /// The step that the participant is prepared for, or is taking.
+  /// The step that the participant is prepared for or is taking; `nil` if there is none.
   package var step: PreparedStep? {
     switch phase {
     case .free, .evaluating: nil
@@ -121,7 +129,7 @@ package struct ParticipantStateMachine: Sendable {
     }
   }
 
-  /// The transaction in progress, and its event.
+  /// The transaction in progress and its event; `nil` if there is none.
   package var transactionInProgress: (transaction: TransactionID, event: [UInt8])? {
     if case .evaluating(let evaluation) = phase {
       return (evaluation.transaction, evaluation.event)
@@ -129,21 +137,25 @@ package struct ParticipantStateMachine: Sendable {
     return step.map { ($0.transaction, $0.event) }
   }
 
-  /// The step that the participant has voted yes for, while it waits for the outcome.
+  /// The step for which the participant has voted yes and waits for the outcome; `nil` if there is
+  /// none.
   package var preparedStep: PreparedStep? {
     if case .prepared(let step) = phase { step } else { nil }
   }
 
   package var isPrepared: Bool { preparedStep != nil }
 
-  /// Whether the node may take other inputs now.
+  /// Whether the node can process inputs other than the coordinator's messages.
   package var acceptsInputs: Bool { if case .free = phase { true } else { false } }
 
-  /// Whether the participant is taking a step that all participants take.
+  /// Whether the coordinator must be notified when the participant takes a step, or is free.
+  package var isNotificationDue: Bool { pendingNotification > .nothing }
+
+  /// Whether the participant is taking the step of a commit.
   package var isApplying: Bool { if case .applying = phase { true } else { false } }
 }
 
-// The table of docs/PROTOCOL.md, a method for each input.
+// The participant's table of docs/PROTOCOL.md. Each input has one method.
 
 extension ParticipantStateMachine {
   /// Starts the participant, after its journal has been read.
@@ -154,7 +166,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Handles a new connection of the coordinator, the first or a later one.
+  /// Handles a new connection of the coordinator: its first connection, or a reconnection.
   package func connected() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
@@ -163,7 +175,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Handles the query timer: the coordinator has not sent the outcome for a while.
+  /// Handles the query timer. The coordinator has not sent the outcome for some time.
   package func queryTimerFired() -> [Action] {
     switch phase {
     case .prepared(let step): [.send(.query(step.transaction)), .startQueryTimer]
@@ -172,8 +184,8 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Handles the loss of the coordinator's connection: a running evaluation is no longer awaited. A
-  /// promise stays valid.
+  /// Handles the loss of the coordinator's connection. A running evaluation is abandoned, but a
+  /// promise remains valid.
   package mutating func disconnected() -> [Action] {
     switch phase {
     case .evaluating: unfreeze(after: Self.endOfEvaluation + [.rollBack])
@@ -195,15 +207,15 @@ extension ParticipantStateMachine {
       // The answer follows when the record is durable.
       return []
     case .evaluating(let evaluation) where evaluation.transaction == transaction:
-      // The answer follows when the transition, which runs once, has returned.
+      // The answer follows when the transition has returned. The transition runs only once.
       return []
     case .free, .evaluating, .preparing, .prepared, .applying, .delivering: break
     }
     return begin(transaction, event, .prepare(wantsChange: wantsChange), evaluate)
   }
 
-  /// Handles DELIVER: the coordinator asks the node to take the event for itself.
-  /// - Parameter evaluate: Evaluates the event without a step; called at most once.
+  /// Handles DELIVER. The coordinator asks this node to accept the event alone, without a vote.
+  /// - Parameter evaluate: Evaluates the event without taking a step. Called at most once.
   package mutating func deliver(
     _ transaction: TransactionID, event: [UInt8], evaluate: Evaluate
   ) -> [Action] {
@@ -215,8 +227,8 @@ extension ParticipantStateMachine {
     return begin(transaction, event, .deliver, evaluate)
   }
 
-  /// Evaluates an event for the coordinator. If its transaction is not new, no answer is
-  /// awaited.
+  /// Evaluates an event for the coordinator. If the transaction is not new, the coordinator expects
+  /// no answer.
   private mutating func begin(
     _ transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
     _ evaluate: Evaluate
@@ -240,7 +252,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Continues with the result of an evaluation.
+  /// Continues after an evaluation has returned a step.
   private mutating func proceed(
     on transaction: TransactionID, _ event: [UInt8], _ purpose: ParticipantEvaluation.Purpose,
     with move: ParticipantMove
@@ -270,11 +282,12 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Handles the result of an asynchronous transition, which has returned or thrown.
+  /// Handles the result of an asynchronous transition that has returned or thrown.
   package mutating func evaluated(
     _ transaction: TransactionID, _ result: Result<ParticipantMove, ParticipantRefusal>
   ) -> [Action] {
-    // Otherwise its time was up, or the transaction was aborted.
+    // If this evaluation is no longer in progress, it had exceeded its time limit, or the
+    // transaction was aborted.
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
     }
@@ -286,7 +299,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Handles a transition that has not returned in time.
+  /// Handles an asynchronous transition that has exceeded its time limit.
   package mutating func limitPassed(_ transaction: TransactionID) -> [Action] {
     guard case .evaluating(let request) = phase, request.transaction == transaction else {
       return []
@@ -294,7 +307,7 @@ extension ParticipantStateMachine {
     return abandonEvaluation(request, request.timeoutRefusal)
   }
 
-  /// Gives up an evaluation: the machine is rolled back, and takes other inputs.
+  /// Abandons an evaluation: rolls the machine back, and lets the node process other inputs.
   private mutating func abandonEvaluation(
     _ request: ParticipantEvaluation, _ refusal: ParticipantRefusal
   ) -> [Action] {
@@ -305,7 +318,7 @@ extension ParticipantStateMachine {
 
   private static let endOfEvaluation: [Action] = [.stopLimit, .stopQueryTimer]
 
-  /// Handles COMMIT: all participants take the event.
+  /// Handles COMMIT. All participants accept the event.
   package mutating func commit(_ transaction: TransactionID) -> [Action] {
     switch phase {
     case .prepared(let step) where step.transaction == transaction:
@@ -321,7 +334,7 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Handles ABORT: no participant takes the event.
+  /// Handles ABORT. No participant accepts the event.
   package mutating func abort(_ transaction: TransactionID) -> [Action] {
     watermark = max(watermark, transaction)
     switch phase {
@@ -354,7 +367,7 @@ extension ParticipantStateMachine {
         after: [.send(.delivered(step.transaction, .success(step.move.version)))], hasMoved: true)
     case (.free, .prepared), (.evaluating, .prepared), (.preparing, .prepared),
       (.prepared, .prepared), (.applying, .prepared), (.delivering, .prepared):
-      // The transaction was aborted before its record was durable.
+      // The transaction was aborted before the record of its prepared step was durable.
       return []
     case (.free, .step), (.evaluating, .step), (.preparing, .step), (.prepared, .step),
       (.applying, .step), (.delivering, .step):
@@ -362,41 +375,44 @@ extension ParticipantStateMachine {
     }
   }
 
-  /// Notes that the node has taken a step of its own, or would evaluate again after it has refused
-  /// to.
+  /// Notes that the node has taken a step of its own, or can evaluate events again after it had
+  /// refused to do so.
   package mutating func stepped() -> [Action] {
     guard pendingNotification > .nothing else { return [] }
     pendingNotification = .nothing
     return [.send(.changed)]
   }
 
-  /// Notifies requests that were refused because the participant was not free. It is free now, in
-  /// the same state.
+  /// Sends the notification for requests that were refused because the participant was not free.
+  /// - Precondition: The participant is free again, and its state has not changed.
   private mutating func notifyReleased() -> [Action] {
     pendingNotification == .release ? stepped() : []
   }
 
-  /// - Parameter hasMoved: Whether a step was taken.
+  /// Ends a transaction, and lets the node process other inputs after `actions`.
+  /// - Parameter hasMoved: Whether the participant has taken the step of the transaction.
   private mutating func unfreeze(after actions: [Action], hasMoved: Bool = false) -> [Action] {
     phase = .free
     return actions + (hasMoved ? stepped() : notifyReleased()) + [.unfreeze]
   }
 }
 
-/// A record that a participant keeps in its journal.
+/// A record that a participant writes to its journal.
 package enum ParticipantRecord: Hashable, Sendable {
-  /// The participant is prepared for the step. The next record of any step ends that.
+  /// The participant is prepared for the step. The next record of a step makes this record
+  /// obsolete.
   case prepared(PreparedStep)
-  /// The step is taken. The state and the transaction are one record.
+  /// The participant has taken the step. The same record contains the state and the transaction.
   case step(PreparedStep)
 }
 
-/// A message that contradicts what the participant knows.
+/// A message from the coordinator that contradicts the participant's data.
 package enum ParticipantConflict: Hashable, Sendable {
-  /// A commit of a transaction that the participant never voted yes for: its journal is not the one
-  /// that it had.
+  /// The coordinator has committed a transaction that is unknown to the participant. According to
+  /// its journal, the participant has not voted yes. So the participant had another journal when it
+  /// voted.
   case commitOfUnknown(TransactionID)
-  /// An abort of a transaction that was committed.
+  /// The coordinator has aborted a transaction that was committed.
   case abortOfCommitted(TransactionID)
 
   /// The log message.
@@ -413,26 +429,27 @@ package enum ParticipantConflict: Hashable, Sendable {
   }
 }
 
-/// A machine's answer to an event that it should take together with others.
+/// A machine's answer to a synchronized event.
 package enum ParticipantAnswer: Hashable, Sendable {
   case moves(ParticipantMove)
-  /// The asynchronous transition runs, while the machine stays in this state.
+  /// An asynchronous transition is running. Until it returns, the machine stays in this state.
   case takesTime(limit: Duration, version: UInt64, state: [UInt8])
 }
 
-/// A request of the coordinator that the machine has not answered yet.
+/// The evaluation of an event that is in progress because of the coordinator's request.
 package struct ParticipantEvaluation: Hashable, Sendable {
-  /// The purpose of the answer.
+  /// Whether the participant votes on the event or takes the step alone.
   package enum Purpose: Hashable, Sendable {
-    /// A promise. After a refusal, the coordinator may want to be notified of the next step.
+    /// The participant votes, and promises the step if it votes yes. `wantsChange`: whether the
+    /// coordinator expects a notification of the next step if the participant votes no.
     case prepare(wantsChange: Bool)
-    /// The step itself.
+    /// This node takes the step by itself, without a vote.
     case deliver
   }
 
   package let transaction: TransactionID
   package let event: [UInt8]
   package let purpose: Purpose
-  /// The answer when the time is up.
+  /// The answer if the transition exceeds its time limit.
   package let timeoutRefusal: ParticipantRefusal
 }

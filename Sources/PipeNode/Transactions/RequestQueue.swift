@@ -1,8 +1,8 @@
 import PipeMachines
 import PipeWire
 
-/// The unanswered requests, and the choice of requests that may begin. A request begins when it can
-/// lock all its participants at once. Earlier requests come first.
+/// The queue of unanswered requests. A request begins when it can lock all its participants at
+/// once. Earlier requests have precedence over later requests.
 struct RequestQueue: Sendable {
   /// An unanswered request.
   struct PendingRequest: Sendable {
@@ -11,25 +11,27 @@ struct RequestQueue: Sendable {
     /// The number of the request in the order of arrival.
     let position: UInt64
     fileprivate(set) var phase = Phase.queued
-    /// The failure of the last attempt.
+    /// The failure of the last attempt; `nil` before the first attempt.
     fileprivate(set) var failure: SynchronizedReply?
-    /// Whether the caller waits only for the attempt in progress.
+    /// Whether the caller waits only for the attempt in progress and not for further attempts.
     fileprivate(set) var isLastAttempt = false
-    /// Whether the next attempt also asks participants that are known to refuse.
+    /// Whether the next attempt also asks participants whose refusal is already known.
     fileprivate var ignoresKnownRefusals = false
-    /// The number of its participants' commits when the request began to wait for their locks.
+    /// The number of commits of the request's participants at the time when the request began to
+    /// wait for locks.
     fileprivate(set) var initialCommitCount: UInt64 = 0
-    /// The number of later requests that have got the event.
+    /// The number of later requests that have overtaken this request.
     fileprivate var overtakenCount = 0
     fileprivate(set) var hasPriority = false
 
     enum Phase: Sendable {
-      /// Waits for locks.
+      /// The request waits for its locks.
       case queued
       case running(TransactionID)
-      /// Waits for a change of one of these participants, which have refused.
+      /// The request waits until one of these participants, which have refused the event, changes
+      /// its state.
       case sleeping(Set<String>)
-      /// Was not tried, since these participants are known to refuse.
+      /// Was not tried, because these participants are known to refuse the event.
       case deferred([BlockingParticipant])
     }
 
@@ -37,7 +39,7 @@ struct RequestQueue: Sendable {
 
     var isRunning: Bool { if case .running = phase { true } else { false } }
 
-    /// Whether the request waits for a change of a participant.
+    /// Whether the request waits until a participant changes its state.
     var isWaiting: Bool {
       switch phase {
       case .sleeping, .deferred: true
@@ -56,32 +58,33 @@ struct RequestQueue: Sendable {
 
   /// The outcome of a request's turn.
   enum Turn {
-    /// The request has the locks of its participants.
+    /// The request has locked its participants, so its transaction begins.
     case begins(PendingRequest, TransactionID)
-    /// The request waits for another chance.
+    /// The request has failed, and waits for another attempt.
     case waits(RequestID)
-    /// The request has failed, and was removed.
+    /// The request has failed finally, and was removed from the queue.
     case fails(PendingRequest, SynchronizedReply)
   }
 
   private var pendingRequests: [UInt64: PendingRequest] = [:]
   private var positions: [RequestID: UInt64] = [:]
-  /// The numbers of the requests that need a participant, in order.
+  /// The positions of the requests that require a participant, in ascending order, by participant.
   private var positionsByParticipant: [String: [UInt64]] = [:]
   private var lastPosition: UInt64 = 0
-  /// The numbers of the requests that wait for locks, in the order of arrival.
+  /// The positions of the requests that wait for locks, in ascending order.
   private var queue: [UInt64] = []
-  /// The number of requests that keep others back.
+  /// The number of requests that block later requests.
   private var priorityCount = 0
-  /// The transaction that locks each participant, from the request's turn until the decision.
+  /// The transaction that locks each participant, from the request's turn until the decision, by
+  /// participant.
   private(set) var locks: [String: TransactionID] = [:]
   private let overtakingLimit: Int
 
-  /// - Parameter overtakingLimit: How often others may get the event that a request waits for,
-  ///   before the request keeps them back.
+  /// - Parameter overtakingLimit: The number of later requests that may overtake a waiting request
+  ///   for the same event. After that, the waiting request blocks later requests.
   init(overtakingLimit: Int) { self.overtakingLimit = overtakingLimit }
 
-  /// Whether nothing is locked, and no request waits.
+  /// Whether there are no locks and no requests.
   var isEmpty: Bool { locks.isEmpty && pendingRequests.isEmpty }
 
   /// All requests, in the order of arrival.
@@ -91,7 +94,7 @@ struct RequestQueue: Sendable {
 
   // MARK: Requests
 
-  /// Adds a request as the last one.
+  /// Adds a request at the end of the queue.
   mutating func add(_ id: RequestID, _ request: TransactionRequest) {
     lastPosition += 1
     pendingRequests[lastPosition] = PendingRequest(id: id, request: request, position: lastPosition)
@@ -102,7 +105,8 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Removes and returns a request that will be answered.
+  /// Removes and returns a request, because it will be answered. Returns `nil` if there is no such
+  /// request.
   mutating func remove(_ id: RequestID) -> PendingRequest? {
     guard let position = positions.removeValue(forKey: id),
       let pending = pendingRequests.removeValue(forKey: position)
@@ -110,17 +114,22 @@ struct RequestQueue: Sendable {
     queue.removeAll { $0 == position }
     for participant in pending.request.participants {
       positionsByParticipant[participant]?.removeAll { $0 == position }
+      // Nodes are few, but there may be millions of instances.
+      if InstanceName.isInstance(participant), positionsByParticipant[participant]?.isEmpty == true
+      {
+        positionsByParticipant[participant] = nil
+      }
     }
     if pending.hasPriority { priorityCount -= 1 }
     return pending
   }
 
-  /// Notes that the caller of a running request waits for no further attempt.
+  /// Notes that the caller of a running request does not wait for further attempts.
   mutating func limitToCurrentAttempt(_ id: RequestID) { update(id) { $0.isLastAttempt = true } }
 
-  /// Gives a waiting request another turn, also with participants that are known to refuse: that
-  /// knowledge may be outdated.
-  /// - Returns: `false` if the request is not waiting.
+  /// Gives a waiting request another turn. This attempt also asks participants whose refusal is
+  /// already known, because their states may have changed.
+  /// - Returns: Whether the request was waiting.
   mutating func retry(_ id: RequestID) -> Bool {
     guard let position = positions[id], pendingRequests[position]?.isWaiting == true else {
       return false
@@ -137,14 +146,16 @@ struct RequestQueue: Sendable {
       of: pending.request.participants)
   }
 
-  /// Returns the reply to a request whose participants are locked.
+  /// Returns the reply to a request that has not got its locks: the participants that are busy.
   func busy(_ pending: PendingRequest) -> SynchronizedReply {
     let locked = pending.request.participants.filter { locks[$0] != nil }
-    // Without locks, another request keeps this one back, and is about to lock the participants.
+    // If no participant is locked, an earlier request that will lock the participants blocks this
+    // request.
     return .busy((locked.isEmpty ? pending.request.participants : locked).sorted())
   }
 
-  /// Handles a failed attempt.
+  /// Handles a failed attempt. The request then waits for another attempt, or has failed for good.
+  /// Returns `nil` if there is no such request.
   mutating func fail(_ id: RequestID, _ reply: SynchronizedReply) -> Turn? {
     guard let pending = self[id] else { return nil }
     guard case .await = pending.request.mode, !pending.isLastAttempt else {
@@ -160,7 +171,7 @@ struct RequestQueue: Sendable {
     queue.removeAll { $0 == pending.position }
   }
 
-  /// Returns the participants whose change may let the event be taken.
+  /// Returns the participants whose change of state could make the next attempt succeed.
   private static func blockers(
     _ reply: SynchronizedReply, of request: TransactionRequest
   ) -> Set<String> {
@@ -180,23 +191,39 @@ struct RequestQueue: Sendable {
     if pending.hasPriority != hadPriority { priorityCount += hadPriority ? -1 : 1 }
   }
 
+  /// Returns whether any request requires the participant.
+  func isRequested(_ participant: String) -> Bool {
+    positionsByParticipant[participant]?.isEmpty == false
+  }
+
+  /// Returns the requested participants that are the node, or its instances.
+  func participants(of node: String) -> [String] {
+    positionsByParticipant.keys.filter { InstanceName.node(of: $0) == node }
+  }
+
   // MARK: Turns
 
-  /// Locks the participants of every request that can lock all of them and takes none from an
-  /// earlier request.
-  /// - Parameter last: The last transaction that was issued; the new ones follow it.
+  /// The maximum number of participants that are locked at a time. Unit: participants.
+  private static let lockLimit = 4_096
+
+  /// Begins each request that can lock all its participants, unless an earlier request has reserved
+  /// one of them.
+  /// - Parameter last: The last transaction that was issued. The new transactions have the next
+  ///   numbers.
   mutating func takeTurns(
     after last: inout TransactionID, asking registry: ParticipantRegistry
   ) -> [Turn] {
     var turns: [Turn] = []
     var reserved: Set<String> = []
     for position in queue {
+      guard locks.count < Self.lockLimit else { break }
       guard let pending = pendingRequests[position], pending.isQueued else { continue }
       let participants = pending.request.participants
       if pending.request.mode != .broadcast,
-        let missing = participants.first(where: { !registry.connected.contains($0) })
+        let missing = participants.first(where: { !registry.isConnected($0) })
       {
-        // After a start, a `try` request waits for participants that are about to join.
+        // After the coordinator's start, a `try` request waits for participants that may be about
+        // to join.
         if pending.request.mode == .try, registry.mayJoin(missing) { continue }
         if let turn = fail(pending.id, .unavailable(missing)) { turns.append(turn) }
         continue
@@ -207,8 +234,8 @@ struct RequestQueue: Sendable {
         turns.append(.waits(pending.id))
         continue
       }
-      // Requests that are kept back reserve nothing: the request that keeps them back may need the
-      // participants.
+      // A blocked request reserves no participants, because the request that blocks it may require
+      // the same participants.
       if mustYield(pending) { continue }
       if participants.allSatisfy({ locks[$0] == nil && !reserved.contains($0) }) {
         last.sequence += 1
@@ -237,11 +264,12 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Returns the known refusals of a waiting request's event.
+  /// Returns the known refusals of a waiting request's event in the current states of its
+  /// participants.
   private func refusals(of pending: PendingRequest, _ registry: ParticipantRegistry)
     -> [BlockingParticipant]
   {
-    // A request that is tried once gets the present answers of its participants.
+    // A request that is tried only once asks its participants even if they are known to refuse.
     guard case .await = pending.request.mode, !pending.ignoresKnownRefusals else { return [] }
     return registry.refusals(of: pending.request.question, by: pending.request.participants)
   }
@@ -272,24 +300,25 @@ struct RequestQueue: Sendable {
     }
   }
 
-  /// Puts a waiting request back into the queue, at its original position.
+  /// Returns a waiting request to its original position in the queue.
   private mutating func requeue(_ position: UInt64) {
     pendingRequests[position]?.phase = .queued
     queue.insert(position, at: queue.firstIndex { $0 > position } ?? queue.endIndex)
   }
 }
 
-// An event that needs several participants at once could be starved by events that need fewer, or
-// others. So a request that has often been overtaken keeps back later requests of the same event at
-// a shared participant. It does so for a limited time, since the change that it waits for may
-// depend on those requests.
+// Later requests could starve a request that needs several participants at once, because requests
+// with fewer or other participants succeed sooner. So a request that was overtaken often gets
+// priority: it blocks later requests for the same event that share a participant with it. The
+// priority ends after a short time, since the change that the request waits for may depend on the
+// blocked requests.
 extension RequestQueue {
   private func mustYield(_ pending: PendingRequest) -> Bool {
     priorityCount > 0 && competitors(before: pending).contains(where: \.hasPriority)
   }
 
-  /// Counts the requests that a committed request has overtaken.
-  /// - Returns: The requests that begin to keep others back.
+  /// Counts a committed request for each waiting request that it has overtaken.
+  /// - Returns: The ids of the requests that have just got priority.
   mutating func countOvertaken(by pending: PendingRequest) -> [RequestID] {
     competitors(before: pending).filter(\.isWaiting).compactMap { other in
       let getsPriority = other.hasPriority || other.overtakenCount + 1 >= overtakingLimit
@@ -301,7 +330,7 @@ extension RequestQueue {
     }
   }
 
-  /// Notes that a request has kept others back long enough.
+  /// Ends the priority of a request that has blocked later requests long enough.
   mutating func endPriority(_ id: RequestID) {
     update(id) {
       $0.hasPriority = false
@@ -309,8 +338,8 @@ extension RequestQueue {
     }
   }
 
-  /// Returns the earlier requests of the same event that share a participant with this one, in
-  /// their order.
+  /// Returns the earlier requests for the same event that share a participant with this request, in
+  /// order.
   private func competitors(before pending: PendingRequest) -> [PendingRequest] {
     var found: Set<UInt64> = []
     for participant in pending.request.participants {

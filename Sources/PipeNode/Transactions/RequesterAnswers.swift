@@ -2,84 +2,87 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The answers to callers, kept for callers that repeat a request, and the requests of
-/// transactions.
+/// The answers to requesters ("callers"), which are stored for the case that a caller repeats a
+/// request. Also stores the request of each transaction.
 ///
-/// An answer is kept until its caller has acknowledged it. The last acknowledged answers are kept,
-/// too. When there are too many, whole clients are forgotten, the least recently heard first. A
-/// request of an unknown client is not tried again if its number is not above the highest forgotten
-/// one.
+/// Each answer is stored until its caller has acknowledged it. The most recent acknowledged answers
+/// are stored as well. If there are too many answers, clients are forgotten with all their answers,
+/// beginning with the client that has been inactive for the longest time. A request of an unknown
+/// client is executed only if its number is higher than the highest forgotten number.
 struct RequesterAnswers: Sendable {
-  /// The records that are forgotten to make space for an answer.
+  /// The data that was forgotten to limit the number of answers.
   struct ForgottenRecords {
-    /// The commits whose records are no longer needed.
+    /// The committed transactions whose records can be deleted.
     var transactions: [TransactionID] = []
     /// The highest request of a forgotten client; `nil` if no client was forgotten.
     var requestsThrough: UInt64?
   }
 
   fileprivate struct Requester: Sendable {
-    /// The caller waits for no answer to a request before this one.
+    /// The number below which the caller does not wait for answers to its requests.
     var oldest: UInt64 = 0
-    /// The forgotten requests when this caller became known. It may be one of the forgotten
-    /// clients.
+    /// The highest forgotten request at the time when this caller became known. The caller may have
+    /// been known and forgotten before.
     let requestsForgotten: UInt64
-    var lastHeard: UInt64 = 0
-    /// The number of kept answers.
+    var lastActivity: UInt64 = 0
+    /// The number of stored answers.
     var count = 0
-    /// The last committed event of each effect, which emits its events one after the other.
+    /// The number of the last committed event of each effect. An effect emits its events one after
+    /// another.
     var committed: [UInt64: UInt64] = [:]
   }
 
   private var answers: [RequestID: TransactionReply] = [:]
   /// The answered requests, the oldest first.
   private var order = Queue<RequestID>()
-  private var transactions: [RequestID: TransactionID] = [:]
-  private var callers: [TransactionID: RequestID] = [:]
+  private var transactionsByRequest: [RequestID: TransactionID] = [:]
+  private var requestsByTransaction: [TransactionID: RequestID] = [:]
   private var requesters: [String: Requester] = [:]
-  private var heard: UInt64 = 0
-  /// The highest transaction that is completely forgotten.
+  private var activityCount: UInt64 = 0
+  /// The highest transaction that is forgotten. Its request and its outcome are unknown.
   private(set) var forgottenThrough: TransactionID
-  /// The highest forgotten request. No request of an unknown client up to this number is tried.
+  /// The highest forgotten request number. Requests of unknown clients with this number or a lower
+  /// number are not executed.
   private var requestsForgotten: UInt64
   private let capacity: Int
   /// The number of answers or callers above which clients are forgotten.
   private var limit: Int
 
-  /// The number of answers to examine when there is one too many. It divides no usual capacity, so
-  /// that each answer has its turn if callers wait for all of them.
+  /// The number of stored answers to examine for each new answer if there are too many. This number
+  /// divides no usual capacity, so each answer is eventually examined, even if callers wait for all
+  /// of them.
   private static let examinedAnswerCount = 7
-  /// The factor by which the limit grows for answers that callers have not acknowledged.
+  /// The ratio of the limit for all answers to the limit for acknowledged answers.
   private static let unacknowledgedFactor = 4
 
-  /// Restores the answers of a journal.
-  /// - Parameter capacity: The number of acknowledged answers to keep. Unacknowledged answers may
-  ///   take four times that.
+  /// Restores the answers from the contents of a journal.
+  /// - Parameter capacity: The number of acknowledged answers to store. Up to four times as many
+  ///   unacknowledged answers are stored.
   init(_ journal: CoordinatorJournal, capacity: Int) {
     self.capacity = capacity
     limit = Self.unacknowledgedFactor * capacity
     forgottenThrough = journal.forgottenThrough
     requestsForgotten = journal.requestsForgotten
     for commit in journal.commits {
-      transactions[commit.request] = commit.transaction
-      callers[commit.transaction] = commit.request
+      transactionsByRequest[commit.request] = commit.transaction
+      requestsByTransaction[commit.transaction] = commit.request
       add(commit.reply, of: commit.request)
     }
   }
 
-  /// The answer to a request, if it is known.
+  /// The stored answer to a request; `nil` if there is none.
   subscript(id: RequestID) -> TransactionReply? {
     if let answer = answers[id] { return answer }
-    // An event that an effect emits again after later ones were taken: its step was applied long
-    // ago.
+    // The effect has emitted an event again, although its later events were already committed. So
+    // the step of this event was applied long ago.
     guard let effect = id.effect, let last = requesters[id.caller]?.committed[effect],
       id.number < last
     else { return nil }
     return .atomic(.committed(.zero, versions: [:]))
   }
 
-  /// Returns the highest forgotten number if a request is forgotten or may be: it must not be
-  /// tried. Otherwise returns `nil`.
+  /// Returns the highest forgotten request number if the request may be forgotten and so must not
+  /// be executed. Otherwise returns `nil`.
   func forgotten(_ id: RequestID) -> UInt64? {
     guard id.isFromClient else { return nil }
     if let caller = requesters[id.caller], id.number < caller.oldest { return requestsForgotten }
@@ -87,62 +90,64 @@ struct RequesterAnswers: Sendable {
     return id.number <= last ? requestsForgotten : nil
   }
 
-  /// Notes a request of a caller.
+  /// Notes that a caller has just been active.
   mutating func heard(_ caller: String) {
-    heard += 1
+    activityCount += 1
     registerRequester(caller)
-    requesters[caller]?.lastHeard = heard
+    requesters[caller]?.lastActivity = activityCount
   }
 
-  /// Returns the request of a transaction, if it is known.
-  func caller(of transaction: TransactionID) -> RequestID? { callers[transaction] }
+  /// Returns the request of a transaction; `nil` if it is unknown.
+  func caller(of transaction: TransactionID) -> RequestID? { requestsByTransaction[transaction] }
 
   /// Notes that a transaction begins for a request.
   mutating func began(_ transaction: TransactionID, for id: RequestID) {
-    callers[transaction] = id
+    requestsByTransaction[transaction] = id
   }
 
   /// Notes that a transaction has ended without a commit. Returns its request.
   mutating func ended(_ transaction: TransactionID) -> RequestID? {
-    callers.removeValue(forKey: transaction)
+    requestsByTransaction.removeValue(forKey: transaction)
   }
 
-  /// Forgets the transactions up to this one.
+  /// Forgets all transactions up to `transaction`.
   mutating func forget(through transaction: TransactionID) {
     forgottenThrough = max(forgottenThrough, transaction)
   }
 
-  /// Notes that a caller waits for no answer to a request before this one, and never repeats such a
-  /// request.
+  /// Notes that a caller does not wait for answers to requests with numbers below `oldest`, and
+  /// never repeats such requests.
   mutating func acknowledge(_ caller: String, before oldest: UInt64) {
     registerRequester(caller)
     requesters[caller]?.acknowledge(before: oldest)
   }
 
-  /// Allows a request to be tried again under the same number. Its caller was answered that no
-  /// participant has moved.
+  /// Allows another attempt at a request under the same number. The previous answer was that no
+  /// participant has accepted the event.
   mutating func allowRetry(_ id: RequestID) {
     guard case .atomic(let reply) = answers[id], !reply.isCommitted else { return }
     remove(id)
-    transactions[id] = nil
+    transactionsByRequest[id] = nil
     let others = order.removeAll().filter { $0 != id }
     order.prepend(contentsOf: others)
   }
 
-  /// Keeps an answer, and forgets others if there are too many.
+  /// Stores an answer, and forgets other answers if there are too many.
   /// - Parameters:
-  ///   - transaction: The transaction that tried the request.
-  ///   - reported: The last transaction that each participant with step reports has reported.
-  ///   - isInProgress: Whether some participants have not acknowledged a transaction: they need its
-  ///     record.
+  ///   - transaction: The transaction that was begun for the request; `nil` if there was none.
+  ///   - reported: The last transaction that each participant with step reports has reported, by
+  ///     participant.
+  ///   - isInProgress: Returns whether some participants have not acknowledged a transaction, so
+  ///     that they still require its record.
   mutating func keep(
     _ reply: TransactionReply, of id: RequestID, by transaction: TransactionID? = nil,
     reported: [String: TransactionID] = [:], isInProgress: (TransactionID) -> Bool
   ) -> ForgottenRecords {
-    if let transaction { transactions[id] = transaction }
+    if let transaction { transactionsByRequest[id] = transaction }
     add(reply, of: id)
     var forgotten = ForgottenRecords()
-    // Only a few are examined each time, so that many needed answers do not delay all others.
+    // Examines only a few answers each time, so that this takes little time even if many answers
+    // are still required.
     for _ in 0..<Self.examinedAnswerCount where order.count > capacity {
       guard let oldest = order.popFirst() else { break }
       if mayBeRepeated(oldest) || isRecordRequired(oldest, reported, isInProgress) {
@@ -153,7 +158,8 @@ struct RequesterAnswers: Sendable {
     }
     if max(order.count, requesters.count) > limit {
       forgetClients(&forgotten, reported, isInProgress)
-      // If most answers are needed, the clients are not searched each time.
+      // Raises the limit if most answers are still required. Otherwise, each call would search all
+      // clients.
       limit = max(
         Self.unacknowledgedFactor * capacity, max(order.count, requesters.count) / 16 * 17)
     }
@@ -182,13 +188,13 @@ struct RequesterAnswers: Sendable {
   private mutating func forget(_ id: RequestID, _ forgotten: inout ForgottenRecords) {
     let answer = answers[id]
     remove(id)
-    guard let transaction = transactions.removeValue(forKey: id) else { return }
-    callers[transaction] = nil
+    guard let transaction = transactionsByRequest.removeValue(forKey: id) else { return }
+    requestsByTransaction[transaction] = nil
     forget(through: transaction)
     if case .atomic(.committed) = answer { forgotten.transactions.append(transaction) }
   }
 
-  /// Whether the caller may repeat the request, and must get the same answer.
+  /// Whether the caller may repeat the request. The caller must then receive the same answer.
   private func mayBeRepeated(_ id: RequestID) -> Bool {
     guard id.number >= requesters[id.caller]?.oldest ?? 0, !id.isUnnamed else { return false }
     guard let effect = id.effect, let last = requesters[id.caller]?.committed[effect] else {
@@ -197,16 +203,17 @@ struct RequesterAnswers: Sendable {
     return id.number >= last
   }
 
-  /// Whether participants need the record of a request, or must still report its step.
+  /// Whether participants still need the record of a request's commit, or must still report its
+  /// step.
   private func isRecordRequired(
     _ id: RequestID, _ reported: [String: TransactionID], _ isInProgress: (TransactionID) -> Bool
   ) -> Bool {
-    guard let transaction = transactions[id] else { return false }
+    guard let transaction = transactionsByRequest[id] else { return false }
     return isInProgress(transaction) || isUnreported(id, transaction, reported)
   }
 
   /// Whether a participant must still report the step of a commit. The number of such commits is
-  /// bounded: a participant whose reports are not taken accepts no more events.
+  /// bounded: a participant accepts no more events until its earlier reports are processed.
   private func isUnreported(
     _ id: RequestID, _ transaction: TransactionID, _ reported: [String: TransactionID]
   ) -> Bool {
@@ -216,8 +223,8 @@ struct RequesterAnswers: Sendable {
     return versions.keys.contains { reported[$0].map { $0 < transaction } ?? false }
   }
 
-  /// Forgets the least recently heard clients with all their answers, except for clients with
-  /// needed answers.
+  /// Forgets the clients that have been inactive for the longest time, with all their answers.
+  /// Keeps clients whose answers are still required.
   private mutating func forgetClients(
     _ forgotten: inout ForgottenRecords, _ reported: [String: TransactionID],
     _ isInProgress: (TransactionID) -> Bool
@@ -229,8 +236,8 @@ struct RequesterAnswers: Sendable {
     let clients = requesters.filter {
       RequestID.isClient($0.key) && !protectedClients.contains($0.key)
     }
-    .sorted { $0.value.lastHeard < $1.value.lastHeard }
-    // Forgets several at a time, since each search examines all clients.
+    .sorted { $0.value.lastActivity < $1.value.lastActivity }
+    // Forgets several clients at a time, since each search examines all clients.
     let forgottenClients = Set(clients.prefix(max(1, clients.count / 16)).map(\.key))
     guard !forgottenClients.isEmpty else { return }
     for caller in forgottenClients {
@@ -250,42 +257,46 @@ struct RequesterAnswers: Sendable {
 }
 
 extension RequesterAnswers.Requester {
-  /// The highest acknowledged request.
+  /// The number of the last acknowledged request; 0 if there is none.
   fileprivate var last: UInt64 { max(oldest, 1) - 1 }
 
   fileprivate mutating func acknowledge(before oldest: UInt64) {
     guard oldest > self.oldest else { return }
     self.oldest = oldest
-    // Effects whose events are all acknowledged have ended.
+    // If all events of an effect are acknowledged, the effect has ended, so its last event is no
+    // longer required.
     if !committed.isEmpty { committed = committed.filter { $0.value >= oldest } }
   }
 }
 
-/// The callers that wait for an answer of a coordinator, by request.
+/// The callers that wait for an answer of the coordinator, by request.
 struct CoordinatorRequesters {
   private struct Requester {
     var reply: Reply
-    /// The composite of the requested event; `nil` if the request is for no event.
+    /// The composite of the requested event; `nil` if the caller has not requested an event.
     var composite: String?
-    /// The time of the first request, by the steady clock. Unit: nanoseconds.
+    /// The time at which the first copy of the request arrived. Unit: nanoseconds of ``BootClock``.
     var since: Int64
   }
 
   private var callers: [RequestID: Requester] = [:]
   private var lastUnnamed: UInt64 = 0
-  /// The number of all answers, and of answers that no participant has moved.
+  /// The number of all answers.
   private(set) var answered: UInt64 = 0
+  /// The number of answers that say that no participant has accepted the event.
   private(set) var refused: UInt64 = 0
-  /// The outcomes of requests for a composite's events, by composite.
+  /// The number of requests with each outcome, by composite.
   private(set) var requests: [String: NodeStatus.Requests] = [:]
 
-  /// Keeps the closure that answers a caller, in place of the closure of its previous request.
+  /// Stores the closure that answers a caller. Replaces the closure of an earlier copy of the same
+  /// request.
   mutating func keep(_ id: RequestID, of composite: String? = nil, _ reply: @escaping Reply) {
     let since = callers[id]?.since ?? BootClock.nanoseconds
     callers[id] = Requester(reply: reply, composite: composite, since: since)
   }
 
-  /// Removes and returns the closure that answers a caller, and counts the answer.
+  /// Removes and returns the closure that answers a caller, and counts the answer. Returns `nil` if
+  /// the caller does not wait.
   mutating func take(_ id: RequestID, for reply: TransactionReply) -> Reply? {
     answered += 1
     switch reply {
@@ -300,10 +311,10 @@ struct CoordinatorRequesters {
     return caller.reply
   }
 
-  /// Removes and returns the closure that answers a caller without the outcome of its request.
+  /// Removes and returns the closure that answers a caller, for an answer without an outcome.
   mutating func take(_ id: RequestID) -> Reply? { callers.removeValue(forKey: id)?.reply }
 
-  /// Returns a request id for a caller that gives none.
+  /// Returns a request id for a caller that has not provided a request id.
   mutating func unnamed(in epoch: UInt64) -> RequestID {
     lastUnnamed += 1
     return RequestID(caller: "\(RequestID.unnamedPrefix)\(epoch)", number: lastUnnamed)

@@ -1,25 +1,27 @@
 import PipeMachines
 import PipeWire
 
-/// One transaction at its coordinator, from the grant of its locks until all participants know its
-/// outcome.
+/// A transaction of a coordinator, from the locking of its participants until all participants know
+/// its outcome.
 ///
-/// The coordinator's table of docs/PROTOCOL.md: a pure value that answers each input with a decision.
-/// A transaction without a value is idle or forgotten; see ``CoordinatorStateMachine``.
+/// This is a pure state machine that responds to each input with a decision. It implements the
+/// coordinator's table in docs/PROTOCOL.md. Transactions that have not begun or are forgotten have
+/// no value of this type; see ``CoordinatorStateMachine``.
 package struct TransactionStateMachine: Sendable {
   package let id: TransactionID
-  /// The participants of the transaction.
+  /// The participants of the transaction. Each is a node, or an instance of a keyed node.
   package let participants: [String]
   package private(set) var phase: Phase
 
   package enum Phase: Hashable, Sendable {
-    /// All participants were asked, and these have voted yes.
+    /// The coordinator has asked all participants. The dictionary contains the participants that
+    /// have voted yes.
     case collecting([String: ParticipantMove])
     /// All participants have voted yes; the record of the commit is not durable yet.
     case recording([String: ParticipantMove])
-    /// Committed; these participants have not acknowledged it.
+    /// The transaction is committed, but these participants have not acknowledged the commit.
     case committing(Set<String>)
-    /// A broadcast, with the results of these participants.
+    /// A broadcast, with the results of the participants that have answered.
     case delivering([String: BroadcastResult])
   }
 
@@ -31,9 +33,9 @@ package struct TransactionStateMachine: Sendable {
     case delivered(String, Result<UInt64, ParticipantRefusal>)
     /// The record of the commit is durable.
     case recorded
-    /// Not all participants have answered in time.
+    /// The participants have had time to answer.
     case votesOverdue
-    /// Not all participants have acknowledged in time.
+    /// The participants have had time to acknowledge the commit.
     case resendDue
     case connected(String)
     case disconnected(String)
@@ -41,19 +43,24 @@ package struct TransactionStateMachine: Sendable {
 
   package enum Decision: Hashable, Sendable {
     case nothing
-    /// Makes the commit durable: the commit point.
+    /// Make the commit durable. The transaction is committed when this record is durable.
     case recordCommit([String: ParticipantMove])
-    /// The commit is durable: answers the caller, sends COMMIT to all participants, releases the
+    /// The commit is durable. Answer the caller, send COMMIT to all participants, and release the
     /// locks.
     case commit
-    /// Sends COMMIT again.
+    /// Send COMMIT to these participants again.
     case resend([String])
-    /// Sends ABORT to these participants, answers the caller, releases the locks.
+    /// Send ABORT to these participants, answer the caller, and release the locks.
     case abort(SynchronizedReply, [String])
-    /// All participants have acknowledged.
+    /// All participants have acknowledged the commit, so the transaction has ended.
     case finish
-    /// Answers the caller of a broadcast, releases the locks.
+    /// Answer the caller of a broadcast, and release the locks.
     case answer([String: BroadcastResult])
+  }
+
+  /// Returns the participant that is `node` or an instance of `node`; `nil` if there is none.
+  func participant(of node: String) -> String? {
+    participants.first { $0 == node || InstanceName.node(of: $0) == node }
   }
 
   private init(id: TransactionID, participants: [String], phase: Phase) {
@@ -62,18 +69,18 @@ package struct TransactionStateMachine: Sendable {
     self.phase = phase
   }
 
-  /// Creates a transaction whose participants are asked now.
+  /// Creates a transaction whose participants the coordinator is about to ask.
   package static func atomic(_ id: TransactionID, _ participants: [String]) -> Self {
     Self(id: id, participants: participants, phase: .collecting([:]))
   }
 
-  /// Creates a transaction that was committed before the coordinator started.
+  /// Creates a transaction that an earlier process of the coordinator has committed.
   package static func recovered(_ id: TransactionID, _ participants: [String]) -> Self {
     Self(id: id, participants: participants, phase: .committing(Set(participants)))
   }
 
-  /// Creates a broadcast: each participant is asked to take the event for itself. Those in
-  /// `unavailable` are not asked.
+  /// Creates a broadcast. Each participant accepts or refuses the event independently of the
+  /// others. The participants in `unavailable` are not asked.
   package static func broadcast(
     _ id: TransactionID, _ participants: [String], unavailable: [String]
   ) -> Self {
@@ -87,14 +94,14 @@ package struct TransactionStateMachine: Sendable {
 extension TransactionStateMachine {
   package mutating func take(_ input: Input) -> Decision {
     switch phase {
-    case .collecting(let votes): collecting(votes, input)
-    case .recording: recording(input)
-    case .committing(let unacknowledged): committing(unacknowledged, input)
-    case .delivering(let results): delivering(results, input)
+    case .collecting(let votes): handleWhileCollecting(votes, input)
+    case .recording: handleWhileRecording(input)
+    case .committing(let unacknowledged): handleWhileCommitting(unacknowledged, input)
+    case .delivering(let results): handleWhileDelivering(results, input)
     }
   }
 
-  private mutating func collecting(
+  private mutating func handleWhileCollecting(
     _ votes: [String: ParticipantMove], _ input: Input
   ) -> Decision {
     switch input {
@@ -111,7 +118,7 @@ extension TransactionStateMachine {
     case .no(let participant, let refusal):
       guard participants.contains(participant) else { return .nothing }
       let blockingParticipant = refusal.blockingParticipant(by: participant)
-      // The participant that has refused has nothing to undo.
+      // The participant that has refused has nothing to roll back, so it receives no ABORT.
       return .abort(
         blockingParticipant.map { .refused([$0]) } ?? .busy([participant]),
         participants.filter { $0 != participant })
@@ -121,34 +128,35 @@ extension TransactionStateMachine {
     case .disconnected(let participant):
       guard participants.contains(participant) else { return .nothing }
       return .abort(.unavailable(participant), participants)
-    // Undecided: the decision, when it is made, answers the query.
+    // The transaction is undecided. The decision will answer the query.
     case .query, .connected: return .nothing
-    // No such message was requested.
+    // In this phase, the coordinator expects no such message.
     case .ack, .delivered, .recorded, .resendDue: return .nothing
     }
   }
 
-  private mutating func recording(_ input: Input) -> Decision {
+  private mutating func handleWhileRecording(_ input: Input) -> Decision {
     switch input {
     case .recorded:
       phase = .committing(Set(participants))
       return .commit
-    // All participants are prepared, so nothing can stop the commit. The commit itself answers
+    // All participants are prepared, so nothing can stop the commit. The commit will answer
     // queries.
     case .yes, .no, .query, .votesOverdue, .connected, .disconnected: return .nothing
     case .ack, .delivered, .resendDue: return .nothing
     }
   }
 
-  private mutating func committing(_ unacknowledged: Set<String>, _ input: Input) -> Decision {
+  private mutating func handleWhileCommitting(
+    _ unacknowledged: Set<String>, _ input: Input
+  ) -> Decision {
     switch input {
     case .ack(let participant):
       let remaining = unacknowledged.subtracting([participant])
       phase = .committing(remaining)
       return remaining.isEmpty ? .finish : .nothing
     case .yes(let participant, _), .query(let participant):
-      // The participant is prepared, so it has not received the commit, whatever it acknowledges
-      // later.
+      // A participant that sends a query is prepared, so it has not received the commit.
       return participants.contains(participant) ? .resend([participant]) : .nothing
     case .connected(let participant):
       return unacknowledged.contains(participant) ? .resend([participant]) : .nothing
@@ -157,7 +165,7 @@ extension TransactionStateMachine {
     }
   }
 
-  private mutating func delivering(
+  private mutating func handleWhileDelivering(
     _ results: [String: BroadcastResult], _ input: Input
   ) -> Decision {
     switch input {
@@ -187,7 +195,8 @@ extension TransactionStateMachine {
 }
 
 extension ParticipantRefusal {
-  /// Returns the participant's refusal, with its state and reason; `nil` if it is busy.
+  /// Returns the refusal with the name of the participant, its state and the reason. Returns `nil`
+  /// if the participant was busy or the event was withdrawn.
   func blockingParticipant(by participant: String) -> BlockingParticipant? {
     guard case .refused(let reason, let version, let state) = self else { return nil }
     return BlockingParticipant(

@@ -17,7 +17,7 @@ package struct AssertionLocation: Sendable {
 
 /// Reports failures to the test library that runs the current test.
 package enum FailureReporter {
-  /// The failures caught by ``capture(_:)``.
+  /// The failures that one call of ``capture(_:)`` collects.
   private final class Log: Sendable {
     let failures = Locked<[String]>([])
   }
@@ -37,21 +37,21 @@ package enum FailureReporter {
       Issue.record(Comment(rawValue: text), sourceLocation: location)
       if Test.current != nil { return }
     #endif
-    // A task that does not belong to a known test reports to both libraries. The library that runs
-    // no test ignores the report.
+    // The test library to which this task belongs is unknown, so the failure is reported to both
+    // libraries. A library that runs no test ignores the report.
     #if canImport(XCTest)
       XCTFail(text, file: callSite.filePath, line: callSite.line)
     #endif
   }
 
-  /// Whether ``end(with:at:)`` only returns the failure and does not report it, because the caller
-  /// expects the failure.
+  /// Whether ``end(with:at:)`` returns the failure without reporting it. Callers that expect a
+  /// failure set this flag.
   @TaskLocal package static var areFailuresThrown = false
 
   /// Reports the failure that ends the current test, at a location in the test's source.
-  /// - Returns: The error to throw. Swift Testing has already reported the failure, so it ignores
-  ///   the error, as it ignores the error of a failed `#require`. Outside Swift Testing, the error
-  ///   contains the location.
+  /// - Returns: The error to throw. In a test of Swift Testing, the failure is already reported,
+  ///   and Swift Testing ignores the error, as it ignores the error of a failed `#require`. In
+  ///   other tests, the error contains the location.
   package static func end(
     with failure: TopologyExpectationFailure, at callSite: AssertionLocation?
   ) -> any Error {
@@ -74,14 +74,14 @@ package enum FailureReporter {
     return failure
   }
 
-  /// Returns the failures that the body would have recorded. They do not fail the test.
+  /// Returns the failures that the body reports. These failures do not fail the test.
   package static func capture(_ body: () throws -> Void) rethrows -> [String] {
     let log = Log()
     try $log.withValue(log) { try body() }
     return log.failures.withLock { $0 }
   }
 
-  /// Returns the failures that the body would have recorded. They do not fail the test.
+  /// Returns the failures that the body reports. These failures do not fail the test.
   package static func capture(
     isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void
   ) async rethrows -> [String] {

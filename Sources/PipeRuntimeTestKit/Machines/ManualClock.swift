@@ -1,13 +1,14 @@
 import PipeRuntime
 import Synchronization
 
-/// A clock that advances only when the test advances it, so that effects and timers run without
-/// real waiting.
+/// A clock that advances only when the test advances it. Effects and timers on this clock run
+/// without real waiting.
 ///
-/// Sleepers wake in the order of their deadlines. Sleepers with the same deadline wake in the order
-/// in which they began to sleep. When the clock wakes a sleeper, it shows that sleeper's deadline,
-/// and it waits until the woken task is suspended again before it wakes the next sleeper. So an
-/// effect that sleeps again starts at the right time.
+/// Sleepers are tasks that sleep on this clock. They wake in the order of their deadlines; with
+/// equal deadlines, in the order in which they began to sleep. When a sleeper wakes, the clock
+/// shows the sleeper's deadline. The clock wakes the next sleeper only after the woken task is
+/// suspended again. So if an effect sleeps several times in sequence, each sleep ends at the right
+/// time.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -15,18 +16,18 @@ import Synchronization
 /// await clock.advance(by: .seconds(1))
 /// ```
 public final class ManualClock: Clock, Sendable {
-  /// A time of the clock, counted from its start.
+  /// A time of the clock, relative to the clock's start.
   public struct Instant: InstantProtocol, CustomStringConvertible {
     /// The time since the clock's start.
     public var offset: Duration
 
-    /// Creates the time at a distance from the clock's start.
+    /// Creates a time from its distance to the clock's start.
     public init(offset: Duration = .zero) { self.offset = offset }
 
     /// Returns a later time.
     public func advanced(by duration: Duration) -> Instant { Instant(offset: offset + duration) }
 
-    /// Returns the duration from this time to another one.
+    /// Returns the duration from this time to another time.
     public func duration(to other: Instant) -> Duration { other.offset - offset }
 
     /// Returns whether the left time is earlier.
@@ -44,27 +45,27 @@ public final class ManualClock: Clock, Sendable {
 
   private struct ClockState {
     var now = Instant()
-    /// The sleepers, sorted by deadline, then by the order in which they began to sleep.
+    /// The sleepers, sorted by deadline, and then by the order in which they began to sleep.
     var sleepers: [Sleeper] = []
     var lastID = 0
   }
 
   private let clockState = ObservedValue(ClockState())
 
-  /// Creates a clock that shows zero.
+  /// Creates a clock at time zero.
   public init() {}
 
   /// The current time of the clock.
   public var now: Instant { clockState.value.now }
 
-  /// The resolution, which is unlimited.
+  /// The resolution, which is zero because the clock is exact.
   public var minimumResolution: Duration { .zero }
 
   /// The deadlines of the sleepers, in the order in which they will wake.
   public var sleepers: [Instant] { clockState.value.sleepers.map(\.deadline) }
 
-  /// Sleeps until the clock reaches the deadline.
-  /// - Throws: `CancellationError`, if the task is cancelled first.
+  /// Sleeps until the clock reaches a deadline.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     let id = clockState.change { clockState in
       clockState.lastID += 1
@@ -91,22 +92,23 @@ public final class ManualClock: Clock, Sendable {
   }
 }
 
-// Advancing.
+// The methods with which a test advances the clock.
 extension ManualClock {
-  /// Advances by a duration, and wakes the sleepers whose deadlines it reaches.
+  /// Advances by a duration, and wakes the sleepers whose deadlines the clock reaches.
   public func advance(by duration: Duration) async {
     await advance(to: now.advanced(by: duration))
   }
 
-  /// Advances to a time, and wakes the sleepers whose deadlines it reaches. The clock never moves
-  /// backwards.
+  /// Advances to a time, and wakes the sleepers whose deadlines the clock reaches. If the time is
+  /// in the past, the clock does not change.
   public func advance(to time: Instant) async {
     await runPendingTasks()
     while wakeFirst(until: time) { await runPendingTasks() }
     clockState.change { $0.now = max($0.now, time) }
   }
 
-  /// Advances to the next deadline, and wakes its first sleeper.
+  /// Advances the clock to the next deadline, and wakes one sleeper: the first one with this
+  /// deadline.
   /// - Returns: Whether there was a sleeper.
   @discardableResult
   public func advanceToNextDeadline() async -> Bool {
@@ -116,9 +118,9 @@ extension ManualClock {
     return true
   }
 
-  /// Advances from deadline to deadline until there are no sleepers.
-  /// - Parameter limit: The maximum number of wake-ups. A repeating timer would keep the clock
-  ///   running without end. Reaching the limit fails the test.
+  /// Advances the clock from deadline to deadline until no task sleeps on it.
+  /// - Parameter limit: The maximum number of wake-ups. When this number is reached, the test
+  ///   fails. Without a limit, this method would never return if a timer always starts again.
   public func runUntilIdle(
     limit: Int = 10_000, fileID: String = #fileID, filePath: StaticString = #filePath,
     line: UInt = #line, column: UInt = #column
@@ -129,33 +131,34 @@ extension ManualClock {
     guard let next = sleepers.first else { return }
     FailureReporter.fail(
       """
-      the clock is not idle after it woke \(limit) sleepers: somebody sleeps until \(next)
+      the clock is not idle after it woke \(limit) sleepers: a task sleeps until \(next)
         Use advance(by:) where a timer always starts again, or pass a higher 'limit:'.
       """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Waits, in real time, for a number of sleepers.
+  /// Waits in real time until at least `count` tasks sleep on the clock.
   /// - Parameters:
   ///   - count: The minimum number of sleepers.
-  ///   - limit: The longest time without progress; when it is exceeded, the test fails.
+  ///   - limit: The maximum time without progress of the process. If this time passes, the test
+  ///     fails.
   public func waitForSleepers(
     _ count: Int = 1, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async {
-    let waitResult = await clockState.first(within: limit) {
+    let waitResult = await clockState.firstResult(within: limit) {
       $0.sleepers.count >= count ? true : nil
     }
     if waitResult?.value != nil { return }
     FailureReporter.fail(
       """
-      \(sleepers.count) of \(count) sleep on the clock after \(limit.shortText)
-        Look whether the effect is executed, and whether it sleeps on this clock.
+      \(sleepers.count) of \(count) tasks sleep on the clock after \(limit.shortText)
+        Check that the effect is executed, and that it sleeps on this clock.
       \(waitResult?.stall.map(\.indented) ?? "  The task was cancelled.")
       """, at: AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column))
   }
 
-  /// Wakes the first sleeper if its deadline is not after `time`. Returns `false` if there is no
-  /// such sleeper.
+  /// Wakes the first sleeper and advances the clock to its deadline, unless this deadline is later
+  /// than `time`. Returns whether a sleeper was woken.
   private func wakeFirst(until time: Instant?) -> Bool {
     let sleeper = clockState.change { clockState -> Sleeper? in
       guard let first = clockState.sleepers.first, time.map({ first.deadline <= $0 }) ?? true
@@ -167,26 +170,26 @@ extension ManualClock {
     return sleeper != nil
   }
 
-  /// Runs all ready tasks, until no task has started to sleep or woken for a while.
+  /// Runs the tasks that are ready, until for several rounds no task has begun to sleep or has
+  /// woken.
   ///
-  /// A step of a machine consists of several jobs in sequence: the job of the effect, of the
-  /// engine, and of the next effect.
+  /// A single round is not enough for a step of a machine. A step consists of several jobs, each of
+  /// which makes the next job ready: a job of the effect, of the engine, and of the next effect.
   private func runPendingTasks() async {
-    var seen = clockState.changes
+    var seen = clockState.changeCount
     var quietRounds = 0
     for _ in 0..<1000 where quietRounds < 12 {
       guard await TaskPool.flush() else { continue }
-      let changes = clockState.changes
+      let changes = clockState.changeCount
       quietRounds = changes == seen ? quietRounds + 1 : 0
       seen = changes
     }
   }
 }
 
-/// Runs a test with a manual clock for its effects.
+/// Runs a test with a manual clock.
 ///
-/// The effects of all machines that the body creates sleep on this clock when they call
-/// `EffectClock.sleep(for:)`.
+/// `EffectClock.sleep(for:)` uses this clock in the effects of all machines that the body creates.
 ///
 /// ```swift
 /// await withManualClock { clock in

@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// Records the states of a running machine, the initial one first.
+/// Records the states of a running machine, beginning with the initial state.
 ///
-/// Create the recorder right after the sequence, before any other iterator, so that it misses no
-/// state. Each wait starts after the state that the previous wait found, so states are found in
-/// order.
+/// Create the recorder immediately after the sequence and before any other iterator, so that it
+/// records every state. Each wait considers only the states after the last state of the previous
+/// wait.
 ///
 /// ```swift
 /// let door = AsyncStateMachineSequence(stateMachine: stateMachine, runtime: runtime)
@@ -13,8 +13,8 @@ import PipeRuntime
 /// await recorder.wait(until: .closed)
 /// ```
 ///
-/// The recorder is an iterator of the sequence. If the sequence has no other iterator, the run ends
-/// when the recorder is deallocated.
+/// The recorder is an iterator of the sequence. When the recorder is deallocated, and the sequence
+/// has no other iterator, the run of the machine ends.
 public final class StateRecorder<State: DSLCompatible>: Sendable {
   private struct Record {
     var states: [State] = []
@@ -43,17 +43,17 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
   public var states: [State] { record.value.states }
 }
 
-// Waiting. The parameter `within:` limits the time in which this process neither computes nor waits
-// for a processor.
+// Waits for states. The parameter `within:` limits the time without progress. Time in which this
+// process computes, or waits for a processor, does not count.
 extension StateRecorder {
-  /// Waits for the first states of the run.
-  /// - Returns: `count` states; all recorded states if the wait failed.
+  /// Waits until the first `count` states of the run are recorded.
+  /// - Returns: The first `count` states. If the wait fails, all states recorded so far.
   @discardableResult
   public func states(
     count: Int, within limit: Duration = .seconds(10), fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) async -> [State] {
-    let waitResult = await record.first(within: limit) { record -> [State]?? in
+    let waitResult = await record.firstResult(within: limit) { record -> [State]?? in
       if record.states.count >= count { return .some(Array(record.states.prefix(count))) }
       return record.hasEnded ? .some(nil) : nil
     }
@@ -64,9 +64,9 @@ extension StateRecorder {
     return states
   }
 
-  /// Waits for a state.
-  /// - Returns: The states after the state that the previous wait found, up to and including this
-  ///   state.
+  /// Waits for a state that equals `state`.
+  /// - Returns: The states after the last state of the previous wait, up to and including the state
+  ///   that ended this wait. Empty if the wait fails.
   @discardableResult
   public func wait(
     until state: State, within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -78,7 +78,7 @@ extension StateRecorder {
     ) { ValueComparison.areEqual($0, state) }
   }
 
-  /// Waits for a state whose case is one of `states`.
+  /// Waits for a state whose case is one of the cases in `states`. Ignores associated values.
   @discardableResult
   public func wait(
     until states: OneOf<State>, within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -91,7 +91,7 @@ extension StateRecorder {
     ) { states.contains($0) }
   }
 
-  /// Waits for a state that satisfies the predicate.
+  /// Waits for a state that satisfies `predicate`.
   @discardableResult
   public func wait(
     within limit: Duration = .seconds(10), fileID: String = #fileID,
@@ -109,7 +109,7 @@ extension StateRecorder {
     _ predicate: @escaping @Sendable (State) -> Bool
   ) async -> [State] {
     let start = record.value.position
-    let waitResult = await record.first(within: limit) { record -> [State]?? in
+    let waitResult = await record.firstResult(within: limit) { record -> [State]?? in
       let start = record.position
       if let index = record.states[start...].firstIndex(where: predicate) {
         record.position = index + 1
@@ -149,27 +149,41 @@ extension StateRecorder {
 }
 
 extension Runtime {
-  /// Returns a copy of the runtime that also reports every transition of its machine to a
-  /// collector.
+  /// Returns a copy of the runtime that also reports every transition to `coverage`.
   ///
-  /// Use the copy for one run only: each sequence needs its own runtime.
+  /// Use the copy for only one run, because each sequence requires its own runtime.
+  ///
+  /// ```swift
+  /// let door = AsyncStateMachineSequence(
+  ///   stateMachine: stateMachine, runtime: runtime.recording(into: coverage))
+  /// ```
   public func recording(into coverage: TransitionCoverage<State, Event, Output>) -> Self {
-    // In each step, the middleware for events is called first. If the machine accepts the event,
-    // the middleware for states is called next.
+    // In each step, the engine calls the middleware for events first. If the machine accepts the
+    // event, the engine then calls the middleware for states, unless the event is ignored.
     let last = Locked<(state: State?, event: Event?)>((nil, nil))
     return register(middleware: { (event: Event) in
       let state = last.withLock { last in
         last.event = event
         return last.state
       }
-      if let state { coverage.offered(event, in: state) }
+      guard let state else { return }
+      if coverage.ignores(event, in: state) {
+        coverage.record(from: state, on: event, isTaken: true)
+      } else {
+        coverage.offered(event, in: state)
+      }
     })
     .register(middleware: { (state: State) in
       let before = last.withLock { last in
         defer { last = (state, nil) }
         return last
       }
-      if let state = before.state, let event = before.event { coverage.taken(event, in: state) }
+      guard let from = before.state else { return }
+      if let event = before.event {
+        coverage.taken(event, in: from)
+      } else {
+        coverage.tookStep(from: from)
+      }
     })
   }
 }
@@ -179,7 +193,7 @@ final class ObservedValue<Value: Sendable>: Sendable {
   private struct Content {
     var value: Value
     var changes = 0
-    var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
+    var waitingContinuations: [Int: CheckedContinuation<Void, Never>] = [:]
     var lastID = 0
   }
 
@@ -189,27 +203,27 @@ final class ObservedValue<Value: Sendable>: Sendable {
 
   var value: Value { content.withLock(\.value) }
 
-  /// The number of changes.
-  var changes: Int { content.withLock(\.changes) }
+  /// The number of changes since the value was created.
+  var changeCount: Int { content.withLock(\.changes) }
 
-  /// Changes the value, and wakes all waiting tasks.
+  /// Changes the value, and wakes all tasks that wait for a change.
   func change<Result>(_ body: (inout Value) -> sending Result) -> sending Result {
     let (result, waiting) = content.withLock { content in
       let result = body(&content.value)
       content.changes += 1
-      defer { content.waiting = [:] }
-      return (result, Array(content.waiting.values))
+      defer { content.waitingContinuations = [:] }
+      return (result, Array(content.waitingContinuations.values))
     }
     for continuation in waiting { continuation.resume() }
     return result
   }
 
-  /// Calls `search` after each change until it returns a result. Returns `nil` if the task is
-  /// cancelled.
-  func first<Result: Sendable>(
+  /// Calls `search` with the current value, and again after each change, until `search` returns a
+  /// result. Returns `nil` if the task is cancelled.
+  func firstResult<Result: Sendable>(
     within limit: Duration, _ search: @escaping @Sendable (inout Value) -> Result?
   ) async -> WaitResult<Result>? {
-    // Cancellation is the only error.
+    // The only possible error is the cancellation of the task, which the result `nil` reports.
     try? await withStallLimit(limit) { [self] in
       while !Task.isCancelled {
         let (found, changes) = content.withLock { (search(&$0.value), $0.changes) }
@@ -229,13 +243,13 @@ final class ObservedValue<Value: Sendable>: Sendable {
       await withCheckedContinuation { continuation in
         let isDone = content.withLock { content in
           if content.changes != changes || Task.isCancelled { return true }
-          content.waiting[id] = continuation
+          content.waitingContinuations[id] = continuation
           return false
         }
         if isDone { continuation.resume() }
       }
     } onCancel: {
-      content.withLock { $0.waiting.removeValue(forKey: id) }?.resume()
+      content.withLock { $0.waitingContinuations.removeValue(forKey: id) }?.resume()
     }
   }
 }

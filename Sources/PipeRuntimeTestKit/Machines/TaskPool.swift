@@ -4,18 +4,20 @@ import Synchronization
 
 /// Detects when no task of this process is ready to run.
 ///
-/// Swift runs tasks on as many threads as there are processors, in the order in which they became
-/// ready. When a job of this type runs on each of these threads at the same time, every job that
-/// was ready before has run up to its next suspension.
+/// Swift runs tasks on a pool with one thread for each processor, in the order in which the tasks
+/// become ready. This type occupies all threads of the pool with its own jobs at the same time.
+/// When this succeeds, every job that was ready before has run until its next suspension.
 enum TaskPool {
   private static let priorities: [TaskPriority] = [.high, .medium, .low, .background]
   private static let last = Locked<Task<Bool, Never>?>(nil)
 
-  /// Runs all jobs that are ready now. A job that becomes ready during this call may run only in
-  /// the next call.
-  /// - Returns: Whether these jobs have run; `false` if a thread was busy for too long.
+  /// Runs all jobs that are ready at the time of the call. Jobs that become ready during the call
+  /// may have to wait for the next call.
+  /// - Returns: Whether all these jobs have run. `false` means that a thread was busy for more than
+  ///   100 ms.
   static func flush() async -> Bool {
-    // One call at a time: two calls that each hold some of the threads would deadlock.
+    // Only one call can run at a time. Two calls could each occupy some of the threads, and would
+    // then wait for each other forever.
     let task = last.withLock { last in
       let before = last
       let task = Task.detached {
@@ -30,7 +32,8 @@ enum TaskPool {
     return await task.value
   }
 
-  /// Occupies all threads that run tasks of the priority, at the same time.
+  /// Occupies, at the same time, all threads that run tasks with this priority. Returns `false` if
+  /// a thread was busy for more than 100 ms.
   private static func fill(_ priority: TaskPriority) async -> Bool {
     let count = processorCount
     let arrivals = Arrivals()
@@ -54,10 +57,10 @@ enum TaskPool {
     let count = Atomic(0)
   }
 
-  /// The number of processors that this process may use.
+  /// The number of processors on which this process may run.
   private static let processorCount: Int = {
-    // Parses a line like `Cpus_allowed: ff,ffffffff`, because `sched_getaffinity` is not available
-    // in Swift.
+    // Parses a line such as `Cpus_allowed: ff,ffffffff`, because `sched_getaffinity` is not
+    // available in Swift.
     let descriptor = open("/proc/self/status", O_RDONLY)
     defer { close(descriptor) }
     let status = (try? FileSystem.read(descriptor)) ?? []

@@ -1,13 +1,16 @@
 import PipeRuntime
 
-/// Counts the transitions of a machine that a suite has covered: 0-switch coverage.
+/// Counts how often a test suite takes each transition of a machine (0-switch coverage).
 ///
-/// A transition is a pair of a state's case and an event's case for which the machine has an `On`,
-/// whether or not the guard passes. Feed the collector from ``XCTStateMachine``, and from running
-/// machines with `Runtime.recording(into:)`. Many tests may feed one collector at the same time.
+/// A transition is a pair of a state's case and an event's case for which the machine declares an
+/// `On` or an `Ignore`. Several `On`s that differ only in their guards are one transition. A timer
+/// of a state is also a transition, with a name such as `open on (after)`.
 ///
-/// If an `if` or a `for` excludes some `On`s of a state, the collector does not know their
-/// transitions. It adds them when the machine first enters a state that includes these `On`s.
+/// Pass the collector to ``XCTStateMachine``, or to the runtime of a machine with
+/// `Runtime.recording(into:)`. Many tests can use one collector at the same time.
+///
+/// An `On` inside an `if` or a `for` may exist only for some values of a state. The collector adds
+/// the transition of such an `On` as soon as the machine enters a state in which the `On` exists.
 ///
 /// ```swift
 /// let coverage = TransitionCoverage(stateMachine)
@@ -15,9 +18,9 @@ import PipeRuntime
 /// coverage.assertComplete(except: [TransitionName("open", on: "closeButtonWasPressed")])
 /// ```
 ///
-/// The transitions of a machine that is defined by a function, such as a reducer, feature, model or
-/// loadable, cannot be read. List them with `expecting:`. The name of a state that is a struct is
-/// the name of its type.
+/// If a machine is defined by a function, as a reducer, feature, model or loadable is, the
+/// collector cannot read the machine's transitions. List them with `expecting:`. If the states are
+/// structs, the name of the state is the name of their type.
 ///
 /// ```swift
 /// let coverage = TransitionCoverage(
@@ -35,20 +38,21 @@ public final class TransitionCoverage<
   private struct Record {
     /// The counts of the known transitions.
     var tallies: [TransitionName: Tally]
-    /// The counts of transitions that were taken and that are not known.
-    var others: [TransitionName: Int] = [:]
-    /// The states whose `On`s could not all be read.
+    /// The counts of transitions that were taken but are not among the known transitions.
+    var otherCounts: [TransitionName: Int] = [:]
+    /// The names of the states some of whose `On`s the collector could not read yet.
     var incompleteStates: [String]
   }
 
   private let machine: StateMachine<State, Event, Output>
-  /// Whether the transitions of the machine have been read or listed.
+  /// Whether the collector knows the machine's transitions, either from the machine or from the
+  /// caller.
   private let areTransitionsKnown: Bool
   private let record: Locked<Record>
 
-  /// Creates a collector for a machine, without any counts.
-  /// - Parameter transitions: The transitions of a machine that is defined by a function. For any
-  ///   other machine, they are added to the transitions that are read.
+  /// Creates a collector for a machine. All counts are zero.
+  /// - Parameter transitions: All transitions of a machine that is defined by a function. For any
+  ///   other machine, further transitions that the collector cannot read from the machine.
   public init(
     _ stateMachine: StateMachine<State, Event, Output>,
     expecting transitions: [TransitionName]? = nil
@@ -57,42 +61,72 @@ public final class TransitionCoverage<
     machine = stateMachine
     areTransitionsKnown = listing.isReadable || transitions != nil
     let names =
-      listing.entries.map { TransitionName($0.state, on: $0.event) } + (transitions ?? [])
+      listing.entries.map { TransitionName($0.state, on: $0.event) }
+      + stateMachine.statesWithTimers.map {
+        TransitionName($0, on: TransitionCounts.timerEventName)
+      }
+      + (transitions ?? [])
     record = Locked(
       Record(
         tallies: Dictionary(names.map { ($0, Tally()) }) { first, _ in first },
         incompleteStates: listing.isReadable ? listing.incompleteStates : []))
   }
 
-  /// Records the machine's answer to an event.
-  /// - Parameter isTaken: Whether the machine accepted the event, even without a change of the
-  ///   state.
+  /// Records that the machine was offered an event.
+  /// - Parameter isTaken: Whether the machine accepted the event, even if its state did not change.
   public func record(from state: State, on event: Event, isTaken: Bool) {
     offered(event, in: state)
     if isTaken { taken(event, in: state) }
   }
 
+  /// Returns whether the machine ignores the event. The collector counts an ignored event as a
+  /// taken transition.
+  func ignores(_ event: Event, in state: State) -> Bool {
+    machine.evaluate(event, in: state) == .ignored
+  }
+
   func offered(_ event: Event, in state: State) {
-    change(event, in: state) { record, name in record.tallies[name]?.offered += 1 }
+    changeTally(event, in: state) { record, name in record.tallies[name]?.offered += 1 }
   }
 
   func taken(_ event: Event, in state: State) {
-    change(event, in: state) { record, name in
+    changeTally(event, in: state) { record, name in
       if record.tallies[name] != nil {
         record.tallies[name]?.taken += 1
       } else {
-        record.others[name, default: 0] += 1
+        record.otherCounts[name, default: 0] += 1
       }
     }
   }
 
-  private func change(
+  /// Records that a timer has fired in a state.
+  public func recordTimer(in state: State) {
+    let name = TransitionName(
+      EnumCases.name(of: state) ?? TypeName.of(State.self), on: TransitionCounts.timerEventName)
+    record.withLock { record in
+      if record.tallies[name] != nil {
+        record.tallies[name]?.offered += 1
+        record.tallies[name]?.taken += 1
+      } else {
+        record.otherCounts[name, default: 0] += 1
+      }
+    }
+  }
+
+  /// Records a step without an event, which is a step of a timer if the state has a timer.
+  func tookStep(from state: State) {
+    let name = TransitionName(
+      EnumCases.name(of: state) ?? TypeName.of(State.self), on: TransitionCounts.timerEventName)
+    if record.withLock({ $0.tallies[name] != nil }) { recordTimer(in: state) }
+  }
+
+  private func changeTally(
     _ event: Event, in state: State, _ change: (inout Record, TransitionName) -> Void
   ) {
     guard let eventName = EnumCases.name(of: event) else { return }
     let stateName = EnumCases.name(of: state) ?? TypeName.of(State.self)
-    // Reads only incomplete states again. Reads outside the lock, because reading runs the
-    // machine's closures.
+    // Only states with unread `On`s are read again. Reading runs the machine's closures, so it
+    // takes place outside the lock.
     let mayHaveMoreEvents = record.withLock { $0.incompleteStates.contains(stateName) }
     let found = mayHaveMoreEvents ? machine.events(acceptedIn: state) : []
     record.withLock { record in
@@ -105,9 +139,9 @@ public final class TransitionCoverage<
   }
 }
 
-// Results.
+// The results of the collector.
 extension TransitionCoverage {
-  /// One transition with its counts.
+  /// A transition with its counts.
   public struct Entry: Hashable, Sendable {
     /// The transition.
     public var name: TransitionName
@@ -117,34 +151,36 @@ extension TransitionCoverage {
     public var refused: Int
   }
 
-  /// All transitions of the machine, sorted by state and event in the order of declaration.
+  /// The transitions of the machine with their counts, in the order in which the states and their
+  /// events are declared.
   public var entries: [Entry] {
     record.withLock(\.tallies)
       .map { Entry(name: $0, taken: $1.taken, refused: $1.offered - $1.taken) }
-      .sorted { Self.order($0.name) < Self.order($1.name) }
+      .sorted { Self.sortKey($0.name) < Self.sortKey($1.name) }
   }
 
-  /// The transitions that were taken, but were neither read from the machine nor listed as
-  /// expected.
+  /// The transitions that were taken, but were neither read from the machine nor listed in
+  /// `expecting:`.
   public var unexpected: [TransitionName] {
-    record.withLock(\.others).keys.sorted { Self.order($0) < Self.order($1) }
+    record.withLock(\.otherCounts).keys.sorted { Self.sortKey($0) < Self.sortKey($1) }
   }
 
-  /// The sort key: the order of declaration, with undeclared names last.
-  private static func order(_ name: TransitionName) -> (Int, Int, String) {
+  /// Returns a key by which names are sorted in the order of their declarations. Names without a
+  /// declaration come last.
+  private static func sortKey(_ name: TransitionName) -> (Int, Int, String) {
     (
       EnumCases<State>.names.firstIndex(of: name.state) ?? .max,
       EnumCases<Event>.names.firstIndex(of: name.event) ?? .max, "\(name)"
     )
   }
 
-  /// The transitions that were not taken.
+  /// The transitions that were never taken.
   public var missing: [TransitionName] { entries.filter { $0.taken == 0 }.map(\.name) }
 
-  /// The counts as a table, in which missing transitions are marked.
+  /// The counts as a table. Transitions that were never taken are marked `not taken`.
   public var report: String {
     let entries = entries
-    let (others, incompleteStates) = record.withLock { ($0.others, $0.incompleteStates) }
+    let (others, incompleteStates) = record.withLock { ($0.otherCounts, $0.incompleteStates) }
     let taken = entries.count { $0.taken > 0 }
     var lines =
       areTransitionsKnown
@@ -170,12 +206,12 @@ extension TransitionCoverage {
     return lines.joined(separator: "\n")
   }
 
-  /// Asserts that every transition was taken. A machine without transitions fails the assertion.
+  /// Asserts that every transition was taken. Fails if the machine has no transitions, or if an
+  /// unexpected transition was taken.
   ///
-  /// A transition that was taken and is not expected is a failure. So that the list of exceptions
-  /// stays correct, an exception that was taken, or that the machine does not have, is a failure,
-  /// too.
-  /// - Parameter exceptions: The transitions that need not be taken.
+  /// Also fails if an exception was taken or is not a transition of the machine, so that
+  /// `exceptions` stays up to date.
+  /// - Parameter exceptions: The transitions that do not have to be taken.
   public func assertComplete(
     except exceptions: [TransitionName] = [], fileID: String = #fileID,
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
@@ -193,9 +229,9 @@ extension TransitionCoverage {
       entries: entries.map {
         CoverageReport.Entry(
           name: $0.name, isSeen: $0.taken > 0, remark: $0.refused > 0 ? " (only refused)" : "")
-      }, others: unexpected,
+      }, unexpectedNames: unexpected,
       wording: CoverageReport.Wording(
-        items: "transitions", seen: "taken", expectedItem: "transition of the machine",
+        items: "transitions", seenParticiple: "taken", expectedItem: "transition of the machine",
         advice: "Assert each transition, or list exceptions in 'except:'.",
         adviceIfEmpty: "Cover a machine that accepts events, or remove this assertion."))
   }
@@ -224,50 +260,53 @@ public struct TransitionName: Hashable, Sendable, CustomStringConvertible {
     self.event = event
   }
 
-  /// The name as text: `open on closeButtonWasPressed`.
+  /// The name as text, such as `open on closeButtonWasPressed`.
   public var description: String { "\(state) on \(event)" }
 }
 
-/// Compares the items that a suite should have seen with the items that it has seen, and describes
-/// the failures.
+/// Compares the items that a test suite should cover with the covered items, and describes the
+/// differences.
 struct CoverageReport<Name: Hashable & CustomStringConvertible> {
-  /// An item that the suite should see.
+  /// An item that the suite should cover.
   struct Entry {
     var name: Name
     var isSeen: Bool
-    /// A remark about the item. It is shown if the suite has not seen the item.
+    /// A remark about the item. It is shown if the item was not covered.
     var remark = ""
   }
 
-  /// The words that messages use for the items.
+  /// The words that describe the items in messages.
   struct Wording {
-    /// The noun for several items: `transitions`.
+    /// The plural noun for the items, such as `transitions`.
     var items: String
-    /// The participle for an item that was seen: `taken`.
-    var seen: String
-    /// The noun for an item in the list of expected items: `transition of the machine`.
+    /// The participle for a covered item, such as `taken`.
+    var seenParticiple: String
+    /// The noun for an item that should be covered, such as `transition of the machine`.
     var expectedItem: String
-    /// The advice if items are missing.
+    /// The advice to show if items were not covered.
     var advice: String
-    /// The advice if there are no items.
+    /// The advice to show if there are no items to cover.
     var adviceIfEmpty: String
   }
 
   var entries: [Entry]
-  /// The items that were seen although they were not expected.
-  var others: [Name] = []
+  /// The items that were covered but not expected.
+  var unexpectedNames: [Name] = []
   var wording: Wording
 
-  /// Returns the problems; an empty list if there are none.
+  /// Returns the problems to report. The list is empty if the coverage is complete.
   func problems(except exceptions: [Name]) -> [String] {
     guard !entries.isEmpty else {
-      return ["there are no \(wording.items) to be \(wording.seen)", "  \(wording.adviceIfEmpty)"]
+      return [
+        "there are no \(wording.items) to be \(wording.seenParticiple)",
+        "  \(wording.adviceIfEmpty)",
+      ]
     }
     let missing = entries.filter { !$0.isSeen && !exceptions.contains($0.name) }
     var lines: [String] = []
     if !missing.isEmpty {
       lines.append(
-        "\(missing.count) of \(entries.count) \(wording.items) were not \(wording.seen):")
+        "\(missing.count) of \(entries.count) \(wording.items) were not \(wording.seenParticiple):")
       lines += missing.map { "  \($0.name)\($0.remark)" }
       lines.append("  \(wording.advice)")
     }
@@ -276,8 +315,9 @@ struct CoverageReport<Name: Hashable & CustomStringConvertible> {
       "'except:' contains names that match no \(wording.expectedItem):")
     lines += listed(
       entries.filter { $0.isSeen && exceptions.contains($0.name) }.map(\.name),
-      "'except:' contains \(wording.items) that were \(wording.seen):")
-    lines += listed(others, "'expecting:' lacks \(wording.items) that were \(wording.seen):")
+      "'except:' contains \(wording.items) that were \(wording.seenParticiple):")
+    lines += listed(
+      unexpectedNames, "'expecting:' lacks \(wording.items) that were \(wording.seenParticiple):")
     return lines
   }
 

@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// Asserts the behaviour of a machine, state by state and without running it.
+/// Asserts the behavior of a machine, state by state, without running the machine.
 ///
-/// It works in tests of Swift Testing and of XCTest. A failure is recorded at the assertion's line,
-/// and the following assertions still run. With `fail:`, the caller's own reporter receives it
-/// instead.
+/// The assertions can be used in tests of Swift Testing and XCTest. A failure is recorded at the
+/// line of the assertion, and the test continues with the next assertion. If you pass a closure as
+/// `fail:`, the closure receives the failure instead.
 ///
 /// ```swift
 /// XCTStateMachine(stateMachine)
@@ -21,12 +21,15 @@ public struct XCTStateMachine<
   let machine: StateMachine<State, Event, Output>
   let coverage: TransitionCoverage<State, Event, Output>?
   let reporter: (@Sendable (String) -> Void)?
+  /// Reads values that earlier versions of the machine have stored; `nil` if the machine's type is
+  /// not known.
+  let storedValues: StoredValues<State, Event>?
 
   /// Creates assertions about a machine.
   /// - Parameters:
-  ///   - coverage: Counts every transition that the assertions take.
-  ///   - fail: Receives the text of each failure, in place of the test library. Default: the failure is
-  ///     recorded at the assertion's line.
+  ///   - coverage: A collector that counts the transitions that the assertions cause.
+  ///   - fail: Called with the text of each failure. By default, the test library records the
+  ///     failure at the assertion's line.
   public init(
     _ stateMachine: StateMachine<State, Event, Output>,
     coverage: TransitionCoverage<State, Event, Output>? = nil,
@@ -35,6 +38,24 @@ public struct XCTStateMachine<
     machine = stateMachine
     self.coverage = coverage
     reporter = fail
+    storedValues = nil
+  }
+
+  /// Creates assertions about a machine, including assertions about its migrations.
+  /// - Parameters:
+  ///   - parameters: The parameters of the machine.
+  ///   - coverage: A collector that counts the transitions that the assertions cause.
+  ///   - fail: Called with the text of each failure. By default, the test library records the
+  ///     failure at the assertion's line.
+  public init<Hosted: Machine>(
+    _ machine: Hosted.Type, parameters: Hosted.Parameters = Hosted.Parameters(),
+    coverage: TransitionCoverage<State, Event, Output>? = nil,
+    fail: (@Sendable (String) -> Void)? = nil
+  ) where Hosted.State == State, Hosted.Event == Event, Hosted.Output == Output {
+    self.machine = machine.stateMachine(parameters)
+    self.coverage = coverage
+    reporter = fail
+    storedValues = StoredValues(machine)
   }
 }
 
@@ -63,8 +84,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Returns a failure if the output of the state is not `expected`. If `expected` is `nil`, the
-  /// state should have no output.
+  /// Returns a failure unless entering `state` executes the output `expected`; `nil` means no
+  /// output.
   func outputFailure(_ state: State, expected: Output?) -> MachineFailure? {
     switch (expected, machine.output(state)) {
     case (nil, nil): return nil
@@ -100,8 +121,39 @@ extension XCTStateMachine {
     return self
   }
 
+  /// Asserts that the event changes each of the states to `next` by an internal transition, which
+  /// does not enter `next`.
+  @discardableResult
+  public func assert(
+    when states: State..., on event: Event, staysIn next: State,
+    fail: ((String) -> Void)? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line, column: UInt = #column
+  ) -> Self {
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states {
+      report(
+        transitionFailure(state, event, machine.reduce(state, event), next, isInternal: true),
+        at: callSite, fail)
+    }
+    return self
+  }
+
+  /// Asserts that the machine ignores the event in each of the states.
+  @discardableResult
+  public func assertIgnored(
+    when states: State..., on event: Event,
+    fail: ((String) -> Void)? = nil, fileID: String = #fileID, filePath: StaticString = #filePath,
+    line: UInt = #line, column: UInt = #column
+  ) -> Self {
+    let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
+    for state in states {
+      report(ignoredFailure(state, event, machine.reduce(state, event)), at: callSite, fail)
+    }
+    return self
+  }
+
   /// Asserts that the machine refuses the event in each of the states.
-  /// - Parameter refusal: The expected reason; `nil` for any reason.
+  /// - Parameter refusal: The expected reason; `nil` means any reason.
   @discardableResult
   public func assertNoTransition(
     when states: State..., on event: Event, because refusal: Refusal? = nil,
@@ -117,20 +169,31 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Returns a failure unless the machine's answer to the event is a transition to `next`.
+  /// Returns a failure unless the machine answers the event with a transition to `next`.
+  /// - Parameter isInternal: Whether the transition must be internal.
   func transitionFailure(
-    _ state: State, _ event: Event, _ reduction: Reduction<State>, _ next: State
+    _ state: State, _ event: Event, _ reduction: Reduction<State>, _ next: State,
+    isInternal: Bool = false
   ) -> MachineFailure? {
     let expected = String(describing: next)
     switch reduction {
-    case .next(let actual):
+    case .next(let actual), .stays(let actual):
       coverage?.record(from: state, on: event, isTaken: true)
-      if ValueComparison.areEqual(next, actual) { return nil }
+      if ValueComparison.areEqual(next, actual) {
+        let staysInState = if case .stays = reduction { true } else { false }
+        if staysInState == isInternal { return nil }
+        return failure(
+          state, event,
+          isInternal ? .entersState(expected: expected) : .entersNoState(expected: expected))
+      }
       return failure(
         state, event,
         .wrongState(
           expected: expected, actual: String(describing: actual),
           ValueComparison.differences(expected: next, actual: actual)))
+    case .ignored:
+      coverage?.record(from: state, on: event, isTaken: true)
+      return failure(state, event, .ignored(expected: expected))
     case .refused(let refusal):
       coverage?.record(from: state, on: event, isTaken: false)
       return failure(
@@ -141,15 +204,39 @@ extension XCTStateMachine {
     }
   }
 
-  /// Returns a failure unless the machine has refused the event for the expected reason. If
-  /// `expected` is `nil`, any reason is accepted.
+  /// Returns a failure unless the machine ignores the event.
+  func ignoredFailure(
+    _ state: State, _ event: Event, _ reduction: Reduction<State>
+  ) -> MachineFailure? {
+    switch reduction {
+    case .ignored:
+      coverage?.record(from: state, on: event, isTaken: true)
+      return nil
+    case .next(let actual), .stays(let actual):
+      coverage?.record(from: state, on: event, isTaken: true)
+      return failure(state, event, .notIgnored(actual: String(describing: actual)))
+    case .refused(let refusal):
+      coverage?.record(from: state, on: event, isTaken: false)
+      return failure(
+        state, event,
+        .refused(
+          refusal, expected: "an ignored event", acceptedEvents: acceptedEvents(state)))
+    case .suspended: return failure(state, event, .notIgnored(actual: "a state that comes later"))
+    }
+  }
+
+  /// Returns a failure unless the machine refuses the event for the reason `expected`; `nil` means
+  /// any reason.
   func refusalFailure(
     _ state: State, _ event: Event, _ reduction: Reduction<State>, _ expected: Refusal?
   ) -> MachineFailure? {
     switch reduction {
-    case .next(let actual):
+    case .next(let actual), .stays(let actual):
       coverage?.record(from: state, on: event, isTaken: true)
       return failure(state, event, .moved(to: String(describing: actual)))
+    case .ignored:
+      coverage?.record(from: state, on: event, isTaken: true)
+      return failure(state, event, .ignored(expected: "no transition"))
     case .refused(let actual):
       coverage?.record(from: state, on: event, isTaken: false)
       guard let expected, expected != actual else { return nil }
@@ -164,14 +251,16 @@ extension XCTStateMachine {
 }
 
 extension XCTStateMachine {
-  /// Returns the events that the state accepts, in readable form.
+  /// Returns the names of the events that a state accepts. Events with a guard are marked
+  /// `(guarded)`.
   private func acceptedEvents(_ state: State) -> [String] {
     let guarded = machine.guardedEvents(in: state)
     return machine.events(acceptedIn: state).map { guarded.contains($0) ? "\($0) (guarded)" : $0 }
   }
 
-  /// Reports a failure, if there is one, to the assertion's reporter, the common reporter, or the
-  /// test library.
+  /// Reports a failure to the closure of the assertion. If there is none, reports the failure to
+  /// the closure of the initializer, and otherwise to the test library. Does nothing if `failure`
+  /// is `nil`.
   func report(
     _ failure: MachineFailure?, at callSite: AssertionLocation,
     _ reporter: ((String) -> Void)? = nil
@@ -198,7 +287,7 @@ extension XCTStateMachine {
   }
 }
 
-// Transitions that suspend.
+// Assertions about asynchronous transitions.
 extension XCTStateMachine {
   /// Asserts that the event moves the machine from each of the states to `next`, and waits for the
   /// asynchronous transition.
@@ -207,7 +296,7 @@ extension XCTStateMachine {
   /// await XCTStateMachine(stateMachine)
   ///   .assertEventually(when: .idle, on: .load, transitionTo: .loaded)
   /// ```
-  /// - Parameter limit: The longest wait for one transition.
+  /// - Parameter limit: The maximum time to wait for one transition.
   @discardableResult
   public func assertEventually(
     when states: State..., on event: Event, transitionTo next: State,
@@ -225,8 +314,8 @@ extension XCTStateMachine {
     return self
   }
 
-  /// Returns the machine's answer after the transition has returned or thrown; `nil` if the
-  /// transition makes no progress for `limit`.
+  /// Waits for a transition, and returns the machine's answer. Returns `nil` if there is no
+  /// progress for `limit`.
   func awaitReduction(
     _ state: State, _ event: Event, within limit: Duration
   ) async -> Reduction<State>? {
@@ -236,7 +325,12 @@ extension XCTStateMachine {
   }
 
   private static func end(of transition: SuspendedTransition<State>) async -> Reduction<State> {
-    do { return .next(try await transition()) } catch { return .refused(.thrown(by: error)) }
+    do {
+      let target = try await transition.target()
+      return target.isInternal ? .stays(target.state) : .next(target.state)
+    } catch {
+      return .refused(.thrown(by: error))
+    }
   }
 
   func timeoutFailure(

@@ -1,75 +1,77 @@
 import Glibc
 import PipeRuntime
 
-/// Detects that a wait makes no progress, by watching this process and the processes of a test's
-/// directory, or of the directories of all tests in this process.
+/// Detects that a wait makes no progress. For this, it takes samples of this process, and of the
+/// processes of a test's directory or of the directories of all tests in this process.
 struct StallDetector {
   /// The pause between two samples.
-  static let interval: Duration = .milliseconds(200)
+  static let samplingInterval: Duration = .milliseconds(200)
 
   private let directory: TestDirectory?
   private var clock: StallClock
-  private var times = ThreadTimes()
-  private var last = ContinuousClock.now
+  private var threadTimes = ThreadTimes()
+  private var lastSampleTime = ContinuousClock.now
 
   init(limit: Duration, directory: TestDirectory? = nil) {
     self.directory = directory
     clock = StallClock(limit: limit)
   }
 
-  /// Takes a sample if it is due.
-  /// - Returns: The stall, if there is one.
+  /// Takes a sample, if enough time has passed since the last sample.
+  /// - Returns: The stall; `nil` if the wait has not stalled.
   mutating func check() -> Stall? {
     let now = ContinuousClock.now
-    let elapsed = now - last
-    // If the limit is shorter than the interval, checks after the limit.
-    guard elapsed >= min(Self.interval, clock.limit) else { return nil }
-    last = now
+    let elapsed = now - lastSampleTime
+    // If the limit is shorter than the sampling interval, the next sample is due when the limit has
+    // passed.
+    guard elapsed >= min(Self.samplingInterval, clock.stallLimit) else { return nil }
+    lastSampleTime = now
     let children = directory?.processIDs ?? TestDirectory.allProcessIDs
-    clock.add(times.sample(of: [getpid()] + children, elapsed: elapsed))
+    clock.add(threadTimes.sample(of: [getpid()] + children, elapsed: elapsed))
     return clock.hasStalled ? Stall(clock) : nil
   }
 }
 
-/// A wait that was abandoned because there was no progress.
+/// The description of a wait that ended because there was no progress.
 struct Stall: Sendable, CustomStringConvertible {
   let limit: Duration
   let breakdown: StallClock.TimeBreakdown
 
-  init(_ clock: StallClock) { (limit, breakdown) = (clock.limit, clock.breakdown) }
+  init(_ clock: StallClock) { (limit, breakdown) = (clock.stallLimit, clock.breakdown) }
 
-  /// The indented lines of the description, for use in a longer text.
+  /// The description with indented lines, for use in a longer text.
   var indented: String {
     description.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n")
   }
 
-  /// How the waiting time was spent, and the load of the machine.
+  /// A text that says how the waiting time was spent, and how busy the host is.
   var description: String {
     """
-    of \(breakdown.elapsed.shortText) waited, nothing moved for \(breakdown.stalled.shortText) \
+    of \(breakdown.elapsed.shortText) waited, nothing moved for \(breakdown.stalledTime.shortText) \
     (the limit is \(limit.shortText)); its threads computed for \(breakdown.cpuTime.shortText) and \
-    stood in queues for a processor for \(breakdown.queueTime.shortText)
+    waited for a processor for \(breakdown.queueTime.shortText)
     \(MachineReport.now)
     """
   }
 }
 
-/// The time without progress in a wait, computed from samples of the watched processes.
+/// Measures how long a wait makes no progress, from samples of the watched processes.
 ///
-/// Time in which the processes compute, or wait for a processor or a disk, does not count. So a
-/// busy machine makes a wait longer, but does not use up the limit.
+/// Time in which a process computes, or waits for a processor or a disk, does not count. So a wait
+/// takes longer on a busy host, but does not reach the limit because of it.
 package struct StallClock {
   /// The resources that the watched threads have used since the previous sample.
   package struct Sample: Hashable, Sendable {
-    /// The time since the previous sample, on a clock that never stops.
+    /// The time since the previous sample, on a clock that also advances while the machine is
+    /// suspended.
     package var elapsed: Duration
     /// The processor time of all threads together.
     package var cpuTime: Duration
-    /// The time that threads waited in a queue for a processor, summed over all threads.
+    /// The total time that all threads have waited in a queue for a processor.
     package var queueTime: Duration
-    /// Whether one of the threads is runnable, or waits for a disk, at this moment.
+    /// Whether, at the time of the sample, any thread was runnable or was waiting for a disk.
     package var isRunnable: Bool
-    /// Whether processes or threads have started or ended.
+    /// Whether processes or threads have started or ended since the previous sample.
     package var hasChanged: Bool
 
     package init(
@@ -84,39 +86,42 @@ package struct StallClock {
     }
   }
 
-  /// How the waiting time was spent.
+  /// A breakdown of the waiting time by what the watched processes did.
   package struct TimeBreakdown: Hashable, Sendable {
     package var elapsed = Duration.zero
-    /// The time without progress.
-    package var stalled = Duration.zero
+    /// The part of the waiting time without progress.
+    package var stalledTime = Duration.zero
     package var cpuTime = Duration.zero
     package var queueTime = Duration.zero
   }
 
-  let limit: Duration
+  let stallLimit: Duration
   package private(set) var breakdown = TimeBreakdown()
 
-  /// The longest time that one sample can add to the time without progress. A sample that covers a
-  /// longer time was itself delayed by a busy processor.
-  static let longestSample: Duration = .milliseconds(500)
-  /// The processor time that is allowed in addition to ten times the limit. Processes that use more
-  /// are in an endless loop, which counts as a stall.
+  /// The maximum time that one sample adds to the time without progress. If more time has passed
+  /// since the previous sample, the sampling itself was delayed by busy processors.
+  static let maximumSampleDuration: Duration = .milliseconds(500)
+  /// The allowance that is added to ten times the stall limit for the maximum processor time of all
+  /// processes. If they use more, a process is probably in an endless loop, so the wait counts as
+  /// stalled.
   static let cpuTimeAllowance: Duration = .seconds(60)
 
-  package init(limit: Duration) { self.limit = limit }
+  package init(limit: Duration) { self.stallLimit = limit }
 
   package mutating func add(_ sample: Sample) {
     breakdown.elapsed += sample.elapsed
     breakdown.cpuTime += sample.cpuTime
     breakdown.queueTime += sample.queueTime
     guard !sample.isRunnable, !sample.hasChanged else { return }
-    let idleTime = min(sample.elapsed, Self.longestSample) - sample.cpuTime - sample.queueTime
-    breakdown.stalled += max(.zero, idleTime)
+    let idleTime =
+      min(sample.elapsed, Self.maximumSampleDuration) - sample.cpuTime - sample.queueTime
+    breakdown.stalledTime += max(.zero, idleTime)
   }
 
-  /// Whether the watched processes have made no progress for the limit, or have used more processor
-  /// time than is allowed.
+  /// Whether the wait has stalled: the watched processes made no progress for the limit, or used
+  /// more processor time than is allowed.
   package var hasStalled: Bool {
-    breakdown.stalled >= limit || breakdown.cpuTime >= limit * 10 + Self.cpuTimeAllowance
+    breakdown.stalledTime >= stallLimit
+      || breakdown.cpuTime >= stallLimit * 10 + Self.cpuTimeAllowance
   }
 }

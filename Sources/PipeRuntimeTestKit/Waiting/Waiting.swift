@@ -1,17 +1,17 @@
 import PipeRuntime
 
-/// The outcome of a wait.
+/// The result of a wait.
 enum WaitResult<Value> {
   case found(Value)
-  /// The wait was abandoned because there was no progress.
+  /// The wait ended because there was no progress.
   case stalled(Stall)
 
-  /// The value, if it was found.
+  /// The value; `nil` if the wait stalled before it found a value.
   var value: Value? {
     if case .found(let value) = self { value } else { nil }
   }
 
-  /// The stall that ended the wait; `nil` if the value was found.
+  /// The stall that ended the wait; `nil` if the wait found a value.
   var stall: Stall? {
     if case .stalled(let stall) = self { stall } else { nil }
   }
@@ -19,13 +19,14 @@ enum WaitResult<Value> {
 
 extension WaitResult: Sendable where Value: Sendable {}
 
-/// Polls until there is an answer, or until there is no progress for `limit`.
+/// Calls `attempt` repeatedly, until it returns an answer, or until there is no progress for
+/// `limit`.
 /// - Parameters:
-///   - limit: The longest time without progress. In this time, neither this process nor a process
-///     of the directory computes, or waits for a processor or a disk. A busy machine does not
-///     shorten a wait.
-///   - directory: The directory of the test whose processes are watched; `nil` for the directories
-///     of all tests.
+///   - limit: The maximum time without progress. Time in which this process or a process of the
+///     directory computes, or waits for a processor or a disk, does not count. So a wait does not
+///     fail because the host is busy.
+///   - directory: The test directory whose processes are watched; `nil` means the directories of
+///     all tests in this process.
 func ask<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
@@ -34,15 +35,17 @@ func ask<Answer>(
   var detector = StallDetector(limit: limit, directory: directory)
   while true {
     let stall = detector.check()
-    // Polls once more after the limit: perhaps the polling was slow, not the answer.
+    // Makes one more attempt after the limit: the answer may have been available in time, and only
+    // the attempts were too slow.
     if let answer = try await attempt() { return .found(answer) }
     if let stall { return .stalled(stall) }
     try await Task.sleep(for: pause)
   }
 }
 
-/// Polls like ``ask(every:within:of:isolation:_:)``. If there is no answer, prints the machine's
-/// load to standard error and returns `nil`, for tests that handle a missing answer themselves.
+/// Calls `attempt` repeatedly, like ``ask(every:within:of:isolation:_:)``. If there is no answer,
+/// writes the reason to standard error and returns `nil`. For tests that handle a missing answer
+/// themselves.
 package func poll<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
@@ -56,8 +59,8 @@ package func poll<Answer>(
   }
 }
 
-/// Runs an operation, and cancels it when there is no progress for `limit`. The operation must end
-/// when it is cancelled.
+/// Runs an operation, and cancels it if there is no progress for `limit`. The operation must end
+/// soon after it is cancelled.
 func withStallLimit<Value: Sendable>(
   _ limit: Duration, of directory: TestDirectory? = nil,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -68,7 +71,7 @@ func withStallLimit<Value: Sendable>(
       var detector = StallDetector(limit: limit, directory: directory)
       while true {
         if let stall = detector.check() { return .stalled(stall) }
-        try await Task.sleep(for: min(limit, StallDetector.interval))
+        try await Task.sleep(for: min(limit, StallDetector.samplingInterval))
       }
     }
     defer { group.cancelAll() }
@@ -77,8 +80,8 @@ func withStallLimit<Value: Sendable>(
   }
 }
 
-/// Runs an operation, and returns `nil` when there is no progress for `limit`. For tests that
-/// handle a missing result themselves.
+/// Runs an operation. Returns `nil` if there is no progress for `limit`. For tests that handle a
+/// missing result themselves.
 package func unlessStalled<Value: Sendable>(
   for limit: Duration, fileID: String = #fileID, line: UInt = #line,
   _ operation: @escaping @Sendable () async throws -> Value
@@ -91,7 +94,7 @@ package func unlessStalled<Value: Sendable>(
   }
 }
 
-/// Waits until there is no progress for `limit`, and returns the description of the stall.
+/// Waits until there is no progress for `limit`, and returns a description of the stall.
 package func stallDescription(after limit: Duration) async throws -> String? {
   try await withStallLimit(limit) { try await Task.sleep(for: .seconds(365 * 86_400)) }
     .stall.map { "\($0)" }

@@ -5,22 +5,24 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// Decides which processes that agents run for a former orchestrator are adopted.
+/// Decides which processes the orchestrator adopts. A former orchestrator has started these
+/// processes, and agents run them.
 package struct AgentAdoption {
   /// The processes that match the plan.
   package private(set) var adoptable: [AgentProcessRecord] = []
-  /// The other processes, which their agents must end, and the reasons.
-  private var others: [(node: String, reason: String)] = []
+  /// The processes that do not match the plan, with the reasons. Their agents must end them.
+  private var rejectedAgentProcesses: [(node: String, reason: String)] = []
 
-  /// Decides about the recorded processes, and updates the plan with the addresses of the adopted ones.
+  /// Decides which of the recorded processes are adopted, and writes the addresses of these
+  /// processes into the plan.
   package init(of agentProcesses: [AgentProcessRecord], by plan: inout LaunchPlan) {
     guard plan.keys != nil else { return }
-    // Embedded coordinators come after their carrier nodes.
+    // Carrier nodes come first, and then their embedded coordinators.
     for agentProcess in agentProcesses.sorted(by: {
       $0.record.launch.host == nil && $1.record.launch.host != nil
     }) {
       if let reason = rejectionReason(agentProcess, &plan) {
-        others.append((agentProcess.record.node, reason))
+        rejectedAgentProcesses.append((agentProcess.record.node, reason))
       } else {
         adoptable.append(agentProcess)
       }
@@ -38,7 +40,8 @@ package struct AgentAdoption {
     }
     guard let node = plan[name] else { return nil }
     var wanted = plan.launch(of: node)
-    // A new image restarts the pod by itself, so a different build is no reason to replace the process.
+    // A new image restarts the pod, and the pod's process with it. So another build is no reason to
+    // replace the process here.
     wanted.build = launch.build
     if let difference = launch.difference(from: wanted) { return difference.description }
     if let host = launch.host, !adoptable.contains(where: { $0.record.node == host }) {
@@ -51,7 +54,7 @@ package struct AgentAdoption {
   package func reportRejectedProcesses(
     in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
   ) {
-    for (node, reason) in others {
+    for (node, reason) in rejectedAgentProcesses {
       AgentProcessRecord.remove(node, in: directories)
       let report = NodeReport.replacing(reason: reason)
       _ = LogWriter(node: node, in: directories).write(["\(report)"], from: .note)
@@ -68,8 +71,8 @@ extension LoadedTopology {
   }
 }
 
-/// A file with the record of a process that an agent runs, for the next orchestrator. The process
-/// continues without an orchestrator.
+/// A file that describes a process that an agent runs. The process continues while there is no
+/// orchestrator, and the next orchestrator reads the file.
 ///
 /// The file is in the state directory, because the runtime directory may be lost with the
 /// orchestrator's host.
@@ -79,7 +82,7 @@ package struct AgentProcessRecord: Codable, Hashable, Sendable {
   var session: UInt64?
   /// The public key of the process.
   var key: String
-  /// The endpoints of the process; `nil` before its hello.
+  /// The endpoints of the process; `nil` until it says hello.
   var endpoints: NodeEndpoints?
 
   private static let suffix = ".process"
@@ -104,7 +107,7 @@ package struct AgentProcessRecord: Codable, Hashable, Sendable {
   }
 
   package static func all(in directories: RuntimeDirectories) -> [AgentProcessRecord] {
-    FileSystem.entries(of: directory(directories)).filter { $0.hasSuffix(suffix) }.compactMap {
+    FileSystem.entryNames(of: directory(directories)).filter { $0.hasSuffix(suffix) }.compactMap {
       FileSystem.contents(of: directory(directories) + "/" + $0).flatMap {
         try? JSONValue(parsing: $0).decode(AgentProcessRecord.self)
       }
@@ -113,9 +116,9 @@ package struct AgentProcessRecord: Codable, Hashable, Sendable {
 
   // MARK: Generations
 
-  /// Counts the orchestrators of the topology, so that the peer lists of a later orchestrator have
-  /// higher numbers.
-  /// - Returns: The number of orchestrators before this one.
+  /// Adds this orchestrator to the stored count of orchestrators that have run the topology.
+  /// Because of the count, the peer lists of a later orchestrator have higher numbers.
+  /// - Returns: The number of orchestrators that ran before this orchestrator.
   static func countOrchestrator(in directories: RuntimeDirectories) throws -> UInt64 {
     let path = directory(directories) + "/orchestrators"
     let former = FileSystem.text(of: path).flatMap { UInt64($0.prefix { $0.isNumber }) } ?? 0

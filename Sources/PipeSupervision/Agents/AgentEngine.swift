@@ -6,22 +6,24 @@ import PipeWire
 
 /// Runs processes through agents, for topologies whose orchestrator starts no processes itself.
 ///
-/// An agent repeatedly reports its process, and the orchestrator repeats the commands that the agent
-/// has not executed. After a start command, the process may be running until its end is reported or
-/// until another agent has replaced its agent.
+/// An agent reports repeatedly which process it runs, and the orchestrator repeats commands that
+/// the agent has not executed. Once the orchestrator has sent a start command, it assumes that the
+/// process may be running, until the agent reports the end of the process or another agent has
+/// replaced this agent.
 final class AgentEngine: ProcessEngine {
   /// A process that an agent runs, or is about to run.
   final class Handle: ProcessHandle {
     let engine: any ProcessEngine
-    /// The session of the agent; `nil` if a former orchestrator started the process and its agent has
-    /// not sent a report.
+    /// The session of the agent; `nil` if a former orchestrator started the process and this
+    /// orchestrator has not received a report of the agent yet.
     let session: UInt64?
     /// The start command; `nil` if a former orchestrator started the process.
     fileprivate let launch: AgentLaunch?
     /// When the start command was last sent to the agent.
     fileprivate var launchedAt: ContinuousClock.Instant?
-    /// The last signal sent to the process; it is repeated until the process has ended.
-    private var sent: Signal?
+    /// The last signal sent to the process. The signal is sent repeatedly until the process has
+    /// ended.
+    private var lastSignal: Signal?
     private let send: (Signal) -> Void
 
     fileprivate init(
@@ -39,12 +41,12 @@ final class AgentEngine: ProcessEngine {
     let isRemote = true
 
     func signal(_ signal: Signal, group: Bool) -> Bool {
-      sent = signal
+      lastSignal = signal
       send(signal)
       return true
     }
 
-    fileprivate func resendSignal() { if let sent { send(sent) } }
+    fileprivate func resendSignal() { if let lastSignal { send(lastSignal) } }
   }
 
   /// The time after which a start command is repeated if the agent has not executed it.
@@ -67,26 +69,26 @@ final class AgentEngine: ProcessEngine {
 
   // MARK: Reports of agents
 
-  func take(_ header: FrameHeader, _ body: [UInt8], fromAgentOf name: String) throws {
+  func handleFrame(_ header: FrameHeader, _ body: [UInt8], fromAgentOf name: String) throws {
     switch header.kind {
     case .agent:
       let report = try JSONRecord.decode(AgentReport.self, from: body)
       guard report.node == name else { throw FrameError.body(.agent) }
-      take(report)
-    case .output: take(try JSONRecord.decode(AgentOutput.self, from: body), of: name)
+      handleReport(report)
+    case .output: logOutput(try JSONRecord.decode(AgentOutput.self, from: body), of: name)
     default: throw FrameError.kind(header.kind.rawValue)
     }
   }
 
-  private func take(_ output: AgentOutput, of node: String) {
+  private func logOutput(_ output: AgentOutput, of node: String) {
     guard let (process, _) = handle(of: node), process.incarnation == output.incarnation else {
       return
     }
     let stream = output.isError ? LogStream.err : .out
-    processes.take(process.capture.take(output.lines, from: stream), of: node, stream)
+    processes.showOutput(process.outputCapture.log(output.lines, from: stream), of: node, stream)
   }
 
-  private func take(_ report: AgentReport) {
+  private func handleReport(_ report: AgentReport) {
     let name = report.node
     switch agents.take(report, at: .now) {
     case .displaced: return supervisor.control.send(.displaced, toAgentOf: name)
@@ -99,27 +101,28 @@ final class AgentEngine: ProcessEngine {
     if let (process, handle) = handle(of: name) {
       compare(process, handle, with: report)
     } else {
-      end(report.process, of: name)
+      killUnwantedProcess(report.process, of: name)
       raiseIncarnation(name, by: report.process)
     }
     supervisor.launchQueuedNodes()
     sendNote(name)
   }
 
-  /// Compares the process that an agent should run with the report of the agent.
+  /// Compares the report of an agent with the process that the agent should run.
   private func compare(_ process: NodeProcess, _ handle: Handle, with report: AgentReport) {
     let name = report.node
     if let session = handle.session, session != report.session {
       guard agents.hasEnded(session: session, of: name, at: .now) else { return }
-      // The process has ended with the agent that ran it.
+      // The process has ended together with the agent that ran it.
       return finish(process, of: name, as: .unobserved(isCertain: true))
     }
     guard let reported = report.process, reported.incarnation == process.incarnation else {
-      // A process of a former orchestrator that this agent does not run has ended with its own agent.
+      // If there is no start command, a former orchestrator started the process through another
+      // agent. The process and that agent have both ended.
       guard let launch = handle.launch else {
         return finish(process, of: name, as: .unobserved(isCertain: true))
       }
-      end(report.process, of: name)
+      killUnwantedProcess(report.process, of: name)
       if report.isLeaving { return finish(process, of: name, as: .unobserved(isCertain: true)) }
       if handle.launchedAt.map({ .now - $0 > Self.launchRetryInterval }) ?? true {
         send(launch, for: handle, of: name)
@@ -130,21 +133,21 @@ final class AgentEngine: ProcessEngine {
     case .running(let pid):
       if pid != 0 { supervisor.facts[name]?.remotePid = pid }
       handle.resendSignal()
-    case .exited(let code): ended(process, of: name, .exited(code: code), report)
-    case .signalled(let number): ended(process, of: name, .signalled(number: number), report)
+    case .exited(let code): handleEnd(process, of: name, .exited(code: code), report)
+    case .signalled(let number): handleEnd(process, of: name, .signalled(number: number), report)
     case .notStarted(let reason):
       processes.remove(process, of: name)
       supervisor.handle(.spawnFailed(reason: reason), of: name)
     }
   }
 
-  private func ended(
+  private func handleEnd(
     _ process: NodeProcess, of name: String, _ exit: ProcessExit, _ report: AgentReport
   ) {
     guard report.isLeaving, supervisor.lifecycle[name]?.state.isHeld != true else {
       return finish(process, of: name, as: exit)
     }
-    // The node has not finished its work, so the next agent starts it again.
+    // The stop of the node was not requested, so the next agent starts the node again.
     supervisor.handle(
       .failureReported(reason: "the agent is shutting down\(report.hostPhrase)"), of: name)
     finish(process, of: name, as: .unobserved(isCertain: true))
@@ -155,14 +158,14 @@ final class AgentEngine: ProcessEngine {
     processes.finish(process, of: name, as: exit)
   }
 
-  /// Kills a process that is not the wanted one, before the wanted one is started.
-  private func end(_ process: AgentReport.Process?, of name: String) {
+  /// Kills a process that should not run. The right process starts afterwards.
+  private func killUnwantedProcess(_ process: AgentReport.Process?, of name: String) {
     guard let process, process.isRunning else { return }
     send(.kill, to: process.incarnation, of: name)
   }
 
-  /// Numbers the next process above the processes that the agent has run. If the state directory was
-  /// lost, only the agent knows their numbers.
+  /// Makes the next incarnation of a node higher than the incarnation of the process that the agent
+  /// has run. If the state directory was lost, only the agent still knows that incarnation.
   private func raiseIncarnation(_ name: String, by process: AgentReport.Process?) {
     guard let process, let node = supervisor.lifecycle[name],
       node.incarnation <= process.incarnation
@@ -187,12 +190,12 @@ final class AgentEngine: ProcessEngine {
       name, incarnation: incarnation, on: name, isLost: isUnavailable, at: .now)
   }
 
-  /// Whether a node must be started by its agent, and the agent cannot do so now.
+  /// Whether an agent must start the node, but is not connected, or cannot start a process now.
   func isAgentUnavailable(_ name: String) -> Bool {
     supervisor.plan[name]?.hasAgent == true && !agents.canStart(name, at: .now)
   }
 
-  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+  func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32 {
     let name = node.name
     guard let report = agents.report(of: name, at: .now) else {
       throw StartError(description: "the agent is not connected")
@@ -201,17 +204,18 @@ final class AgentEngine: ProcessEngine {
       incarnation: record.incarnation, program: node.information.program,
       arguments: supervisor.arguments(of: node, incarnation: record.incarnation),
       environment: supervisor.plan.agentEnvironment(of: node),
-      directory: supervisor.plan.journalOfProcess(name).map(FileSystem.directory),
-      key: supervisor.deployed?.secret(of: name) ?? "")
+      directory: supervisor.plan.journalOfProcess(name).map(FileSystem.parentDirectory),
+      key: supervisor.deployedNodes?.secret(of: name) ?? "")
     let handle = Handle(record, session: report.session, launch: launch, self)
-    try supervisor.mark(record, session: report.session)
+    try supervisor.recordSession(record, session: report.session)
     try add(handle, as: record)
     send(launch, for: handle, of: name)
     return 0
   }
 
   private func add(_ handle: Handle, as record: ProcessRecord) throws {
-    // No process on this host locks the record file: the process is on another host.
+    // No process on this host holds a lock on the record file, since the process is on another
+    // host.
     close(try record.write(in: processes.directories))
     processes.add(handle, as: record)
   }
@@ -226,12 +230,12 @@ final class AgentEngine: ProcessEngine {
       .signal, AgentSignal(incarnation: incarnation, number: signal.number), toAgentOf: name)
   }
 
-  // MARK: Processes that are not heard
+  // MARK: Processes that send no sign of life
 
   func checkLiveness(_ name: String) {
     guard supervisor.isLost(name), let node = supervisor.lifecycle[name],
       let report = agents.report(of: name, at: .now), report.process?.isRunning == true,
-      // After a network failure, the reports of the agent may arrive before the node's reports.
+      // After a network failure, the reports of the agent may arrive before the node's heartbeats.
       agents.connectionTime(name, at: .now) > node.timeouts.heartbeat
     else { return }
     supervisor.handle(.present, of: name)
@@ -249,20 +253,20 @@ final class AgentEngine: ProcessEngine {
   }
 }
 
-/// Records of processes that agents run, for the next orchestrator.
+/// Writes the records of processes that agents run. The next orchestrator reads them.
 extension Supervisor {
-  /// Records a process before it can start.
-  func mark(_ record: ProcessRecord, session: UInt64?) throws {
-    guard let key = deployed?.key(of: record.node) else { return }
+  /// Writes the record of a process before the process can start.
+  func recordSession(_ record: ProcessRecord, session: UInt64?) throws {
+    guard let key = deployedNodes?.key(of: record.node) else { return }
     try AgentProcessRecord(record: record, session: session, key: key, endpoints: nil).write(
       in: directories)
   }
 
-  /// Records the endpoints of a node's process, before its peers are notified.
+  /// Records the endpoints of a node's process, before the node's peers receive them.
   func recordEndpoints(_ endpoints: NodeEndpoints, of name: String) {
-    guard plan[name]?.hasAgent == true, deployed?.endpoints(of: name) != endpoints,
+    guard plan[name]?.hasAgent == true, deployedNodes?.endpoints(of: name) != endpoints,
       let process = processes[name], let launch = facts[name]?.launch,
-      let key = deployed?.key(of: name), let node = plan[name]
+      let key = deployedNodes?.key(of: name), let node = plan[name]
     else { return }
     let record = ProcessRecord(
       node: name, incarnation: process.incarnation, launch: launch, isDetached: true,
@@ -285,9 +289,9 @@ extension AgentReport {
 }
 
 extension Supervisor.Options {
-  /// The adopted processes, by node.
+  /// The adopted processes, by node, as input for the lifecycles.
   var survivors: [String: NodeLifecycle.Survivor] {
-    var survivors = adopted.compactMapValues { survivor in
+    var survivors = adoptedProcesses.compactMapValues { survivor in
       survivor.record.map {
         NodeLifecycle.Survivor(
           pid: survivor.process.pid, incarnation: Int(clamping: $0.incarnation))

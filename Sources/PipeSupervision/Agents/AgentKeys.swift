@@ -2,27 +2,28 @@ import PipeClient
 import PipeSystem
 import PipeTransport
 
-/// The keys of a topology whose processes are started by agents. They exist before the topology runs,
-/// and do not change.
+/// The keys of a topology whose processes are started by agents. The keys exist before the topology
+/// runs, and do not change.
 ///
-/// A directory has `control.key`, the key pair of the orchestrator; `client.key`, the key pair of
-/// clients, with the endpoint of the orchestrator for other hosts; and `NODE.agent` with the public key
-/// of each agent.
+/// The directory of the keys contains three kinds of files: `control.key`, the key pair of the
+/// orchestrator; `client.key`, the key pair of all clients, with the endpoint of the orchestrator;
+/// and, for each agent, `NODE.agent` with the agent's public key.
 package struct AgentKeys: Sendable {
-  let control: CurveKeyPair
-  let clients: CurveKeyPair
+  let controlKeyPair: CurveKeyPair
+  let clientKeyPair: CurveKeyPair
   /// The endpoint at which nodes, agents and clients connect to the orchestrator.
   let endpoint: String
-  let agents: [String: PublicKey]
+  let agentKeys: [String: PublicKey]
 
   /// The name of the file with the orchestrator's key pair.
-  package static let controlFile = "control.key"
-  package static let clientFile = "client.key"
+  package static let controlFileName = "control.key"
+  package static let clientFileName = "client.key"
 
   /// Returns the name of the file with the public key of an agent.
   package static func agentFile(of node: String) -> String { node + ".agent" }
 
-  /// Returns the name of the file with an agent's key pair, which only the agent should have.
+  /// Returns the name of the file with an agent's key pair. Only the agent itself should have this
+  /// file.
   package static func keyPairFile(of node: String) -> String { node + ".agent.key" }
 
   /// Creates new keys for a topology: the files of its orchestrator and of each agent.
@@ -37,8 +38,8 @@ package struct AgentKeys: Sendable {
     let control = try CurveKeyPair.make()
     let address = ControlAddress(
       topology: topology, endpoint: endpoint, key: control.publicKey.text)
-    try KeyFile.write(control, to: directory + "/" + controlFile)
-    try KeyFile.write(.make(), for: address, to: directory + "/" + clientFile)
+    try KeyFile.write(control, to: directory + "/" + controlFileName)
+    try KeyFile.write(.make(), for: address, to: directory + "/" + clientFileName)
     try make(of: nodes, for: address, in: directory)
   }
 
@@ -54,20 +55,21 @@ package struct AgentKeys: Sendable {
     }
   }
 
+  /// Reads the keys from their directory, and checks that they are the keys of this topology.
   /// - Parameter nodes: The nodes that agents start.
   package init(
     in directory: String, of nodes: [String], topology: String
   ) throws(AgentKeysError) {
     do {
-      control = try KeyFile.read(directory + "/" + Self.controlFile)
-      let (pair, address) = try KeyFile.readWithControl(directory + "/" + Self.clientFile)
+      controlKeyPair = try KeyFile.read(directory + "/" + Self.controlFileName)
+      let (pair, address) = try KeyFile.readWithControl(directory + "/" + Self.clientFileName)
       guard address.topology == topology else {
         throw AgentKeysError.otherTopology(directory, address.topology, wanted: topology)
       }
-      guard address.key == control.publicKey.text else {
+      guard address.key == controlKeyPair.publicKey.text else {
         throw AgentKeysError.mismatchedFiles(directory)
       }
-      clients = pair
+      clientKeyPair = pair
       endpoint = address.endpoint
     } catch let error as KeyFileError {
       throw .file(error)
@@ -85,14 +87,14 @@ package struct AgentKeys: Sendable {
       }
       agents[node] = key
     }
-    self.agents = agents
+    self.agentKeys = agents
   }
 }
 
 /// The reason why the keys of a topology with agents cannot be used.
 package enum AgentKeysError: Error, CustomStringConvertible {
   case file(KeyFileError)
-  /// The files come from several exports.
+  /// The files come from different exports, so they do not match.
   case mismatchedFiles(String)
   case otherTopology(String, String, wanted: String)
   case noAgent(String, path: String)

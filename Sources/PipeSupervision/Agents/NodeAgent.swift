@@ -7,16 +7,17 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Starts, ends and reads the process of a node on the agent's host, as commanded by an orchestrator
-/// that may be on another host.
+/// Starts, ends and observes the process of a node on the agent's host. The commands come from an
+/// orchestrator, which can be on another host.
 ///
-/// ``AgentStateMachine`` makes the decisions. The process ends with the agent, however the agent ends.
+/// ``AgentStateMachine`` makes the decisions. When the agent ends for any reason, the node's
+/// process ends as well.
 package final class NodeAgent {
   /// The identity of the agent, and the address of its orchestrator.
   package struct Options {
     package var node: String
     /// The agent's own key pair, and the address of the orchestrator.
-    package var key: (pair: CurveKeyPair, control: ControlAddress)
+    package var controlAccess: (pair: CurveKeyPair, control: ControlAddress)
     /// The address on which the node must listen: a numeric IPv4 address.
     package var address: String
     /// The name of the host, for display.
@@ -27,7 +28,7 @@ package final class NodeAgent {
       host: String?
     ) {
       self.node = node
-      self.key = key
+      self.controlAccess = key
       self.address = address
       self.host = host
     }
@@ -40,47 +41,51 @@ package final class NodeAgent {
   private let controlEndpoint: PeerEndpoint
   private let signals: SignalDescriptor
   private let probes: ProbeSocket
-  private let session = UInt64.random(in: AgentReport.sessions)
+  private let session = UInt64.random(in: AgentReport.sessionRange)
   private var machine = AgentStateMachine()
   private var child: ChildProcess?
   private var splitters: [LogStream: LogLineSplitter] = [:]
   private var registrations: [LogStream: PollLoop.Registration] = [:]
-  private var note: AgentNote?
+  private var lastNote: AgentNote?
   private var lastMessageAt: ContinuousClock.Instant?
   private var connectedAt = ContinuousClock.Instant.now
-  private var isHeard = true
+  private var hasContact = true
   private var exitCode: Int32 = 0
-  /// The queues for standard output and standard error, so that a stalled reader does not delay the agent.
-  private let output: OutputQueue
-  private let errors: OutputQueue
+  /// The queue for standard output. Because of the queue, a stalled reader does not delay the
+  /// agent.
+  private let outputQueue: OutputQueue
+  /// The queue for standard error.
+  private let errorQueue: OutputQueue
 
-  private static let interval: Duration = .seconds(1)
-  /// The interval of reports while the orchestrator does not answer.
+  private static let reportInterval: Duration = .seconds(1)
+  /// The interval of reports while the agent has no contact with the orchestrator.
   private static let searchInterval: Duration = .milliseconds(200)
-  /// The time without an answer after which the agent reconnects: another agent of the same name may
-  /// have taken over the old connection.
-  private static let silence: Duration = .seconds(3)
+  /// The time without an answer after which the agent reconnects. Another agent with the same name
+  /// may have received the answers instead.
+  private static let silenceTimeout: Duration = .seconds(3)
 
-  /// Creates an agent, which blocks the signals that it handles. Must be called before any thread starts.
+  /// Creates an agent, and blocks the signals that the agent handles. Call this before the process
+  /// starts its first thread.
   package init(_ options: Options) throws {
     self.options = options
     signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
-    output = OutputQueue(STDOUT_FILENO)
-    errors = OutputQueue(STDERR_FILENO)
-    guard let control = PublicKey(options.key.control.key) else {
+    outputQueue = OutputQueue(STDOUT_FILENO)
+    errorQueue = OutputQueue(STDERR_FILENO)
+    guard let control = PublicKey(options.controlAccess.control.key) else {
       throw KeyFileError.missingControlAddress("agent.key")
     }
     controlEndpoint = PeerEndpoint(
-      options.key.control.endpoint, key: control, own: options.key.pair)
+      options.controlAccess.control.endpoint, key: control, own: options.controlAccess.pair)
     socket = try Socket(.dealer, in: context)
     try socket.setRoutingID(WireName.agent(ofNode: options.node))
-    try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
-    // Reports are not queued while disconnected, because they would be outdated later.
+    try socket.setMaximumMessage(byteCount: WireLimits.maximumMessageByteCount)
+    // No reports are queued while the agent is disconnected, because queued reports would be
+    // outdated when they are sent.
     try socket.sendOnlyWhenConnected()
     probes = try ProbeSocket(of: options.node, in: context)
   }
 
-  /// Runs until the agent must end. Returns the exit code.
+  /// Runs until the agent must end. Returns the exit code of the agent.
   package func run() throws -> Int32 {
     try socket.connect(to: controlEndpoint)
     log(
@@ -94,7 +99,7 @@ package final class NodeAgent {
     probes.close()
     socket.setLinger(milliseconds: 500)
     socket.close()
-    for queue in [output, errors] { queue.drain(patience: .seconds(2)) }
+    for queue in [outputQueue, errorQueue] { queue.drain(patience: .seconds(2)) }
     return exitCode
   }
 
@@ -105,7 +110,7 @@ package final class NodeAgent {
       switch action {
       case .start(let launch): start(launch)
       case .kill(let signal): child?.signal(signal, group: signal == .kill)
-      case .report: report()
+      case .report: sendReport()
       case .end(let isDisplaced):
         exitCode = isDisplaced ? 1 : 0
         loop.stop()
@@ -123,12 +128,15 @@ package final class NodeAgent {
       let command = ChildCommand(
         path: launch.program, arguments: launch.arguments,
         environment: ProcessEnvironment.current.merging(launch.environment) { _, new in new }
-          .merging([HelperProcesses.variable: marker(of: launch.incarnation)]) { _, new in new },
+          .merging([HelperProcesses.markerVariable: marker(of: launch.incarnation)]) { _, new in new
+          },
         input: keys)
       let child = try ChildProcess.spawn(command)
       self.child = child
       splitters = [:]
-      for (stream, descriptor) in [(LogStream.out, child.output), (.err, child.error)] {
+      for (stream, descriptor) in [
+        (LogStream.out, child.outputDescriptor), (.err, child.errorDescriptor),
+      ] {
         registrations[stream] = loop.add(descriptor: descriptor, for: self) {
           $0.read(descriptor, as: stream)
         }
@@ -139,7 +147,8 @@ package final class NodeAgent {
     }
   }
 
-  /// Returns the marker by which the helpers of a process are found after the process has ended.
+  /// Returns the value of the environment variable by which the agent finds the helpers of a
+  /// process that has ended.
   private func marker(of incarnation: UInt64) -> String {
     "agent-\(session)/\(options.node)/\(incarnation)"
   }
@@ -152,7 +161,7 @@ package final class NodeAgent {
     guard code == 0 else { throw SystemError("pipe", code: code) }
     defer { close(output) }
     do {
-      // A key file is far smaller than the capacity of a pipe.
+      // The write does not block, since a key file is far smaller than the capacity of a pipe.
       try FileSystem.write(Array(text.utf8), to: output, path: "pipe for the keys")
     } catch {
       close(input)
@@ -163,8 +172,8 @@ package final class NodeAgent {
 
   // MARK: The process
 
-  /// Reads the pending output of one of the process's pipes, sends it to the orchestrator, and writes
-  /// it to the agent's own output.
+  /// Reads the pending output of one of the process's pipes, sends the output to the orchestrator,
+  /// and writes it to the agent's own output.
   private func read(_ descriptor: Int32, as stream: LogStream) {
     var splitter = splitters[stream] ?? LogLineSplitter()
     let (read, isOpen) = splitter.drain(descriptor)
@@ -174,14 +183,14 @@ package final class NodeAgent {
     }
     guard !read.isEmpty, let incarnation = machine.process?.incarnation else { return }
     let text = read.map { $0 + "\n" }.joined()
-    (stream == .out ? output : errors).append(Array(text.utf8))
+    (stream == .out ? outputQueue : errorQueue).append(Array(text.utf8))
     send(.output, AgentOutput(incarnation: incarnation, isError: stream == .err, lines: read))
   }
 
   private func reap() {
     guard var child, let exit = child.reap() else { return }
     for stream in registrations.keys.sorted(by: { $0.rawValue < $1.rawValue }) {
-      read(stream == .out ? child.output : child.error, as: stream)
+      read(stream == .out ? child.outputDescriptor : child.errorDescriptor, as: stream)
     }
     for registration in registrations.values { loop.remove(registration) }
     registrations = [:]
@@ -210,19 +219,19 @@ package final class NodeAgent {
     while socket.receive({ _, bytes in
       do {
         let header = try FrameHeader(bytes)
-        try take(header, Array(bytes[FrameHeader.byteCount...]))
+        try handleFrame(header, Array(bytes[FrameHeader.byteCount...]))
       } catch {
         log("ignored \(error) from the orchestrator")
       }
     }) {}
   }
 
-  private func take(_ header: FrameHeader, _ body: [UInt8]) throws {
+  private func handleFrame(_ header: FrameHeader, _ body: [UInt8]) throws {
     recordContact()
     switch header.kind {
     case .launch: handle(.launch(try JSONRecord.decode(AgentLaunch.self, from: body)))
     case .signal: handle(.signal(try JSONRecord.decode(AgentSignal.self, from: body)))
-    case .nodeState: note = try JSONRecord.decode(AgentNote.self, from: body)
+    case .nodeState: lastNote = try JSONRecord.decode(AgentNote.self, from: body)
     case .displaced:
       log(
         "another agent of node '\(options.node)' has replaced this agent; this agent and its "
@@ -234,40 +243,40 @@ package final class NodeAgent {
   }
 
   private func recordContact() {
-    if lastMessageAt == nil || !isHeard {
+    if lastMessageAt == nil || !hasContact {
       log("connected to the orchestrator at \(controlEndpoint.endpoint)")
     }
     lastMessageAt = .now
-    isHeard = true
+    hasContact = true
   }
 
   /// Sends a report, and schedules the next one.
   private func sendPeriodicReport() {
-    report()
-    if let lastMessageAt, .now - lastMessageAt > Self.silence { reconnect() }
-    let isFound = isHeard && lastMessageAt != nil
-    loop.schedule(after: isFound ? Self.interval : Self.searchInterval, for: self) {
+    sendReport()
+    if let lastMessageAt, .now - lastMessageAt > Self.silenceTimeout { reconnect() }
+    let isFound = hasContact && lastMessageAt != nil
+    loop.schedule(after: isFound ? Self.reportInterval : Self.searchInterval, for: self) {
       $0.sendPeriodicReport()
     }
   }
 
   private func reconnect() {
-    if isHeard {
-      isHeard = false
-      note = nil
+    if hasContact {
+      hasContact = false
+      lastNote = nil
       log(
-        "no message from the orchestrator for \(Self.silence.shortText); the node keeps running, "
+        "no message from the orchestrator for \(Self.silenceTimeout.shortText); the node keeps running, "
           + "and the agent reconnects to "
           + controlEndpoint.endpoint)
     }
-    guard .now - connectedAt > Self.silence else { return }
+    guard .now - connectedAt > Self.silenceTimeout else { return }
     connectedAt = .now
     socket.disconnect(controlEndpoint.endpoint)
     try? socket.connect(to: controlEndpoint)
-    report()
+    sendReport()
   }
 
-  private func report() {
+  private func sendReport() {
     send(
       .agent,
       AgentReport(
@@ -282,17 +291,18 @@ package final class NodeAgent {
 
   private func answerProbes() {
     probes.answer {
-      AgentProbe(node: options.node, note: note, isHeard: isHeard && lastMessageAt != nil)
+      AgentProbe(node: options.node, note: lastNote, isHeard: hasContact && lastMessageAt != nil)
     }
   }
 
-  private func log(_ text: String) { errors.append(Array("agent: \(text)\n".utf8)) }
+  private func log(_ text: String) { errorQueue.append(Array("agent: \(text)\n".utf8)) }
 }
 
-/// The decisions of the agent of a node, which starts the node's process on its host; a pure value.
+/// The decisions of an agent, without side effects.
 ///
-/// The agent runs one process at a time, and none twice. The process that it was commanded to start
-/// remains the last one, whatever happens to it, until a command for a later process arrives.
+/// The agent runs one process at a time, and starts each process only once. In its reports, the
+/// agent describes the last process that it was commanded to start, even after that process has
+/// ended.
 package struct AgentStateMachine: Sendable {
   package enum Input: Hashable, Sendable {
     case launch(AgentLaunch)
@@ -302,16 +312,16 @@ package struct AgentStateMachine: Sendable {
     case startFailed(reason: String)
     /// The process has ended, and all of its output has been sent.
     case ended(ProcessExit)
-    /// The agent itself must end, after its process has ended in order.
+    /// The agent must end, after its process has stopped gracefully.
     case leave
-    /// Another agent has replaced this one.
+    /// Another agent has replaced this agent.
     case displaced
   }
 
   package enum Action: Hashable, Sendable {
     case start(AgentLaunch)
     case kill(Signal)
-    /// Report the changes to the orchestrator.
+    /// Report the stage of the process to the orchestrator.
     case report
     /// End the agent.
     case end(isDisplaced: Bool)
@@ -346,7 +356,8 @@ package struct AgentStateMachine: Sendable {
   private var isRunning: Bool { process?.isRunning == true }
 
   private mutating func start(_ launch: AgentLaunch) -> [Action] {
-    // A repeated command is executed once. No process is started while another one runs.
+    // A repeated command must not start the process again, and no process is started while another
+    // process runs.
     guard !isLeaving, !isRunning, launch.incarnation > process?.incarnation ?? 0 else {
       return [.report]
     }
@@ -364,7 +375,7 @@ package struct AgentStateMachine: Sendable {
   }
 
   private mutating func leave() -> [Action] {
-    // A second request kills the process at once.
+    // The first request stops the process gracefully. A second request kills it.
     let signal: Signal = isLeaving ? .kill : .terminate
     if leaving == .no { leaving = .inOrder }
     return isRunning ? [.report, .kill(signal)] : [.report] + endIfLeaving()

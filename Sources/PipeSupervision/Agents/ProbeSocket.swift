@@ -7,13 +7,14 @@ import PipeWire
 /// The answer of an agent to a health probe.
 package struct AgentProbe: Codable, Hashable, Sendable {
   package var node: String
-  /// The last message of the orchestrator about the node.
+  /// The last note that the orchestrator has sent about the node's state.
   package var note: AgentNote?
-  /// Whether the orchestrator answers.
+  /// Whether the agent receives answers from the orchestrator.
   package var isHeard: Bool
 }
 
-/// The socket on which an agent answers health probes on its host: a Unix socket in the runtime directory.
+/// The socket on which an agent answers health probes on its host: a Unix socket in the runtime
+/// directory.
 final class ProbeSocket {
   let socket: Socket
 
@@ -38,25 +39,25 @@ final class ProbeSocket {
 }
 
 extension AgentProbe {
-  private static let suffix = ".agent"
+  private static let socketSuffix = ".agent"
 
   /// Returns the nodes whose agents have sockets in the runtime directory of this process, sorted.
-  package static func nodes(in roots: RuntimeRoots = RuntimeRoots()) -> [String] {
-    FileSystem.entries(of: roots.runtime).filter { $0.hasSuffix(suffix) }
-      .map { String($0.dropLast(suffix.count)) }.sorted()
+  package static func nodesWithAgents(in roots: RuntimeRoots = RuntimeRoots()) -> [String] {
+    FileSystem.entryNames(of: roots.runtime).filter { $0.hasSuffix(socketSuffix) }
+      .map { String($0.dropLast(socketSuffix.count)) }.sorted()
   }
 
   /// Returns the endpoint for probes of a node's agent.
   static func endpoint(
     of node: String, _ roots: RuntimeRoots = RuntimeRoots()
   ) throws(DirectoryError) -> String {
-    let path = roots.runtime + "/" + node + suffix
+    let path = roots.runtime + "/" + node + socketSuffix
     guard path.utf8.count <= RuntimeDirectories.pathLimit else { throw .pathTooLong(path) }
     return "ipc://" + path
   }
 
   /// Probes the agent of a node on this host.
-  /// - Returns: `nil` if the agent did not answer in time.
+  /// - Returns: The agent's answer; `nil` if the agent did not answer within `limit`.
   package static func ask(_ node: String, within limit: Duration) throws -> AgentProbe? {
     let socket = try Socket(.dealer, in: Context())
     try socket.connect(try endpoint(of: node))

@@ -5,18 +5,18 @@ import PipeSystem
 
 /// A child of this process, and the read ends of its output pipes.
 ///
-/// The process id is valid only until the child is reaped. No signal is sent afterwards, because the
-/// system may have given the id to another process.
+/// The process id is valid only until the child is reaped. Afterwards, the system may give the id
+/// to another process, so no signal is sent any more.
 package struct ChildProcess: Sendable {
   package let pid: Int32
   /// The non-blocking read end of the child's stdout, or -1 if this process does not read it.
-  package let output: Int32
+  package let outputDescriptor: Int32
   /// The non-blocking read end of the child's stderr, or -1 if this process does not read it.
-  package let error: Int32
-  /// A descriptor that becomes readable once it is known whether the child runs its program; -1 if that
-  /// is known.
-  package private(set) var report: Int32
-  /// How the child ended, once it is reaped.
+  package let errorDescriptor: Int32
+  /// A descriptor that becomes readable when it is known whether the child runs its program; -1
+  /// after the result was read.
+  package private(set) var reportDescriptor: Int32
+  /// How the child ended; `nil` until it is reaped.
   package private(set) var status: ProcessExit?
   private let command: ChildCommand
 
@@ -26,7 +26,8 @@ package struct ChildProcess: Sendable {
     try start(command) { options, pid, _ in pr_spawn(&options, &pid) }
   }
 
-  /// Starts a child and returns at once. ``readReport()`` returns later whether its program can run.
+  /// Starts a child without waiting until the child runs its program. Call ``readReport()`` to find
+  /// out later whether the program runs.
   /// - Throws: ``SpawnError`` if no child could be created.
   package static func launch(_ command: ChildCommand) throws -> ChildProcess {
     try start(command) { options, pid, report in pr_spawn_begin(&options, &pid, &report) }
@@ -48,13 +49,13 @@ package struct ChildProcess: Sendable {
       throw SpawnError(command: command, code: cause.code)
     }
     var pid: Int32 = 0
-    var report: Int32 = -1
+    var reportDescriptor: Int32 = -1
     let code = Orphans.startRegistered(&pid) { pid in
       command.withSpawnOptions { options in
         switch command.output {
         case .pipes:
-          options.standard_output = output.write
-          options.standard_error = error.write
+          options.standard_output = output.writeEnd
+          options.standard_error = error.writeEnd
         case .inherited: break
         case .descriptor(let descriptor):
           options.standard_output = descriptor
@@ -63,7 +64,7 @@ package struct ChildProcess: Sendable {
           options.standard_output = output
           options.standard_error = error
         }
-        return fork(&options, &pid, &report)
+        return fork(&options, &pid, &reportDescriptor)
       }
     }
     output.closeWrite()
@@ -74,49 +75,56 @@ package struct ChildProcess: Sendable {
       throw SpawnError(command: command, code: code)
     }
     return ChildProcess(
-      pid: pid, output: output.read, error: error.read, report: report, command: command)
+      pid: pid, outputDescriptor: output.readEnd, errorDescriptor: error.readEnd,
+      reportDescriptor: reportDescriptor, command: command)
   }
 
-  /// Reads whether the program of a launched child runs, and closes ``report`` once that is known.
-  /// - Returns: Why the program does not run. In that case the child is ending and must still be reaped.
+  /// Reads the report on whether a launched child runs its program. Closes ``reportDescriptor``
+  /// when the report is complete.
+  /// - Returns: The reason why the program does not run; `nil` if it runs, or this is not known
+  ///   yet. If there is a reason, the child is ending and must still be reaped.
   package mutating func readReport() -> SpawnError? {
-    guard report >= 0 else { return nil }
-    let code = pr_spawn_report(report)
+    guard reportDescriptor >= 0 else { return nil }
+    let code = pr_spawn_report(reportDescriptor)
     guard code >= 0 else { return nil }
-    close(report)
-    report = -1
+    close(reportDescriptor)
+    reportDescriptor = -1
     return code == 0 ? nil : SpawnError(command: command, code: code)
   }
 
-  /// Sends a signal, to the whole process group if `group` is set.
-  /// - Returns: Whether there was a process to send it to.
+  /// Sends a signal to the child, or to its whole process group.
+  /// - Returns: Whether the process still exists.
   @discardableResult
   package func signal(_ signal: Signal, group: Bool = false) -> Bool {
     guard status == nil else { return false }
     if group, kill(-pid, signal.number) == 0 { return true }
-    // Just after the fork, the child does not lead a process group yet.
+    // Immediately after the fork, the child does not lead a process group yet, so the signal is
+    // sent to the child alone.
     return kill(pid, signal.number) == 0
   }
 
-  /// Reaps the child if it has ended; never waits.
+  /// Reaps the child if it has ended. Does not wait.
+  /// - Returns: How the child ended; `nil` if it is still running.
   package mutating func reap() -> ProcessExit? {
     wait(options: WNOHANG)
   }
 
-  /// Waits until the child ends.
+  /// Waits until the child ends, and reaps it.
+  /// - Returns: How the child ended; `nil` if it cannot be reaped.
   @discardableResult
   package mutating func wait() -> ProcessExit? {
     wait(options: 0)
   }
 
-  /// Closes the read ends of the pipes. Call it once, after the output has been read to its end.
+  /// Closes the read ends of the pipes. Call this once, after you have read the output to its end.
   package func closePipes() {
-    if report >= 0 { close(report) }
-    if output >= 0 { close(output) }
-    if error >= 0 { close(error) }
+    if reportDescriptor >= 0 { close(reportDescriptor) }
+    if outputDescriptor >= 0 { close(outputDescriptor) }
+    if errorDescriptor >= 0 { close(errorDescriptor) }
   }
 
-  /// Reaps orphaned processes, if this is process 1 of a container: no other process reaps them there.
+  /// Reaps orphaned processes if this process is process 1 of a container. In a container, no other
+  /// process reaps them.
   package static func reapOrphans() { Orphans.reap() }
 
   private mutating func wait(options: Int32) -> ProcessExit? {
@@ -127,8 +135,8 @@ package struct ChildProcess: Sendable {
       result = waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT | options)
     } while result < 0 && errno == EINTR
     guard result == 0, info.si_signo == SIGCHLD else { return nil }
-    // While the child is not reaped, its group id cannot be reused. So this kills all processes that
-    // the child has started, and no other processes.
+    // The child is not reaped yet, so its process group id cannot have been reused. The signal
+    // reaches only processes that the child has started.
     kill(-pid, SIGKILL)
     var word: Int32 = 0
     while waitpid(pid, &word, 0) < 0, errno == EINTR {}
@@ -138,71 +146,67 @@ package struct ChildProcess: Sendable {
   }
 }
 
-/// Both ends of a pipe; -1 is an end that is closed or was never open.
+/// Both ends of a pipe. An end is -1 if it is closed or was never open.
 private struct PipeEnds {
-  var read: Int32 = -1
-  var write: Int32 = -1
+  var readEnd: Int32 = -1
+  var writeEnd: Int32 = -1
 
   static func open() throws -> PipeEnds {
     var ends = PipeEnds()
-    let code = pr_pipe(&ends.read, &ends.write)
+    let code = pr_pipe(&ends.readEnd, &ends.writeEnd)
     guard code == 0 else { throw SystemError("pipe", code: code) }
     return ends
   }
 
   mutating func closeWrite() {
-    if write >= 0 { close(write) }
-    write = -1
+    if writeEnd >= 0 { close(writeEnd) }
+    writeEnd = -1
   }
 
   mutating func closeBoth() {
     closeWrite()
-    if read >= 0 { close(read) }
-    read = -1
+    if readEnd >= 0 { close(readEnd) }
+    readEnd = -1
   }
 }
 
 /// The program of a child, and how it runs.
 package struct ChildCommand: Hashable, Sendable {
   package enum Output: Hashable, Sendable {
-    /// To this process, through one pipe each.
+    /// Stdout and stderr go to this process, each through its own pipe.
     case pipes
-    /// To the outputs of this process. A reader that waits for their end also waits for the child.
+    /// The child writes to the stdout and stderr of this process. A program that reads these
+    /// outputs to their end must therefore also wait until the child ends.
     case inherited
-    /// Both to this descriptor.
+    /// Stdout and stderr both go to this descriptor.
     case descriptor(Int32)
-    /// To one descriptor each.
+    /// Stdout and stderr go to different descriptors.
     case descriptors(output: Int32, error: Int32)
   }
 
-  /// An open program file, which may have been removed from its path.
-  package struct Program: Hashable, Sendable {
-    package var descriptor: Int32
-    /// Whether an interpreter reads the file and so requires the descriptor.
-    package var isScript: Bool
-  }
-
-  /// The path of the executable; `PATH` is not searched.
+  /// The path of the executable, which is also the first argument. `PATH` is not searched.
   package var path: String
-  /// The file to execute instead of the file at `path`. Default: the file at `path`.
-  package var program: Program?
+  /// The path of the file to execute instead of the file at `path`. The default, `nil`, executes the
+  /// file at `path`.
+  package var executable: String?
   /// The arguments after the program's name.
   package var arguments: [String]
   package var environment: [String: String]
   /// The working directory; `nil` for the directory of this process.
   package var directory: String?
-  /// The descriptor for the child's stdin. Default: none, and the stdin is empty.
-  package var input: Int32?
-  /// The destination of stdout and stderr. Default: this process.
+  /// The descriptor for the child's stdin. The default, `nil`, is an empty stdin.
+  package var inputDescriptor: Int32?
+  /// The destination of stdout and stderr. Default: pipes to this process.
   package var output: Output
-  /// The signal that the child receives when the thread that spawned it ends. Spawn from a thread that
-  /// lives as long as the process. With `nil`, the child outlives this process. Default: SIGKILL.
+  /// The signal that the child receives when the thread that has started it ends. If you set a
+  /// signal, start the child from a thread that lives as long as this process. If `nil`, the child
+  /// can outlive this process. Default: SIGKILL.
   package var deathSignal: Signal?
-  /// Whether the child leads a session of its own, without the terminal of this process.
+  /// Whether the child is the leader of a new session, without the terminal of this process.
   package var leadsSession: Bool
-  /// A descriptor that the child inherits as its descriptor 3. Before the child runs its program, it
-  /// appends the text of its /proc/self/stat to it. Default: none.
-  package var record: Int32?
+  /// A descriptor that the child inherits as its descriptor 3. Before the child runs its program,
+  /// it appends the contents of its /proc/self/stat to this descriptor. Default: none.
+  package var recordDescriptor: Int32?
 
   package init(
     path: String, arguments: [String] = [], environment: [String: String] = [:],
@@ -214,26 +218,28 @@ package struct ChildCommand: Hashable, Sendable {
     self.arguments = arguments
     self.environment = environment
     self.directory = directory
-    self.input = input
+    self.inputDescriptor = input
     self.output = output
     self.deathSignal = deathSignal
     self.leadsSession = leadsSession
-    self.record = record
+    self.recordDescriptor = record
   }
 
-  /// Calls `body` with the C representation, which is valid only during the call.
+  /// Calls `body` with the C representation of this command, which is valid only during the call.
   func withSpawnOptions<Result>(_ body: (inout pr_spawn) -> Result) -> Result {
     let variables = environment.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
     return withCStrings([path] + arguments) { arguments in
       withCStrings(variables) { environment in
         withCString(directory) { directory in
-          var options = pr_spawn(
-            path: arguments[0]!, arguments: arguments, environment: environment,
-            directory: directory, standard_input: input ?? -1, standard_output: -1,
-            standard_error: -1, death_signal: deathSignal?.number ?? 0,
-            new_session: leadsSession ? 1 : 0, record: record ?? -1,
-            program: program?.descriptor ?? -1, keeps_program: program?.isScript == true ? 1 : 0)
-          return body(&options)
+          withCString(executable) { executable in
+            var options = pr_spawn(
+              path: executable ?? UnsafePointer(arguments[0]!), arguments: arguments,
+              environment: environment, directory: directory,
+              standard_input: inputDescriptor ?? -1, standard_output: -1, standard_error: -1,
+              death_signal: deathSignal?.number ?? 0, new_session: leadsSession ? 1 : 0,
+              record: recordDescriptor ?? -1)
+            return body(&options)
+          }
         }
       }
     }
@@ -244,11 +250,11 @@ package struct ChildCommand: Hashable, Sendable {
 package struct SpawnError: Error, Hashable, CustomStringConvertible {
   package let path: String
   package let directory: String?
-  /// The errno of the call that failed, including exec.
+  /// The errno of the call that failed. The call may be exec.
   package let code: Int32
 
   init(command: ChildCommand, code: Int32) {
-    path = command.path
+    path = command.executable ?? command.path
     directory = command.directory
     self.code = code
   }
@@ -264,7 +270,8 @@ package struct SpawnError: Error, Hashable, CustomStringConvertible {
         "the interpreter in the first line of the file does not exist"
       case ENOENT, ENOTDIR: "build the program, or correct 'program' in the topology file"
       case ENOSPC, EDQUOT: "free disk space"
-      case EACCES: "make the file executable with 'chmod +x'"
+      case EACCES:
+        "make the file executable with 'chmod +x'; its file system must not be mounted with 'noexec'"
       case ENOEXEC: "the file is not a program for this system"
       case EAGAIN, ENOMEM, EMFILE, ENFILE: "check the resource limits with 'ulimit -a'"
       case E2BIG: "the arguments and the environment are too long"

@@ -4,16 +4,18 @@ import PipeSupport
 import PipeSystem
 import PipeTransport
 
-/// Processes that nodes start themselves, called helpers. They end with the process that has started them.
+/// Finds and kills helpers, which are processes that a node has started. Helpers must end with the
+/// process that has started them.
 ///
-/// Helpers in the process group of a node are killed with it. Helpers that have left the group, as
-/// daemons or by setsid, are found by an inherited environment variable, which identifies the process
-/// of the node. Helpers that have also cleared their environment are not found.
+/// Helpers in the process group of the node are killed with the group. Helpers that have left the
+/// group, such as daemons, inherit an environment variable that identifies the node's process, and
+/// are found by this variable. Helpers that have also cleared their environment are not found.
 package enum HelperProcesses {
-  /// The variable that identifies the process of a node to its helpers.
-  package static let variable = "PIPERUNTIME_PROCESS"
+  /// The environment variable that identifies the node's process to its helpers.
+  package static let markerVariable = "PIPERUNTIME_PROCESS"
 
-  /// Returns the value of the variable, which is unique while the directories of the topology exist.
+  /// Returns the value of ``markerVariable`` for the helpers of one process of a node. The value is
+  /// unique while the directories of the topology exist.
   package static func marker(
     of node: String, incarnation: UInt64, in directories: RuntimeDirectories
   ) -> String {
@@ -21,20 +23,23 @@ package enum HelperProcesses {
   }
 
   /// Kills the helpers of processes that have ended.
+  /// - Parameter markers: The values of ``markerVariable`` for these processes.
   package static func kill(of markers: Set<String>) {
     guard !markers.isEmpty else { return }
-    // A helper may start another one during the search.
+    // Searches again after each search that has found helpers, since a helper may have started
+    // another helper during the search.
     for _ in 0..<5 where killOnce(of: markers) == 0 { return }
   }
 
   private static func killOnce(of markers: Set<String>) -> Int {
     let user = geteuid()
     var count = 0
-    for name in FileSystem.entries(of: "/proc") {
+    for name in FileSystem.entryNames(of: "/proc") {
       guard let pid = Int32(name), pid != getpid(), owner(of: pid) == user,
         let marker = marker(of: pid), markers.contains(marker),
         let process = AdoptedProcess(pid: pid),
-        // The process id may have been reused before the process was opened.
+        // Checks the variable again, since another process may have received this process id before
+        // the process was opened.
         self.marker(of: pid) == marker, process.signal(.kill)
       else { continue }
       count += 1
@@ -47,13 +52,13 @@ package enum HelperProcesses {
     return stat("/proc/\(pid)", &status) == 0 ? status.st_uid : nil
   }
 
-  /// Returns the value of the variable that a process has inherited; `nil` if there is none, or if the
-  /// process is ending.
+  /// Returns the value of ``markerVariable`` in the environment of a process; `nil` if the variable
+  /// is not set, or the process is ending.
   private static func marker(of pid: Int32) -> String? {
     guard let bytes = FileSystem.contents(of: "/proc/\(pid)/environ", limit: 4 << 20) else {
       return nil
     }
-    let prefix = Array("\(variable)=".utf8)
+    let prefix = Array("\(markerVariable)=".utf8)
     for entry in bytes.split(separator: 0) where entry.starts(with: prefix) {
       return String(decoding: entry.dropFirst(prefix.count), as: UTF8.self)
     }
@@ -67,44 +72,47 @@ package enum HelperProcesses {
 final class HelperSweep {
   private let handle: LoopHandle
   private lazy var thread = LoopThread { _ in }
-  /// The markers of the helpers that are being searched for.
-  private var current: Set<String> = []
-  private var next: Set<String> = []
+  /// The markers of the ended processes whose helpers are being searched for now.
+  private var currentMarkers: Set<String> = []
+  private var nextMarkers: Set<String> = []
 
   init(_ loop: PollLoop) { handle = loop.handle }
 
-  /// Kills the helpers of a process that has ended.
+  /// Starts to kill the helpers of a process that has ended.
+  /// - Parameter marker: The value of ``HelperProcesses/markerVariable`` for this process.
   func begin(_ marker: String) {
-    next.insert(marker)
-    if current.isEmpty { sweepNext() }
+    nextMarkers.insert(marker)
+    if currentMarkers.isEmpty { sweepNext() }
   }
 
   private func sweepNext() {
-    (current, next) = (next, [])
-    guard !current.isEmpty else { return }
+    (currentMarkers, nextMarkers) = (nextMarkers, [])
+    guard !currentMarkers.isEmpty else { return }
     let owner = LoopOwned(self)
-    let (markers, handle) = (current, handle)
+    let (markers, handle) = (currentMarkers, handle)
     thread.handle.post {
       HelperProcesses.kill(of: markers)
       handle.post { owner.value.sweepNext() }
     }
   }
 
-  /// Kills the remaining helpers after the loop has ended.
-  func finish() { HelperProcesses.kill(of: current.union(next)) }
+  /// Kills the remaining helpers. Call this after the loop has ended.
+  func finish() { HelperProcesses.kill(of: currentMarkers.union(nextMarkers)) }
 }
 
-/// Orphaned processes, which process 1 of a container must reap in addition to its own children.
+/// The orphaned processes of a container. Process 1 of a container must reap them in addition to
+/// its own children.
 enum Orphans {
   private static let isProcessOne = getpid() == 1
-  /// The children of this process that it waits for itself.
-  private static let children = Locked<Set<Int32>>([])
+  /// The children that are reaped individually, and not as orphans.
+  private static let childPIDs = Locked<Set<Int32>>([])
 
-  /// Starts a child and registers it, so that it is not taken for an orphan.
+  /// Starts a child and registers it, so that it is not reaped as an orphan.
   static func startRegistered(_ pid: inout Int32, _ start: (inout Int32) -> Int32) -> Int32 {
     guard isProcessOne else { return start(&pid) }
-    // With the lock, the child cannot be taken for an orphan between its start and its registration.
-    let (code, child) = children.withLock { children in
+    // Because of the lock, the child cannot be reaped as an orphan between its start and its
+    // registration.
+    let (code, child) = childPIDs.withLock { children in
       var child: Int32 = 0
       let code = start(&child)
       if code == 0 { children.insert(child) }
@@ -116,23 +124,24 @@ enum Orphans {
 
   /// Unregisters a child that has been reaped.
   static func forget(_ pid: Int32) {
-    if isProcessOne { _ = children.withLock { $0.remove(pid) } }
+    if isProcessOne { _ = childPIDs.withLock { $0.remove(pid) } }
   }
 
   /// Reaps the orphans that have ended.
   static func reap() {
     guard isProcessOne else { return }
-    children.withLock { children in
-      for name in FileSystem.entries(of: "/proc") {
+    childPIDs.withLock { children in
+      for name in FileSystem.entryNames(of: "/proc") {
         guard let pid = Int32(name), !children.contains(pid), isZombie(pid) else { continue }
-        // Has no effect if the process is a child of another one.
+        // The call has no effect for a process that is not a child of this process.
         waitpid(pid, nil, WNOHANG)
       }
     }
   }
 
   private static func isZombie(_ pid: Int32) -> Bool {
-    // The name before the state may contain spaces and parentheses.
+    // In this file, the name of the program is before the state, and may contain spaces and
+    // parentheses.
     FileSystem.text(of: "/proc/\(pid)/stat")?.split(separator: ") ").last?.first == "Z"
   }
 }

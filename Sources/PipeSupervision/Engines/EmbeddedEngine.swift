@@ -4,9 +4,10 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs nodes in the processes of other nodes, the carrier nodes, which start and stop them.
+/// Runs nodes in the processes of other nodes, which are their carrier nodes. The carrier nodes
+/// execute the commands to start and stop embedded nodes.
 final class EmbeddedEngine: ProcessEngine {
-  /// A node within the process of its carrier.
+  /// A node that runs in the process of its carrier node.
   final class Handle: ProcessHandle {
     let engine: any ProcessEngine
     let carrier: NodeProcess
@@ -31,42 +32,43 @@ final class EmbeddedEngine: ProcessEngine {
 
   // MARK: The start
 
-  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+  func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32 {
     guard let carrierName = node.host else { return 0 }
-    if node.hasAgent { try supervisor.mark(record, session: nil) }
+    if node.hasAgent { try supervisor.recordSession(record, session: nil) }
     guard let carrier = processes[carrierName] else {
       throw StartError(
         description: "carrier node '\(carrierName)' has just ended")
     }
-    // The carrier locks the record file.
+    // The orchestrator does not keep the record file open: the carrier node's process locks it.
     close(try record.write(in: processes.directories))
     embed(record, in: carrier)
-    send(node, incarnation: record.incarnation, to: carrierName)
+    sendStart(node, incarnation: record.incarnation, to: carrierName)
     return carrier.pid
   }
 
   private func embed(_ record: ProcessRecord, in carrier: NodeProcess) {
     carrier.embed(record.node)
-    processes.add(Handle(carrier, self), as: record, capture: carrier.capture)
+    processes.add(Handle(carrier, self), as: record, capture: carrier.outputCapture)
   }
 
-  private func send(_ node: LaunchPlan.Node, incarnation: UInt64, to carrier: String) {
+  private func sendStart(_ node: LaunchPlan.Node, incarnation: UInt64, to carrier: String) {
     let directories = processes.directories
     let request = EmbeddedNodeRequest(
       arguments: supervisor.arguments(of: node, incarnation: incarnation),
       record: node.isRemote ? nil : ProcessRecord.path(of: node.name, in: directories),
-      key: node.isRemote ? supervisor.deployed?.secret(of: node.name) : nil)
+      key: node.isRemote ? supervisor.deployedNodes?.secret(of: node.name) : nil)
     supervisor.control.send(FrameHeader(.embed), request, to: carrier)
   }
 
-  /// Repeats the start of embedded nodes after a carrier has said hello again, because the frames may
-  /// have been lost with its connection. The carrier starts no node twice.
+  /// Sends the start commands of embedded nodes again, after their carrier node has said hello
+  /// again. The commands may have been lost together with the former connection. The carrier node
+  /// does not start a node twice.
   func resendStarts(to carrier: String) {
     for node in supervisor.plan.nodes where node.host == carrier {
       guard case .starting = supervisor.lifecycle[node.name]?.state,
         let process = processes[node.name], isEmbedded(process, in: carrier)
       else { continue }
-      send(node, incarnation: process.incarnation, to: carrier)
+      sendStart(node, incarnation: process.incarnation, to: carrier)
     }
   }
 
@@ -81,7 +83,8 @@ final class EmbeddedEngine: ProcessEngine {
 
   // MARK: The end
 
-  /// Requests the carrier to stop a node; SIGKILL kills the carrier itself.
+  /// Asks the carrier node to stop a node. For SIGKILL, kills the carrier node's process instead.
+  /// - Returns: For SIGKILL, the carrier node's failure reason as an input; otherwise `nil`.
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input? {
     guard let carrier = supervisor.plan.host(of: node) else { return nil }
     guard signal == .kill else {
@@ -93,8 +96,8 @@ final class EmbeddedEngine: ProcessEngine {
       carrier, .failureReported(reason: "killed together with embedded coordinator '\(node)'"))
   }
 
-  /// Reports a lost node as present if its carrier sends signs of life: the process exists, and only
-  /// the node hangs.
+  /// Handles an embedded node that is lost. If its carrier node sends signs of life, reports the
+  /// lost node as present, since its process exists and only the node hangs.
   func checkLiveness(_ node: String) {
     guard supervisor.isLost(node), let carrier = processes[node]?.carrier,
       let name = processes.name(of: carrier), supervisor.isReachable(name)
@@ -102,8 +105,8 @@ final class EmbeddedEngine: ProcessEngine {
     supervisor.handle(.node(node, .present))
   }
 
-  /// Handles a carrier's report that it does not start a node.
-  func take(_ refusal: EmbeddingRejection, from carrier: String) {
+  /// Handles a carrier node's report that it cannot start a node.
+  func handleRejection(_ refusal: EmbeddingRejection, from carrier: String) {
     let name = refusal.node
     guard let process = processes[name], isEmbedded(process, in: carrier),
       process.incarnation == refusal.incarnation
@@ -116,18 +119,18 @@ final class EmbeddedEngine: ProcessEngine {
           reason: "carrier node '\(carrier)' does not start the coordinator: \(refusal.reason)")))
   }
 
-  /// Handles the end of a node whose carrier continues.
+  /// Handles the end of an embedded node whose carrier node continues to run.
   /// - Parameters:
-  ///   - reason: The reason if the node did not end in order.
-  ///   - count: The exit code that a process of its own would have had.
-  func ended(_ node: String, because reason: String?, count: UInt32) {
+  ///   - reason: The reason why the node failed; `nil` if it stopped gracefully.
+  ///   - count: The exit code that the node would have had in its own process.
+  func handleEnd(_ node: String, because reason: String?, count: UInt32) {
     guard let process = processes[node], let carrier = process.carrier else { return }
-    // The output that the node wrote before its end.
+    // Reads the output that the node wrote before it ended.
     if let name = processes.name(of: carrier) { processes.readRemainingOutput(of: carrier, name) }
     processes.remove(process, of: node)
     if let reason { supervisor.handle(.failureReported(reason: reason), of: node) }
     let isDiskFull = count == UInt32(NodeHandshake.diskFullCode)
-    processes.report(
+    processes.reportExit(
       reason == nil ? .exited(code: 0) : isDiskFull ? .diskFull : .exited(code: 1), of: process,
       node)
   }

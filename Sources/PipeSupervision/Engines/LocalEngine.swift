@@ -4,8 +4,8 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs processes on the orchestrator's own host: its children, and adopted processes of a former
-/// orchestrator.
+/// Runs processes on the orchestrator's own host: children of the orchestrator, and adopted
+/// processes.
 final class LocalEngine: ProcessEngine {
   /// A process on this host.
   final class Handle: ProcessHandle {
@@ -17,9 +17,11 @@ final class LocalEngine: ProcessEngine {
 
     let engine: any ProcessEngine
     fileprivate(set) var origin: Origin
-    /// Why the program of a child does not run.
+    /// The reason why the program of a child does not run; `nil` if it runs, or this is not known
+    /// yet.
     fileprivate var startFailure: SpawnError?
-    /// Reports whether the program of a child runs, or that an adopted process has ended.
+    /// The registration that watches the process. For a child, it watches whether the program runs;
+    /// for an adopted process, whether the process has ended.
     fileprivate var watch: PollLoop.Registration?
     private let loop: PollLoop
 
@@ -69,20 +71,21 @@ final class LocalEngine: ProcessEngine {
 
   // MARK: The start
 
-  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+  func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32 {
     var command = supervisor.command(of: node, incarnation: record.incarnation)
-    if let program = supervisor.pinnedProgram(of: node) {
-      command.program = try program.replacement()
+    if let program = try supervisor.pinnedProgram(of: node) {
+      command.executable = program.executable
       record.launch.build = program.build
+      record.launch.version = program.version
     }
     let file = try record.write(in: processes.directories)
     defer { close(file) }
-    command.record = file
+    command.recordDescriptor = file
     let child = try ChildProcess.launch(command)
     let handle = Handle(.child(child), self)
     let process = processes.add(handle, as: record)
-    process.pipes = [(.out, child.output), (.err, child.error)]
-    handle.watch = processes.loop.add(descriptor: child.report, for: self) {
+    process.pipes = [(.out, child.outputDescriptor), (.err, child.errorDescriptor)]
+    handle.watch = processes.loop.add(descriptor: child.reportDescriptor, for: self) {
       $0.readReport(of: handle)
     }
     processes.watchOutput(of: node.name)
@@ -93,7 +96,7 @@ final class LocalEngine: ProcessEngine {
     guard case .child(var child) = handle.origin else { return }
     if let error = child.readReport() { handle.startFailure = error }
     handle.origin = .child(child)
-    if child.report < 0 { handle.unwatch() }
+    if child.reportDescriptor < 0 { handle.unwatch() }
   }
 
   // MARK: Adoption
@@ -113,10 +116,11 @@ final class LocalEngine: ProcessEngine {
     handle.watch = processes.loop.add(descriptor: survivor.descriptor, for: self) {
       $0.adoptedProcessEnded(process, handle, of: node)
     }
-    if let node = supervisor.plan[node] { _ = supervisor.pinnedProgram(of: node) }
+    supervisor.programs.adopt(record.launch, of: node)
   }
 
-  /// Returns the path of the pipe that an adopted process must write to; `nil` if there is none.
+  /// Returns the path of the pipe to which an adopted process must write its output; `nil` if there
+  /// is no such pipe.
   func pipe(of node: String, _ stream: LogStream) -> String? {
     guard let process = processes[node], process.handle is Handle,
       process.pipes.contains(where: { $0.stream == stream })
@@ -124,10 +128,10 @@ final class LocalEngine: ProcessEngine {
     return path(ofPipe: stream, node)
   }
 
-  /// Reads the output of an adopted process, which has opened its ends of the pipes.
-  func answered(_ node: String) {
+  /// Starts to read the output of an adopted process, after the process has opened its pipes.
+  func didAnswerGreeting(_ node: String) {
     processes.watchOutput(of: node)
-    // No other process uses the paths of the pipes.
+    // The process has opened the pipes, so the paths are no longer needed.
     for stream in [LogStream.out, .err] { unlink(path(ofPipe: stream, node)) }
   }
 
@@ -147,7 +151,7 @@ final class LocalEngine: ProcessEngine {
 
   // MARK: The end
 
-  /// Reaps the children that have ended, after reading the rest of their output.
+  /// Reaps the children that have ended, and reads the rest of their output.
   func reap() {
     for (node, process, handle) in processes.all(Handle.self) {
       guard case .child(var child) = handle.origin, let exit = child.reap() else { continue }
@@ -160,7 +164,7 @@ final class LocalEngine: ProcessEngine {
   private func adoptedProcessEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
     guard case .adopted(let adopted) = handle.origin else { return }
     handle.unwatch()
-    // The processes that it has started end with it, as for a child.
+    // The processes that the adopted process has started must end as well, just as for a child.
     adopted.signal(.kill, group: true)
     processes.observer?.readFrames()
     if process.saidGoodbye || adopted.exit != nil { return finish(process, adopted, of: node) }

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// A process as its engine runs it: the parts that differ between engines.
+/// The part of a process that depends on the process's engine.
 protocol ProcessHandle: AnyObject {
   /// The engine that runs the process.
   var engine: any ProcessEngine { get }
@@ -12,18 +12,19 @@ protocol ProcessHandle: AnyObject {
   var pid: Int32 { get }
   /// Whether the process runs on another host.
   var isRemote: Bool { get }
-  /// The reason why the process ended, as far as the engine knows it.
+  /// The reason why the process ended; `nil` if the engine has no reason.
   var failureReason: String? { get }
 
   /// Sends a signal to the process.
-  /// - Returns: Whether there was a process to send it to.
+  /// - Returns: Whether the process still exists.
   @discardableResult
   func signal(_ signal: Signal, group: Bool) -> Bool
 
-  /// Receives the lines that were read from the output of the process.
+  /// Receives lines that the process has written to its output.
   func observe(_ lines: [String])
 
-  /// Releases the resources of the process on this host, once it has ended and its output was read.
+  /// Releases the resources that this host has for the process. Precondition: the process has ended
+  /// and its output was read.
   func release(_ process: NodeProcess)
 }
 
@@ -37,41 +38,45 @@ extension ProcessHandle {
 final class NodeProcess {
   let handle: any ProcessHandle
   let incarnation: UInt64
-  let capture: OutputCapture
-  /// The output pipes that are read here. An adopted process has none until it is given some.
+  let outputCapture: OutputCapture
+  /// The read ends of the pipes to which the node's process writes its output. For an adopted
+  /// process, the pipes are created after this object.
   var pipes: [(stream: LogStream, descriptor: Int32)] = []
-  /// The pipes that have not been read to their end.
+  /// The registrations of the pipes that have not been read to their end.
   var registrations: [LogStream: PollLoop.Registration] = [:]
-  /// Whether an adopted process has been sent the orchestrator's greeting.
+  /// Whether the orchestrator has sent its greeting to the process, which is being adopted.
   var isGreeted = false
-  /// Whether the process has announced an orderly end.
+  /// Whether the process has announced a graceful exit.
   var saidGoodbye = false
-  /// The nodes that are embedded in the process, or were.
+  /// The nodes that are or were embedded in the process.
   private(set) var embedded: Set<String> = []
 
-  /// The measurement of the wait for a processor, while the process is awaited.
+  /// Measures how long the process has to wait for a processor. Used only while the orchestrator is
+  /// waiting for the process.
   private var queue: RunQueueSampler?
 
   init(_ handle: any ProcessHandle, incarnation: UInt64, capture: OutputCapture) {
     self.handle = handle
     self.incarnation = incarnation
-    self.capture = capture
+    self.outputCapture = capture
   }
 
   var pid: Int32 { handle.pid }
   var isRemote: Bool { handle.isRemote }
 
-  /// The process that carries an embedded node; `nil` for a node with a process of its own.
+  /// The process of the carrier node; `nil` if this node is not embedded.
   var carrier: NodeProcess? { (handle as? EmbeddedEngine.Handle)?.carrier }
 
-  /// Embeds another node in the process, and separates its log lines.
+  /// Embeds another node in the process. Later log lines of that node are separated from the
+  /// process's own lines.
   func embed(_ node: String) {
     embedded.insert(node)
-    capture.trackEmbeddedNode(node)
+    outputCapture.trackEmbeddedNode(node)
   }
 
-  /// Returns how long the process has waited for a processor since the last call, while it is awaited.
-  func takeQueueTime(isAwaited: Bool) -> Duration {
+  /// Returns how long the process has waited for a processor since the last call; zero if the
+  /// orchestrator is not waiting for the process.
+  func removeQueueTime(isAwaited: Bool) -> Duration {
     let threads = isAwaited && !isRemote ? RunQueueSampler.threads(of: pid) : [:]
     guard !threads.isEmpty else {
       queue = nil
@@ -83,51 +88,51 @@ final class NodeProcess {
   }
 
   /// Sends a signal to the process.
-  /// - Returns: Whether there was a process to send it to.
+  /// - Returns: Whether the process still exists.
   @discardableResult
   func signal(_ signal: Signal, group: Bool = false) -> Bool {
     handle.signal(signal, group: group)
   }
 }
 
-/// The output of one process on its way from the pipes into the log of its node. The lines of embedded
-/// nodes are separated by their prefix.
+/// Copies the output of a process from its pipes to the log of its node. A line of an embedded node
+/// has a prefix with the name of that node; the capture returns such lines to the caller instead.
 ///
-/// Not safe for concurrent use: one thread owns the capture. Use a new capture for each process of a
-/// node, with the same writer.
+/// Not safe for concurrent use: one thread owns the capture. Each process of a node needs a new
+/// capture, and all captures of the node share one writer.
 package final class OutputCapture {
   package struct DrainResult: Hashable, Sendable {
-    /// Whether more output can follow. If `false`, the descriptor can be closed.
+    /// Whether more output can follow. If not, the descriptor can be closed.
     package var isOpen: Bool
     /// The complete lines that were read.
     package var lines: [String]
-    /// The lines of embedded coordinators, by node and without the prefix. They are not logged here.
+    /// The lines of embedded coordinators, by node, without the prefix. The caller must log them.
     package var embeddedLines: [String: [String]] = [:]
-    /// An error of the log file that has begun or ended.
+    /// A notice if errors of the log file have started or ended.
     package var notice: LogWriter.Notice?
   }
 
   package let writer: LogWriter
-  /// The last lines, oldest first, to show if the node fails.
+  /// The last few lines of output, oldest first, to show if the node fails.
   package private(set) var recentLines: [String] = []
-  /// The last lines of embedded coordinators.
+  /// The last few lines of each embedded coordinator.
   private var recentEmbeddedLines: [String: [String]] = [:]
-  private static let recentLimit = 5
+  private static let maximumRecentLineCount = 5
   private var splitters: [LogStream: LogLineSplitter] = [:]
 
   package init(writer: LogWriter) { self.writer = writer }
 
-  /// Reads the pending bytes of a non-blocking pipe and logs their lines. The amount is bounded, so
-  /// that a node with much output does not delay the others.
+  /// Reads pending bytes from a non-blocking pipe, and logs their lines. One call reads a limited
+  /// number of bytes, so that a node with much output does not delay other nodes.
   package func drain(_ descriptor: Int32, as stream: LogStream) -> DrainResult {
     let (lines, isOpen) = splitters[stream, default: LogLineSplitter()].drain(descriptor)
-    var drained = take(lines, from: stream)
+    var drained = log(lines, from: stream)
     drained.isOpen = isOpen
     return drained
   }
 
-  /// Logs lines that were read by the caller.
-  package func take(_ lines: [String], from stream: LogStream) -> DrainResult {
+  /// Logs lines that the caller has read.
+  package func log(_ lines: [String], from stream: LogStream) -> DrainResult {
     var lines = lines
     let embeddedLines = extractEmbeddedLines(&lines)
     Self.remember(lines, in: &recentLines)
@@ -136,14 +141,15 @@ package final class OutputCapture {
       notice: writer.write(lines, from: stream))
   }
 
-  /// Returns the last lines of the node, or of an embedded coordinator.
+  /// Returns the last lines of an embedded coordinator or, if `node` is `nil`, of the node whose
+  /// process this is.
   package func recentLines(ofEmbeddedNode node: String?) -> [String] {
     guard let node else { return recentLines }
     return recentEmbeddedLines[node] ?? []
   }
 
-  /// Separates the lines of an embedded coordinator, and forgets the lines of a former one of the same
-  /// name.
+  /// Begins to separate the lines of an embedded coordinator from other lines. Forgets the last
+  /// lines of an earlier run of this coordinator.
   package func trackEmbeddedNode(_ embeddedNode: String) { recentEmbeddedLines[embeddedNode] = [] }
 
   private func extractEmbeddedLines(_ lines: inout [String]) -> [String: [String]] {
@@ -162,12 +168,12 @@ package final class OutputCapture {
 
   private static func remember(_ lines: [String], in recent: inout [String]) {
     guard !lines.isEmpty else { return }
-    recent = (recent + lines.suffix(recentLimit)).suffix(recentLimit)
+    recent = (recent + lines.suffix(maximumRecentLineCount)).suffix(maximumRecentLineCount)
   }
 }
 
 extension LogLineSplitter {
-  /// Reads the pending bytes of a non-blocking descriptor, up to a bound.
+  /// Reads the pending bytes of a non-blocking descriptor, up to a limit.
   /// - Returns: The complete lines, and whether more output can follow.
   mutating func drain(_ descriptor: Int32) -> (lines: [String], isOpen: Bool) {
     var lines: [String] = []

@@ -4,20 +4,21 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The processes of a topology's nodes, for all engines: reads their output, logs it, and reports their
-/// ends.
+/// The processes of a topology's nodes, for all engines. Reads and logs their output, and reports
+/// when they end.
 final class NodeProcesses {
   /// Receives events of the processes.
   protocol Observer: AnyObject {
     func handle(_ input: NodeLifecycle.Input, of node: String)
-    /// Called when a process has ended, to read the frames that it sent before its end is handled.
+    /// Called as soon as a process has ended, so that the observer reads the last frames of the
+    /// process before the end is handled.
     func drainFrames(of node: String)
-    /// Called when the process has certainly ended and its output and frames were read.
-    func hasEnded(_ node: String)
-    func takeLastLines(_ lines: [String], of node: String)
+    /// Called when a process has certainly ended, and its output and frames were read.
+    func nodeDidEnd(_ node: String)
+    func storeLastLines(_ lines: [String], of node: String)
     /// Called to read the frames that have arrived on the control socket.
     func readFrames()
-    func line(node: String, _ stream: LogStream, _ text: String)
+    func showLine(node: String, _ stream: LogStream, _ text: String)
   }
 
   let directories: RuntimeDirectories
@@ -27,7 +28,8 @@ final class NodeProcesses {
   weak var observer: (any Observer)?
   private var processes: [String: NodeProcess] = [:]
 
-  /// The time for the last frames of a process that is not a child, and for the system's report of its end.
+  /// How long to wait, after a process that is not a child has ended, for the last frames of the
+  /// process and for the system's report on how it ended.
   static let lastFramesDelay: Duration = .milliseconds(100)
 
   init(in directories: RuntimeDirectories, loop: PollLoop, logs: NodeLogs) {
@@ -42,10 +44,10 @@ final class NodeProcesses {
 
   subscript(node: String) -> NodeProcess? { processes[node] }
 
-  /// Returns the node whose own process this is.
+  /// Returns the name of the node to which a process belongs; `nil` if the process was removed.
   func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
 
-  /// Returns the processes with the handles of one engine.
+  /// Returns the processes that one engine runs, with their nodes and handles.
   func all<Handle: ProcessHandle>(
     _: Handle.Type
   ) -> [(node: String, process: NodeProcess, handle: Handle)] {
@@ -60,7 +62,8 @@ final class NodeProcesses {
     add(handle, as: record, capture: OutputCapture(writer: logs.writer(of: record.node)))
   }
 
-  /// - Parameter capture: The capture that receives the output of the process.
+  /// Adds the process that a record describes.
+  /// - Parameter capture: The capture that logs the output of the process.
   @discardableResult
   func add(
     _ handle: any ProcessHandle, as record: ProcessRecord, capture: OutputCapture
@@ -82,30 +85,30 @@ final class NodeProcesses {
     }
   }
 
-  /// Reads the pending output of one of a node's pipes; stops watching the pipe at its end.
+  /// Reads the pending output of one of a node's pipes. Stops watching the pipe at its end.
   private func read(
     _ process: NodeProcess, of node: String, _ stream: LogStream, _ descriptor: Int32
   ) {
     logs.noteClock()
-    let drained = process.capture.drain(descriptor, as: stream)
+    let drained = process.outputCapture.drain(descriptor, as: stream)
     process.handle.observe(drained.lines)
-    take(drained, of: node, stream)
+    showOutput(drained, of: node, stream)
     if !drained.isOpen, let registration = process.registrations.removeValue(forKey: stream) {
       loop.remove(registration)
     }
   }
 
-  /// Shows lines that were read, and logs the lines of embedded nodes.
-  func take(_ drained: OutputCapture.DrainResult, of node: String, _ stream: LogStream) {
-    for line in drained.lines { observer?.line(node: node, stream, line) }
+  /// Shows lines that were read, and logs lines of embedded nodes.
+  func showOutput(_ drained: OutputCapture.DrainResult, of node: String, _ stream: LogStream) {
+    for line in drained.lines { observer?.showLine(node: node, stream, line) }
     logs.reportNotice(drained.notice, of: node)
     for (embedded, lines) in drained.embeddedLines {
       logs.reportNotice(logs.writer(of: embedded).write(lines, from: stream), of: embedded)
-      for line in lines { observer?.line(node: embedded, stream, line) }
+      for line in lines { observer?.showLine(node: embedded, stream, line) }
     }
   }
 
-  /// Reads the pending output of all pipes.
+  /// Reads all pending output of a process.
   func readRemainingOutput(of process: NodeProcess, _ node: String) {
     for (stream, descriptor) in process.pipes where process.registrations[stream] != nil {
       read(process, of: node, stream, descriptor)
@@ -120,8 +123,8 @@ final class NodeProcesses {
 
   // MARK: The end
 
-  /// Handles the end of a process, and of the nodes that were embedded in it.
-  /// - Parameter startFailure: Why the program did not run.
+  /// Handles the end of a process and of the nodes that were embedded in it.
+  /// - Parameter startFailure: The reason why the program did not run; `nil` if it ran.
   func finish(
     _ process: NodeProcess, of node: String, as exit: ProcessExit, startFailure: SpawnError? = nil
   ) {
@@ -131,12 +134,12 @@ final class NodeProcesses {
       observer?.handle(
         .spawnFailed(reason: "\(startFailure)", isDiskFull: isDiskFull), of: node)
     } else {
-      report(exit, of: process, node)
+      reportExit(exit, of: process, node)
     }
     finishEmbedded(in: process, node, exit)
   }
 
-  /// Gives up a process on another host that does not answer.
+  /// Gives up a process on another host, because that host does not answer.
   func abandon(_ node: String) {
     guard let process = processes[node], process.isRemote else { return }
     finish(process, of: node, as: .unobserved(isCertain: false))
@@ -153,15 +156,17 @@ final class NodeProcesses {
         HelperProcesses.marker(of: node, incarnation: process.incarnation, in: directories))
     }
     ProcessRecord.remove(node, in: directories)
-    observer?.hasEnded(node)
+    observer?.nodeDidEnd(node)
   }
 
-  /// Reports how a process has ended. If it ended by itself and wrote an error line, that line is the
-  /// reason. Its goodbye frame has the same reason, but may still be in flight.
-  func report(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
+  /// Reports how a process has ended. If the process exited by itself and wrote an error line, this
+  /// line is the reason. The goodbye frame contains the same reason, but the frame may not have
+  /// arrived yet.
+  func reportExit(_ exit: ProcessExit, of process: NodeProcess, _ node: String) {
     if !exit.isSuccess {
-      let lines = process.capture.recentLines(ofEmbeddedNode: process.carrier == nil ? nil : node)
-      observer?.takeLastLines(lines, of: node)
+      let lines = process.outputCapture.recentLines(
+        ofEmbeddedNode: process.carrier == nil ? nil : node)
+      observer?.storeLastLines(lines, of: node)
       if case .exited = exit,
         let line = lines.last(where: { $0.hasPrefix(NodeLogPrefix.error) })
       {
@@ -178,8 +183,8 @@ final class NodeProcesses {
     for node in carrier.embedded.sorted() {
       guard let process = processes[node], process.carrier === carrier else { continue }
       remove(process, of: node)
-      let lines = process.capture.recentLines(ofEmbeddedNode: node)
-      observer?.takeLastLines(lines, of: node)
+      let lines = process.outputCapture.recentLines(ofEmbeddedNode: node)
+      observer?.storeLastLines(lines, of: node)
       observer?.handle(
         .failureReported(reason: "carrier node '\(name)' ended: \(exit)"), of: node)
       observer?.handle(.exited(exit), of: node)

@@ -2,35 +2,41 @@ import PipeClient
 import PipeSystem
 import PipeWire
 
-/// Runs the processes of nodes: on this host, on the hosts of a Slurm job, by agents, or in other
-/// processes.
+/// Runs the processes of nodes. There are engines for processes on this host, on the hosts of a
+/// Slurm job, with agents, and within the processes of other nodes.
 ///
-/// The plan places each node, and ``LaunchPlan/Node/placement`` selects the engine.
+/// The launch plan assigns a placement to each node, and ``LaunchPlan/Node/placement`` selects the
+/// engine.
 protocol ProcessEngine: AnyObject {
   var processes: NodeProcesses { get }
 
-  /// Whether a process can start now. If not, ``Supervisor/goOnLaunching()`` starts it later.
+  /// Returns whether a process can start now. If not, ``Supervisor/launchQueuedNodes()`` starts the
+  /// process later.
   func canStart(_ node: String, incarnation: Int) -> Bool
 
   /// Starts a process.
   ///
-  /// A program that cannot run may be reported later, as `spawnFailed`.
-  /// - Parameter record: The record of the process; the engine adds the host and the program file.
+  /// If the process is created but its program cannot run, the engine may report `spawnFailed`
+  /// later.
+  /// - Parameter record: The record of the process. The engine adds the Slurm step, or the build of
+  ///   the program, to the record.
   /// - Returns: The process id on this host; 0 if there is none on this host.
-  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32
+  func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32
 
   /// Adopts a process that a former orchestrator has started.
   /// - Parameter process: The process on this host; `nil` if an agent runs it.
   func adopt(_ record: ProcessRecord, _ process: AdoptedProcess?)
 
-  /// Starts to read the output of an adopted process, which has answered the greeting.
-  func answered(_ node: String)
+  /// Starts to read the output of an adopted process. Called after the process has answered the
+  /// greeting.
+  func didAnswerGreeting(_ node: String)
 
-  /// Sends a signal to a process; ``Signal/kill`` goes to its whole process group.
-  /// - Returns: An input that the lifecycle must handle next.
+  /// Sends a signal to a process. ``Signal/kill`` is sent to its whole process group.
+  /// - Returns: An input that the lifecycle must handle next; `nil` if there is none.
   func signal(_ signal: Signal, to node: String) -> TopologyLifecycle.Input?
 
-  /// Finds out whether a silent process has certainly ended, and reports `present` or its end.
+  /// Finds out whether a process that sends no sign of life still exists. Passes `present` to the
+  /// lifecycle if the process exists, and `exited` if it has certainly ended.
   func checkLiveness(_ node: String)
 
   /// Reaps the child processes that have ended.
@@ -39,7 +45,7 @@ protocol ProcessEngine: AnyObject {
 
 extension ProcessEngine {
   func canStart(_ node: String, incarnation: Int) -> Bool { true }
-  func answered(_ node: String) { processes.watchOutput(of: node) }
+  func didAnswerGreeting(_ node: String) { processes.watchOutput(of: node) }
   func checkLiveness(_ node: String) {}
   func reap() {}
 
@@ -49,15 +55,15 @@ extension ProcessEngine {
   }
 }
 
-/// The placement of a node in the plan.
+/// The placement of a node, according to the launch plan.
 enum NodePlacement: Hashable, Sendable {
   /// The node is a child of the orchestrator.
   case local
   /// The node runs on a host of the Slurm job.
   case slurm(host: String)
-  /// The agent of the node's pod runs it.
+  /// The agent in the node's pod runs the process.
   case agent
-  /// The node runs in the process of another node, the carrier node.
+  /// The node runs in the process of another node, its carrier node.
   case embedded(carrier: String)
 }
 

@@ -4,75 +4,83 @@ import PipeSupport
 import PipeSystem
 import PipeTopology
 
-/// The leases granted to processes on other hosts that must not outlive their orchestrator; a pure value.
+/// The leases of processes on other hosts. A process must end when its lease expires, because the
+/// orchestrator may be gone. Without side effects.
 ///
-/// A process counts its lease from its request. The orchestrator counts from its answer, which is
-/// later, and adds a tenth because clocks differ. So when a lease has expired here, the process has
-/// ended. Instants are in nanoseconds of a clock that keeps running while the machine sleeps.
+/// The process counts the time of its lease from its renewal request. The orchestrator counts from
+/// its answer to the request, which is later, and adds a tenth because clocks differ. So when a
+/// lease expires for the orchestrator, the process has already ended. Instants are in nanoseconds
+/// on a clock that also advances while the host is suspended.
 package struct Leases: Sendable {
   private struct Lease: Sendable {
     let incarnation: UInt64
-    /// When the lease expires; `nil` if none was granted. A process without a lease has opened nothing.
-    var end: Int64?
+    /// When the lease expires; `nil` if no lease was granted yet. Without a lease, a process opens
+    /// no files or connections.
+    var expiryTime: Int64?
     var isGivenUp = false
   }
 
   private var leases: [String: Lease] = [:]
-  /// Whether no process has a lease.
+  /// Whether no process is registered with ``begin(_:incarnation:)``.
   package var isEmpty: Bool { leases.isEmpty }
-  /// The duration of a lease as counted by the orchestrator. Unit: nanoseconds.
-  private let term: Int64
-  /// No lease counts as expired before this instant: a former orchestrator may have granted it.
-  private let begin: Int64
+  /// How long a lease lasts for the orchestrator: the term of the process, plus a tenth. Unit:
+  /// nanoseconds.
+  private let termNanoseconds: Int64
+  /// The instant before which no lease counts as expired, because a former orchestrator may have
+  /// granted leases that last until then.
+  private let firstPossibleExpiry: Int64
 
   /// - Parameters:
-  ///   - term: How long a process may run on without a renewal. Unit: nanoseconds.
+  ///   - term: How long a process may run without renewing its lease. Unit: nanoseconds.
   ///   - now: When this orchestrator started.
   package init(term: Int64, at now: Int64) {
-    self.term = term + term / 10
-    begin = now + self.term
+    self.termNanoseconds = term + term / 10
+    firstPossibleExpiry = now + self.termNanoseconds
   }
 
-  /// Whether a process of a node may have a lease.
-  package func has(_ node: String) -> Bool { leases[node] != nil }
+  /// Whether the current process of a node was registered with ``begin(_:incarnation:)``.
+  package func hasLease(_ node: String) -> Bool { leases[node] != nil }
 
-  /// Registers a process that is about to start, which has no lease yet.
+  /// Registers a process that is about to start. The process has no lease yet.
   package mutating func begin(_ node: String, incarnation: UInt64) {
     leases[node] = Lease(incarnation: incarnation)
   }
 
-  /// Renews the lease of a process at its request.
+  /// Renews the lease of a process, because the process has requested it.
   /// - Returns: Whether the orchestrator must confirm the renewal to the process.
   package mutating func renew(_ node: String, incarnation: UInt64, at now: Int64) -> Bool {
     guard let lease = leases[node], lease.incarnation == incarnation, !lease.isGivenUp else {
       return false
     }
-    leases[node]?.end = now + term
+    leases[node]?.expiryTime = now + termNanoseconds
     return true
   }
 
-  /// Stops the renewal of the lease, because the process must end.
+  /// Stops renewing the lease of a node's process, because the process must end.
   package mutating func giveUp(_ node: String) { leases[node]?.isGivenUp = true }
 
   /// Removes the lease of a process that has ended.
   package mutating func forget(_ node: String) { leases[node] = nil }
 
-  /// Whether the process of a node has certainly ended, or will never open anything. If so, its lease
-  /// is given up.
+  /// Returns whether the process of a node has certainly ended, or will never open files or
+  /// connections. If so, also stops renewing the lease of the process.
   package mutating func confirmEnd(_ node: String, at now: Int64) -> Bool {
-    guard let lease = leases[node], now >= max(begin, lease.end ?? begin) else { return false }
+    guard let lease = leases[node],
+      now >= max(firstPossibleExpiry, lease.expiryTime ?? firstPossibleExpiry)
+    else { return false }
     giveUp(node)
     return true
   }
 }
 
-/// A file with the lease term that an orchestrator has granted, for use after the orchestrator was killed.
+/// The file in which an orchestrator stores its lease duration. If the orchestrator is killed, the
+/// next orchestrator reads from the file how long processes on other hosts may still run.
 enum LeaseRecord {
   private static func path(in directories: RuntimeDirectories) -> String {
     directories.state + "/leases"
   }
 
-  /// Records the lease term before the first lease is granted.
+  /// Writes the lease duration, before the first lease is granted.
   static func write(_ term: Duration, in directories: RuntimeDirectories) throws {
     try FileSystem.replace(
       path(in: directories), with: Array("\(term.wholeMilliseconds)\n".utf8))
@@ -83,9 +91,9 @@ enum LeaseRecord {
     unlink(path(in: directories))
   }
 
-  /// Returns how long processes of a former orchestrator may run on; `nil` if that orchestrator stopped
-  /// in order or granted no leases.
-  static func left(in directories: RuntimeDirectories) -> Duration? {
+  /// Returns the longest time that processes of a former orchestrator may still run. Returns `nil`
+  /// if that orchestrator stopped gracefully or granted no leases.
+  static func remainingTime(in directories: RuntimeDirectories) -> Duration? {
     guard let text = FileSystem.text(of: path(in: directories)) else { return nil }
     let term =
       Int64(text.prefix { $0 != "\n" }) ?? Deployment.leaseRange.upperBound.wholeMilliseconds

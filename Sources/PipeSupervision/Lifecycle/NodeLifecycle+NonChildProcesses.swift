@@ -1,8 +1,8 @@
 import PipeClient
 
-/// Adoption of a process that a former supervisor started: the supervisor sends a greeting, and the
-/// process keeps its state. If the process is not the wanted one, or does not answer, the supervisor
-/// ends it and starts a new one.
+/// The adoption of a process that a former supervisor started. The supervisor sends a greeting, and
+/// the process answers and continues with its state. If the process does not match the launch plan
+/// or does not answer, the supervisor ends the process and starts a new process.
 extension NodeLifecycle {
   mutating func adopt(_ survivor: Survivor, at now: Instant) -> [Action] {
     switch state {
@@ -10,7 +10,8 @@ extension NodeLifecycle {
       pid = survivor.pid
       incarnation = survivor.incarnation
       starts = 1
-      // The former supervisor would have killed the process if it had not said hello in time.
+      // The process is still alive, so it must have said hello in time. Otherwise, the former
+      // supervisor would have killed it.
       hasSaidHello = true
       highestIncarnation = max(highestIncarnation, incarnation)
       state = .adopting(until: now + timeouts.start)
@@ -51,16 +52,17 @@ extension NodeLifecycle {
     }
   }
 
-  /// Ends a process that cannot be adopted. The next process is spawned once this one has ended.
+  /// Ends a process that cannot be adopted. After the process has ended, the next process is
+  /// spawned.
   mutating func replace(because reason: String, at now: Instant) -> [Action] {
     beginStopping(for: .restart, .terminated, at: now)
     return [.report(.replacing(reason: reason)), .kill(stopSignal)]
   }
 }
 
-/// Supervision of a process on another host. Neither its silence nor the loss of the program that
-/// started it proves that the process has ended. The supervisor starts no replacement before the end
-/// of the process is certain.
+/// The supervision of a process on another host. Even if the process is silent, or the program that
+/// started it has ended, the process may still be running. The supervisor starts no replacement
+/// before the process has certainly ended.
 extension NodeLifecycle {
   /// Marks the process as lost, because it has sent no sign of life.
   mutating func lose(because reason: String, at now: Instant) -> [Action] {
@@ -68,15 +70,15 @@ extension NodeLifecycle {
     return [.report(.lost(reason: reason)), .checkLiveness]
   }
 
-  /// Handles the end of the program that started the process on the other host. The fate of the
-  /// process is unknown.
+  /// Handles the end of the program that has started the process on the other host. The process
+  /// itself may still be running.
   mutating func unattached(because reason: String, at now: Instant) -> [Action] {
     switch state {
     case .starting, .adopting:
       return [.report(.unattached(reason: reason))]
         + lose(because: "the process has not connected", at: now)
     case .configuring, .ready, .running, .stopping:
-      // The process continues as long as it sends signs of life.
+      // As long as the process sends signs of life, it continues.
       return [.report(.unattached(reason: reason)), .checkLiveness]
     case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
       return []
@@ -92,8 +94,8 @@ extension NodeLifecycle {
       restoreState(to: was, at: now)
       return [.report(.found)] + take(input, at: now)
     case .present:
-      // The process neither receives nor sends, although its host answers.
-      let reason = "hung: \(silence), and the host answers"
+      // The host answers, but the process neither receives nor sends frames.
+      let reason = "hung: \(silenceReason), but its host answers"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .exited, .stopRequested, .killRequested, .restartRequested, .carrierStopping,
       .failureReported:
@@ -108,7 +110,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Restores the state in which the process was lost. A deadline of that state starts again.
+  /// Restores `was`, the state before the process was lost. If `was` has a deadline, the full time
+  /// until the deadline starts again.
   private mutating func restoreState(to was: State, at now: Instant) {
     lastSeen = now
     state =
@@ -122,9 +125,9 @@ extension NodeLifecycle {
   }
 }
 
-/// Lifecycle of an embedded coordinator, which runs in the process of another node, the carrier node.
-/// It is spawned when the carrier has said hello, ends before the carrier stops in order, and waits for
-/// the next process of the carrier.
+/// The lifecycle of an embedded coordinator, which runs in the process of its carrier node. The
+/// coordinator is spawned after the carrier node has said hello. Before the carrier node stops
+/// gracefully, the coordinator ends, and then waits for the carrier node's next process.
 extension NodeLifecycle {
   mutating func carrierStarted(at now: Instant) -> [Action] {
     hasCarrier = true
@@ -148,8 +151,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Notes that the carrier is gone. If the coordinator ran in that process, its own exit is reported
-  /// separately.
+  /// Records that the process of the carrier node is gone. If the coordinator ran in that process,
+  /// another input reports the coordinator's own exit.
   mutating func carrierEnded() -> [Action] {
     hasCarrier = false
     return []

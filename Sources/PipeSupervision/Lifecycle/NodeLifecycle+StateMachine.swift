@@ -3,8 +3,8 @@ import PipeSupport
 import PipeSystem
 
 extension NodeLifecycle {
-  /// Handles one input. An input that has no meaning in the current state is ignored: it comes from a
-  /// process that is already given up, or repeats known facts.
+  /// Handles one input. Ignores an input that the current state does not expect: the input comes
+  /// from a process that was given up before, or repeats a known fact.
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
     if case .lost(let was) = state { return handle(input, whileLostFrom: was, at: now) }
     return take(input, at: now)
@@ -89,7 +89,7 @@ extension NodeLifecycle {
       startedAt = now
       return [.report(.spawned(pid: pid))]
     case .stopping:
-      // The stop was requested while the process was being spawned.
+      // While the process was being spawned, a stop of the node was requested.
       self.pid = pid
       startedAt = now
       defer { pendingSignal = nil }
@@ -138,7 +138,7 @@ extension NodeLifecycle {
       return [.report(report), .sendConfigure]
     case .configuring:
       lastSeen = now
-      // The problem was found after the descriptions of the other nodes had arrived.
+      // The problem was found when descriptions of other nodes arrived after this node's hello.
       return problem.map { refuse($0, at: now) } ?? []
     case .ready, .running:
       lastSeen = now
@@ -148,7 +148,7 @@ extension NodeLifecycle {
     }
   }
 
-  /// Kills a node that does not match the topology. Another start would bring the same process, so the
+  /// Kills a node that does not match the topology. Its next process would not match either, so the
   /// failure is final.
   private mutating func refuse(_ problem: String, at now: Instant) -> [Action] {
     killing(for: .failure(reason: problem, isFinal: true), reason: problem, at: now)
@@ -165,7 +165,7 @@ extension NodeLifecycle {
       return []
     case .running:
       lastSeen = now
-      // The node has not received the start command.
+      // The node has not received the start command yet.
       return [.sendStart]
     case .idle, .awaitingHost, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
       .failed:
@@ -221,7 +221,7 @@ extension NodeLifecycle {
       return [.nodeStopped]
     case .starting, .adopting:
       stopFailure = nil
-      // The process does not read frames yet, so that only a signal reaches it.
+      // The process does not read frames yet, so the supervisor sends a signal.
       beginStopping(for: purpose, .terminated, at: now)
       return [.report(.stopping)] + signal(stopSignal)
     case .configuring, .ready, .running:
@@ -256,7 +256,7 @@ extension NodeLifecycle {
     let report = Action.report(.exited(exit))
     switch state {
     case .adopting:
-      // Same as if the process had ended before the adoption.
+      // The process has ended before its adoption was complete. A new process replaces it.
       return [report] + spawn(at: now)
     case .starting:
       return [report] + fail(earlyExit(exit, before: "it connected"), by: exit, at: now)
@@ -265,7 +265,8 @@ extension NodeLifecycle {
     case .ready:
       return [report] + fail(reportedFailure ?? exit.description, by: exit, at: now)
     case .running:
-      // An embedded coordinator never completes: it ends with its carrier node, or because of a failure.
+      // An embedded coordinator never completes by itself: it ends only together with its carrier
+      // node, or because of a failure.
       if exit.isSuccess, restart.mode != .always, !isEmbedded {
         state = .stopped(.completed)
         return [report, .report(.completed), .nodeStopped]
@@ -279,8 +280,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Returns the problem with the exit of a process that was to stop in order; `nil` if it exited as
-  /// requested, or if its exit is unknown.
+  /// Returns the reason why the exit of a process was not graceful. Returns `nil` if the process
+  /// exited as requested, or if it is unknown how the process exited.
   private func problem(with exit: ProcessExit, of stopping: Stopping) -> String? {
     switch (stopping.stage, exit) {
     case (_, .exited(code: 0)), (_, .unreported), (_, .unobserved(isCertain: true)),
@@ -299,7 +300,8 @@ extension NodeLifecycle {
       + (hasSaidHello ? "" : ", and that the program is a node program")
   }
 
-  /// Continues after a process that was being stopped has ended.
+  /// Handles the end of a process that was being stopped. The purpose of the stop decides what the
+  /// node does next.
   private mutating func ended(_ purpose: Stopping.Purpose, at now: Instant) -> [Action] {
     let stopReports = stopFailure.map { [Action.report(.ungracefulStop(reason: $0))] } ?? []
     switch purpose {
@@ -313,7 +315,7 @@ extension NodeLifecycle {
     }
   }
 
-  /// Handles the failure of a process: waits for disk space if a full disk is the cause; otherwise
+  /// Handles the failure of a process. If a full disk is the cause, waits for disk space; otherwise
   /// backs off or gives up.
   private mutating func fail(
     _ reason: String, by exit: ProcessExit, at now: Instant
@@ -321,8 +323,8 @@ extension NodeLifecycle {
     exit == .diskFull ? waitForSpace(reason, at: now) : fail(reason, at: now)
   }
 
-  /// Schedules the next start without counting it against the restart limit: no restart can succeed
-  /// until disk space is freed.
+  /// Schedules the next start. This start does not count against the restart limit, since no
+  /// restart can succeed until disk space is freed.
   private mutating func waitForSpace(_ reason: String, at now: Instant) -> [Action] {
     guard restart.mode != .never else { return giveUp(reason) }
     let pause = restart.backoff.pause(before: pausesForSpace, using: &generator)
@@ -332,7 +334,7 @@ extension NodeLifecycle {
     return [.report(.waitingForSpace(after: pause, reason: reason))]
   }
 
-  /// Handles a failure after which the process is gone: backs off or gives up.
+  /// Handles a failure after the process has ended or could not be started: backs off or gives up.
   private mutating func fail(_ reason: String, at now: Instant) -> [Action] {
     guard restart.mode != .never else { return giveUp(reason) }
     let window = restart.window
@@ -358,7 +360,8 @@ extension NodeLifecycle {
     return [.report(.failed(reason: reason)), .nodeFailed(reason: reason)]
   }
 
-  /// Kills the process now. The next action is decided when the process has been reaped.
+  /// Kills the process now. After the process has been reaped, `purpose` decides what the node does
+  /// next.
   mutating func killing(
     for purpose: Stopping.Purpose, reason: String, at now: Instant
   ) -> [Action] {
@@ -366,9 +369,9 @@ extension NodeLifecycle {
     return [.report(.killing(reason: reason))] + signal(.kill)
   }
 
-  /// Starts a stage of stopping. The stop timeout is divided between the stop command and the signal. A
-  /// process that gets no stop command, because it does not read frames yet, has the full timeout for
-  /// the signal.
+  /// Begins a stage of stopping, and sets the deadline of the stage. The stop command and the stop
+  /// signal after it each have half of the stop timeout. A process that does not read frames yet
+  /// receives no stop command, so its stop signal has the full timeout.
   mutating func beginStopping(
     for purpose: Stopping.Purpose, _ stage: Stopping.Stage, at now: Instant
   ) {
@@ -376,7 +379,7 @@ extension NodeLifecycle {
       if case .stopping(let stopping) = state { stopping.stage == .asked } else { false }
     let isShared = stage == .asked || stage == .terminated && wasAsked
     let limit = isShared ? timeouts.stop / 2 : timeouts.stop
-    state = .stopping(Stopping(purpose: purpose, stage: stage, until: now + limit))
+    state = .stopping(Stopping(purpose: purpose, stage: stage, deadline: now + limit))
   }
 
   private mutating func signal(_ signal: Signal) -> [Action] {

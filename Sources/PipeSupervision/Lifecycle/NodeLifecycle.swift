@@ -3,41 +3,46 @@ import PipeSupport
 import PipeSystem
 import PipeTopology
 
-/// The supervision of one node as a pure state machine: inputs with their instants go in, actions come out.
+/// The supervision of one node, as a state machine without side effects. The state machine receives
+/// inputs with their instants, and returns actions.
 ///
-/// A node has one process at a time: the next process is spawned only after the previous one has been
-/// reaped. An embedded coordinator has no process of its own. The transitions are in
+/// A node has one process at a time: the next process is spawned only after the previous one has
+/// been reaped. An embedded coordinator has no process of its own. The transitions are in
 /// `NodeLifecycle+StateMachine.swift`. Adopted processes, processes on other hosts and embedded
 /// coordinators are in `NodeLifecycle+NonChildProcesses.swift`.
 package struct NodeLifecycle: Sendable {
-  /// A monotonic instant that does not advance while the machine is suspended, so that no node counts
-  /// as hung when a laptop wakes up.
+  /// A monotonic instant on a clock that does not advance while the host is suspended. With another
+  /// clock, a node would count as hung when a laptop wakes up.
   package typealias Instant = SuspendingClock.Instant
 
   package enum State: Hashable, Sendable {
     /// The node was never started.
     case idle
-    /// The carrier node of an embedded coordinator has no process, or its process is about to end.
+    /// The node is an embedded coordinator, and its carrier node has no process, or a process that
+    /// is about to end.
     case awaitingHost
-    /// A process of a former supervisor was sent a greeting; the supervisor waits for its answer.
+    /// The supervisor has sent a greeting to a process of a former supervisor, and waits for the
+    /// answer.
     case adopting(until: Instant)
-    /// The process is spawned or about to be; the supervisor waits for its hello.
+    /// The process is spawned or about to be spawned. The supervisor waits for the hello of the
+    /// process.
     case starting(until: Instant)
-    /// The process said hello and was sent its configuration; the supervisor waits until it is ready.
+    /// The process has said hello and received its configuration. The supervisor waits until the
+    /// process is ready.
     case configuring(until: Instant)
     /// The process waits for the start command.
     case ready
     case running
-    /// The process is on another host and has sent no sign of life, so that it is unknown whether it
-    /// still runs. `was` is the state before.
+    /// The process is on another host and has sent no sign of life. It is unknown whether the
+    /// process is still running. `was` is the state before the process was lost.
     indirect case lost(was: State)
-    /// The process was asked to stop, or killed; the supervisor waits for its end.
+    /// The process was asked to stop, or killed. The supervisor waits for the end of the process.
     case stopping(Stopping)
-    /// There is no process; the next one is spawned at `until`.
+    /// There is no process. The next process is spawned at `until`.
     case backingOff(until: Instant)
-    /// There is no process, and none should run.
+    /// There is no process, and no process should run.
     case stopped(StopReason)
-    /// There is no process, and the supervisor has given up starting one.
+    /// There is no process, and the supervisor no longer tries to start one.
     case failed(reason: String)
   }
 
@@ -46,15 +51,16 @@ package struct NodeLifecycle: Sendable {
     package enum Purpose: Hashable, Sendable {
       case requested
       case restart
-      /// The process was killed because of a failure. `isFinal` means that another start cannot help.
+      /// The process was killed because of a failure. If `isFinal`, another start would fail in the
+      /// same way.
       case failure(reason: String, isFinal: Bool)
     }
     package enum Stage: Hashable, Sendable { case asked, terminated, killed }
 
     package var purpose: Purpose
     package var stage: Stage
-    /// When the next stage starts.
-    package var until: Instant
+    /// When the next stage of stopping begins.
+    package var deadline: Instant
   }
 
   /// The reason why a node is stopped.
@@ -81,9 +87,9 @@ package struct NodeLifecycle: Sendable {
     /// The process is configured and waits for the start command.
     case ready
     case running
-    /// The process is about to end, as requested earlier.
+    /// The process is about to end, because a former supervisor has requested it.
     case ending
-    /// The process is not the wanted one.
+    /// The process does not match the launch plan.
     case differs(reason: String)
   }
 
@@ -91,43 +97,46 @@ package struct NodeLifecycle: Sendable {
     case start
     /// Adopt a process instead of starting one.
     case adopt(Survivor)
-    /// A process that is being adopted has answered with a state that a new process does not have.
+    /// A process that is being adopted has answered with its state.
     case answered(Answer)
     case spawned(pid: Int32)
-    /// There is no process: it could not be created, or it could not run its program and was reaped.
-    /// `isDiskFull` means that a full disk is the only cause.
+    /// There is no process: the process could not be created, or it could not run its program and
+    /// was reaped. If `isDiskFull`, a full disk is the only cause.
     case spawnFailed(reason: String, isDiskFull: Bool = false)
-    /// The process said hello. `problem` is the reason why it cannot run: its description contradicts
-    /// the topology, or the process reports a problem itself. A contradiction with the descriptions of
-    /// other nodes may be found later and handed in again, before `ready`.
+    /// The process has said hello. `failure` is the reason why it cannot run: its description
+    /// contradicts the topology or another node's description, or the process reports a problem
+    /// itself. The other node's description may arrive later; then this input is repeated, before
+    /// `ready`.
     case hello(failure: String?)
     /// The process has accepted its configuration and can be started.
     case ready
-    /// The process reported why it is about to end. The reason is used when it does.
+    /// The process has reported why it is about to end. When the process ends, `reason` becomes the
+    /// failure reason of the node.
     case failureReported(reason: String)
     /// The start barrier is open for this node.
     case go
     /// A sign of life.
     case heartbeat
-    /// The process has waited this long for a processor, since the supervisor started to wait for it or
-    /// since the last input of this kind. The time does not count towards any deadline.
+    /// How long the process has waited for a processor, since the last input of this kind, or since
+    /// the supervisor started to wait for the process. Deadlines are postponed by this time.
     case queued(Duration)
     /// The process has certainly ended, for example because it was reaped.
     case exited(ProcessExit)
-    /// The process is on another host, and the program that started it there has ended without
-    /// reporting its fate.
+    /// The process is on another host. The program that started the process there has ended without
+    /// reporting whether the process has ended.
     case unattached(reason: String)
-    /// The process is on another host, which answers and reports that the process exists.
+    /// The process is on another host. The host answers and reports that the process exists.
     case present
-    /// The incarnation is stale: a process with this number was started on another host before,
-    /// although the local records do not show it.
+    /// An agent has already run a process with incarnation `by`, which the records of this host do
+    /// not contain. The next process must have a higher incarnation.
     case staleIncarnation(by: Int)
     case stopRequested
     case killRequested
     case restartRequested
-    /// The carrier node of an embedded coordinator has said hello, or is adopted.
+    /// The carrier node of an embedded coordinator has said hello, or was adopted.
     case carrierStarted
-    /// The carrier node is about to stop in order, and waits for the embedded coordinator to end.
+    /// The carrier node is about to stop gracefully. First, it waits until the embedded coordinator
+    /// has ended.
     case carrierStopping
     /// The process of the carrier node is gone, or is being killed.
     case carrierEnded
@@ -135,67 +144,73 @@ package struct NodeLifecycle: Sendable {
   }
 
   package enum Action: Hashable, Sendable {
-    /// Spawn the process and hand in `spawned` or `spawnFailed`; `spawnFailed` may also follow later.
+    /// Spawn the process, and pass `spawned` or `spawnFailed` to the state machine. After
+    /// `spawned`, `spawnFailed` may still follow.
     case spawn(incarnation: Int)
-    /// Ask a process that is to be adopted for its identity and state.
+    /// Ask a process that is being adopted for its identity and state.
     case greet
     case sendConfigure
     case sendStart
     case sendStop
     case kill(Signal)
     case report(NodeReport)
-    /// Find out whether a process on another host still runs. Hand in `present`, or `exited` once its
-    /// end is certain.
+    /// Find out whether a process on another host is still running. Pass `present` to the state
+    /// machine or, if the process has certainly ended, `exited`.
     case checkLiveness
     /// The supervisor has given up the node.
     case nodeFailed(reason: String)
-    /// The node has no process, and none should run.
+    /// The node has no process, and no process should run.
     case nodeStopped
   }
 
   package private(set) var restart: RestartPolicy
   package private(set) var timeouts: Timeouts
-  /// The signal that stops a process which does not read frames yet, or does not answer.
+  /// The signal that stops a process that does not read frames yet, or does not answer the stop
+  /// command.
   package private(set) var stopSignal: Signal
   package internal(set) var state: State = .idle
-  /// The number of starts, including former runs.
+  /// The incarnation of the current process or, if there is none, of the last process.
   package internal(set) var incarnation: Int
-  /// The highest incarnation ever used. An adopted process may have a lower one.
+  /// The highest incarnation that was ever used. An adopted process may have a lower incarnation.
   var highestIncarnation: Int
   /// The number of starts in this run.
   package internal(set) var starts = 0
-  /// The process id, from `spawned` until the process is reaped.
+  /// The process id, from `spawned` until the process has ended.
   package internal(set) var pid: Int32?
   /// When the process was spawned.
   package internal(set) var startedAt: Instant?
-  /// The number of restarts after a failure since the last manual start of the node.
+  /// The number of restarts after a failure, counted from the last manual start of the node.
   package internal(set) var restarts = 0
 
-  /// Why the node did not end in order when it was last stopped or restarted; `nil` if it did.
+  /// The reason why the last stop or restart of the node was not graceful; `nil` if it was
+  /// graceful.
   package internal(set) var stopFailure: String?
 
+  /// The instant from which the heartbeat timeout counts, usually the last sign of life of the
+  /// process; `nil` before the first sign of life.
   var lastSeen: Instant?
-  /// The instants of the restarts that count against the limit.
+  /// The instants of the restarts that count against the restart limit.
   var recentRestarts: [Instant] = []
   /// The number of consecutive pauses because of a full disk.
   var pausesForSpace = 0
+  /// The reason that the last process has reported for its end; `nil` if it has reported none.
   var reportedFailure: String?
-  /// The source of the jitter of pauses.
+  /// The generator of random numbers for the jitter of the pauses before restarts.
   var generator: SplitMix64
-  /// Whether any process of this node has ever said hello. If none has, the program may not be a node
-  /// program.
+  /// Whether any process of this node has ever said hello. If not, the program is perhaps not a
+  /// node program.
   var hasSaidHello = false
-  /// The signal to send when `spawned` comes in, because the stop was requested before.
+  /// The signal to send as soon as `spawned` arrives, because the node was asked to stop before.
   var pendingSignal: Signal?
   /// Whether the node is embedded in the process of a carrier node.
   package private(set) var isEmbedded: Bool
-  /// Whether the carrier node can start the embedded node.
+  /// Whether the carrier node has a process that can start this embedded node.
   var hasCarrier = false
-  /// Whether the node runs on another host, so that its silence does not prove that it has ended.
+  /// Whether the node runs on another host. If so, its silence does not prove that it has ended.
   package private(set) var isRemote: Bool
 
   /// - Parameters:
-  ///   - incarnation: The number of starts so far.
+  ///   - incarnation: The highest incarnation in former runs; 0 if the node was never started.
   ///   - seed: The seed for the jitter of the pauses before restarts.
   ///   - isEmbedded: Whether the node is embedded in the process of a carrier node.
   ///   - isRemote: Whether the node runs on another host.
@@ -214,9 +229,10 @@ package struct NodeLifecycle: Sendable {
     generator = SplitMix64(seed: seed)
   }
 
-  /// Applies the settings of the node from a changed file. A deadline that is already running keeps its
-  /// instant.
-  /// - Parameter isReplaced: Whether the next process of the node differs from the last one.
+  /// Applies the settings of the node from a changed file. If the current state contains a
+  /// deadline, that deadline stays the same.
+  /// - Parameter isReplaced: Whether the node's next process has another program or configuration
+  ///   than its last process.
   package mutating func supervise(
     restart: RestartPolicy, timeouts: Timeouts, stopSignal: Signal = .terminate, isReplaced: Bool,
     isEmbedded: Bool = false, isRemote: Bool = false
@@ -231,7 +247,7 @@ package struct NodeLifecycle: Sendable {
 }
 
 extension NodeLifecycle.State {
-  /// Whether there is no process and none will be spawned without a request.
+  /// Whether there is no process, and no process will be spawned without a request.
   package var hasEnded: Bool {
     switch self {
     case .idle, .stopped, .failed: true
@@ -241,7 +257,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// Whether there is a process, or one is being created.
+  /// Whether there is a process, or a process is being created.
   package var hasProcess: Bool {
     switch self {
     case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping: true
@@ -270,7 +286,7 @@ extension NodeLifecycle.State {
     }
   }
 
-  /// Whether the node was stopped on request, or was never started.
+  /// Whether the node was never started, or was stopped or is being stopped on request.
   package var isHeld: Bool {
     switch self {
     case .idle, .stopped(.requested): true
@@ -302,19 +318,20 @@ extension NodeLifecycle.State {
 }
 
 extension NodeLifecycle {
-  /// When `tick` is due next; `nil` if no deadline is running.
+  /// When the next `tick` must be handled; `nil` if there is no deadline.
   package var nextDeadline: Instant? {
     switch state {
     case .adopting(let until), .starting(let until), .configuring(let until),
       .backingOff(let until):
       until
     case .ready, .running: lastSeen.map { $0 + timeouts.heartbeat }
-    case .stopping(let stopping): stopping.until
+    case .stopping(let stopping): stopping.deadline
     case .idle, .awaitingHost, .lost, .stopped, .failed: nil
     }
   }
 
-  /// Whether the process must act before a deadline that is running.
+  /// Whether the supervisor is waiting for the process to start, to stop, or to send an overdue
+  /// heartbeat.
   package func isAwaited(at now: Instant) -> Bool {
     switch state {
     case .adopting, .starting, .configuring, .stopping: true
@@ -323,8 +340,8 @@ extension NodeLifecycle {
     }
   }
 
-  /// Postpones the deadline for the process: time spent waiting for a processor on a busy machine does
-  /// not count.
+  /// Postpones the deadline of the process by the time that the process has spent waiting for a
+  /// processor.
   mutating func queued(_ duration: Duration, at now: Instant) -> [Action] {
     switch state {
     case .adopting(let until): state = .adopting(until: until + duration)
@@ -332,47 +349,47 @@ extension NodeLifecycle {
     case .configuring(let until): state = .configuring(until: until + duration)
     case .ready, .running: lastSeen = lastSeen.map { min(now, $0 + duration) }
     case .stopping(var stopping):
-      stopping.until += duration
+      stopping.deadline += duration
       state = .stopping(stopping)
     case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed: break
     }
     return []
   }
 
-  /// Acts on the deadline if it has passed. Before a tick, hand in all messages that are waiting, so
-  /// that no sign of life is overlooked.
+  /// Acts on the deadline if it has passed. Precondition: all messages that have arrived were
+  /// processed, so that no sign of life is missed.
   mutating func tick(at now: Instant) -> [Action] {
     guard let deadline = nextDeadline, now >= deadline else { return [] }
     switch state {
     case .adopting where isRemote:
-      return lose(because: "the process did not answer within \(timeouts.start.shortText)", at: now)
+      return lose(because: "\(MissedDeadline.answer(within: timeouts.start))", at: now)
     case .adopting:
-      return replace(
-        because: "the process did not answer within \(timeouts.start.shortText)", at: now)
+      return replace(because: "\(MissedDeadline.answer(within: timeouts.start))", at: now)
     case .starting:
       let reason =
-        "the process did not connect within \(timeouts.start.shortText); "
+        "\(MissedDeadline.connection(within: timeouts.start)); "
         + (isEmbedded
           ? "the carrier node may have been built with a version of PipeRuntime without embedded "
             + "coordinators: rebuild its program, or remove 'within'"
           : isRemote
-            ? "check the log of the node, that the host answers, and that the program is a node "
-              + "program"
+            ? "read the log of the node; check that the host answers, and that the program is a "
+              + "node program"
             : "check the log of the node, and that the program is a node program")
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .configuring:
       let reason =
         reportedFailure
-        ?? "the process was not ready within \(timeouts.start.shortText); check the log of the node"
+        ?? "\(MissedDeadline.readiness(within: timeouts.start)); check the log of the node"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .ready, .running:
       if now - deadline > timeouts.heartbeat / 2 {
-        // The tick is so late that the supervisor itself was suspended and could not receive signs of life.
+        // The tick is very late, so the supervisor itself was suspended, and could not receive
+        // signs of life.
         lastSeen = now
         return []
       }
-      if isRemote { return lose(because: silence, at: now) }
-      let reason = "hung: \(silence)"
+      if isRemote { return lose(because: silenceReason, at: now) }
+      let reason = "hung: \(silenceReason)"
       return killing(for: .failure(reason: reason, isFinal: false), reason: reason, at: now)
     case .stopping(let stopping):
       return escalate(stopping, at: now)
@@ -389,7 +406,7 @@ extension NodeLifecycle {
       beginStopping(for: stopping.purpose, .terminated, at: now)
       return pid == nil ? [] : [.kill(stopSignal)]
     case .terminated:
-      let reason = "the process did not stop within \(timeouts.stop.shortText)"
+      let reason = "\(MissedDeadline.stop(within: timeouts.stop))"
       stopFailure = reason
       return killing(for: stopping.purpose, reason: reason, at: now)
     case .killed:
@@ -399,5 +416,5 @@ extension NodeLifecycle {
     }
   }
 
-  var silence: String { "no heartbeat for \(timeouts.heartbeat.shortText)" }
+  var silenceReason: String { "\(MissedDeadline.heartbeat(within: timeouts.heartbeat))" }
 }

@@ -10,63 +10,66 @@ package enum NodeReport: Hashable, Sendable {
   /// The supervisor asks a process of a former supervisor for its state.
   case adopting(pid: Int32)
   case adopted(incarnation: Int)
-  /// A process of a former supervisor is ended, to start another one.
+  /// A process of a former supervisor must end before a new process starts.
   case replacing(reason: String)
   case ready
-  /// The node is ready, but another node keeps it from running.
+  /// The node is ready, but must wait for another node before it runs.
   case waiting(Blocker)
   case running
   case stopping
   case killing(reason: String)
   case exited(ProcessExit)
-  /// `attempt` of `limit` restarts within the window.
+  /// The node is restarted after a pause. The restart policy allows `limit` restarts within its
+  /// window, and this is number `attempt` of them.
   case restarting(after: Duration, attempt: Int, limit: Int, reason: String)
-  /// The node starts again when disk space is available. This does not count as a restart.
+  /// The node starts again after a pause, because the disk was full. This start does not count as a
+  /// restart.
   case waitingForSpace(after: Duration, reason: String)
-  /// A process that was to stop in order did not.
+  /// A process that had to stop did not stop gracefully.
   case ungracefulStop(reason: String)
   case stopped
   case completed
   case failed(reason: String)
-  /// The process has not ended after SIGKILL: the kernel holds it.
+  /// The process has not ended after SIGKILL, because the kernel does not let it end yet.
   case unkillable(pid: Int32)
-  /// The process is on another host and has sent no sign of life, so that it is unknown whether it
-  /// still runs.
+  /// The process is on another host and has sent no sign of life. It is unknown whether the process
+  /// is still running.
   case lost(reason: String)
   /// A lost process has sent a sign of life again.
   case found
-  /// The program that started the process on another host has ended without reporting the fate of the
-  /// process.
+  /// The program that started the process on another host has ended without reporting whether the
+  /// process has ended.
   case unattached(reason: String)
   /// The process is on another host, and it is unknown whether SIGKILL has reached it.
   case outOfReach(pid: Int32)
-  /// The next process of the node starts on another host, because the host of the last process is lost.
+  /// The next process of the node starts on another host, because the host of the last process does
+  /// not answer.
   case moving(from: String, to: String)
   /// The host of the node does not answer, and no other host is available.
   case awaitingHost(String)
   /// The agent that must start the node is not connected.
   case awaitingAgent
-  /// The status that the node reports cannot be used.
+  /// The node reports a status that cannot be read.
   case misreporting(StatusError)
 
-  /// A dependency that keeps a node from running: another node that does not run, or has not been in
-  /// the required state.
+  /// A dependency that keeps a node from running: another node that is not running, or has not been
+  /// in the required state yet.
   package struct Blocker: Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
       case failed, stopped
-      /// The other node has ended in order, without having been in the state.
+      /// The other node has stopped gracefully, and was never in the required state.
       case completed
       /// The other node is waiting for a dependency of its own.
       case waiting
-      /// The other node may still get there by itself.
+      /// The other node may still start, or reach the state, without a request.
       case underway
     }
 
     package var node: String
     package var reason: Reason
-    /// The required state; `nil` if it is enough that the other node runs.
+    /// The required state; `nil` if the other node only has to run.
     package var state: StateCondition?
-    /// Whether the other node is the carrier node of the waiting one.
+    /// Whether the other node is the carrier node of the node that waits.
     package var isCarrier = false
 
     package init(

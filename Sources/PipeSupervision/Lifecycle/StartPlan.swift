@@ -1,18 +1,20 @@
-/// The order in which nodes start running and stop: waves of names, each wave after all of its
-/// dependencies.
+/// The order in which nodes start and stop, in waves. A wave is a list of nodes that start
+/// together, and comes after all dependencies of these nodes.
 package struct StartPlan: Hashable, Sendable {
   /// The waves of the start. A wave depends only on nodes of earlier waves.
   package let waves: [[String]]
-  /// The waves of the stop, in reverse: no node stops before the nodes that depend on it.
+  /// The waves in the order of the stop, which is the reverse of the start. A node stops only after
+  /// the nodes that depend on the node.
   package var stopWaves: [[String]] { waves.reversed() }
 
   /// - Parameters:
-  ///   - nodes: The nodes in file order, which is kept within a wave.
-  ///   - dependencies: The nodes after which each node starts. Unknown names are ignored. The nodes of
-  ///     a cycle, which the validation of the topology refuses, form the last wave together.
-  ///   - preferences: The nodes after which each node should start if possible. Preferences that form a
-  ///     cycle, alone or together with dependencies, are ignored.
-  ///   - observers: The nodes that form a wave before all others, and so stop last.
+  ///   - nodes: The nodes in file order. Within a wave, the nodes keep this order.
+  ///   - dependencies: For each node, the nodes that start before it. Unknown names are ignored.
+  ///     The nodes of a cycle, and all nodes that depend on them, form the last wave together; the
+  ///     check of the topology file rejects cycles.
+  ///   - preferences: For each node, the nodes that start before it if possible. Preferences that
+  ///     form a cycle, alone or together with dependencies, are ignored.
+  ///   - observers: The nodes that form the first wave, and therefore stop last.
   package init(
     nodes: [String], dependencies: [String: [String]], preferences: [String: [String]] = [:],
     observers: [String] = []
@@ -42,7 +44,7 @@ package struct StartPlan: Hashable, Sendable {
 }
 
 extension StartPlan {
-  /// Creates the order in which the members of a topology start running and stop.
+  /// Creates the order in which the members of a topology start and stop.
   /// - Parameter endsSendersFirst: Whether senders stop before their receivers where possible.
   init(_ members: [TopologyLifecycle.Member], endsSendersFirst: Bool = false) {
     let byName = Dictionary(members.map { ($0.name, $0) }) { first, _ in first }
@@ -55,13 +57,15 @@ extension StartPlan {
 }
 
 extension [TopologyLifecycle.Member] {
-  /// Returns these nodes and all their dependencies, in the order of the members.
+  /// Returns the named nodes and their direct and indirect dependencies, in the order of the
+  /// members.
   package func dependencies(of names: some Sequence<String>) -> [String] {
     let needed = Dictionary(map { ($0.name, $0.dependencies.map(\.node)) }) { first, _ in first }
     return reachable(from: names) { needed[$0] ?? [] }
   }
 
-  /// Returns these nodes and all nodes that depend on them, in the order of the members.
+  /// Returns the named nodes and all nodes that directly or indirectly depend on them, in the order
+  /// of the members.
   package func dependents(of names: some Sequence<String>) -> [String] {
     var dependents: [String: [String]] = [:]
     for member in self {
@@ -75,11 +79,11 @@ extension [TopologyLifecycle.Member] {
   private func reachable(
     from names: some Sequence<String>, by next: (String) -> [String]
   ) -> [String] {
-    var found: Set<String> = []
+    var reachedNodes: Set<String> = []
     var open = [String](names)
     while let name = open.popLast() {
-      if found.insert(name).inserted { open += next(name) }
+      if reachedNodes.insert(name).inserted { open += next(name) }
     }
-    return map(\.name).filter(found.contains)
+    return map(\.name).filter(reachedNodes.contains)
   }
 }

@@ -11,8 +11,8 @@ struct LifecycleRequest {
     self.input = input
   }
 
+  /// Returns the answer to the client; `nil` while the outcome is not known.
   /// - Parameter success: The answer if all nodes succeed.
-  /// - Returns: The answer, or `nil` while the outcome is open.
   func answer(in lifecycle: TopologyLifecycle, _ success: ControlAnswer) -> ControlAnswer? {
     for (name, incarnation) in nodes {
       guard let now = lifecycle[name] else { continue }
@@ -43,7 +43,7 @@ extension TopologyLifecycle {
   static let changeInProgress =
     "another change is in progress; try again when that change has completed"
 
-  /// Returns why the topology cannot apply a file or stop nodes in order now; `nil` if it can.
+  /// Returns the reason why the topology cannot apply a file or stop nodes now; `nil` if it can.
   func changeBlocker(of topology: String) -> String? {
     switch state {
     case .starting, .running: nil
@@ -54,7 +54,8 @@ extension TopologyLifecycle {
     }
   }
 
-  /// The nodes that have failed for good and their reasons, in the order of the file.
+  /// The nodes that have failed and are not restarted any more, with their reasons, in the order of
+  /// the file.
   var failedNodes: [(node: String, reason: String)] {
     members.compactMap { member in
       guard case .failed(let reason)? = nodes[member.name]?.state else { return nil }
@@ -62,26 +63,31 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Returns a text with the first failed node and its reason; `nil` if no node has failed.
-  static func failure(_ failed: [(node: String, reason: String)]) -> String? {
+  /// Returns a text with the first failed node, its failure reason, and the number of other failed
+  /// nodes. Returns `nil` if no node has failed.
+  static func failureText(_ failed: [(node: String, reason: String)]) -> String? {
     guard let first = failed.first else { return nil }
     let others = failed.count - 1
     return "node '\(first.node)' failed: \(first.reason)"
       + (others == 0 ? "" : "; \(others) other node\(others == 1 ? "" : "s") failed, too")
   }
 
-  /// Returns the problem with the last end of one of these nodes; `nil` if all ended in order.
+  /// Returns a text about the first of these nodes that did not stop gracefully; `nil` if all did.
   func stopFailure(of nodes: [String]) -> String? {
     for node in nodes {
       guard let problem = self[node]?.stopFailure else { continue }
-      return "node '\(node)' did not stop gracefully: \(problem); check 'orchestrator logs \(node)'"
+      return
+        "node '\(node)' \(NodeReport.ungracefulStop(reason: problem)); check 'orchestrator logs "
+        + "\(node)'"
     }
     return nil
   }
 
-  /// Returns the answer to a client that requested a change; `nil` while the outcome is open.
-  /// - Parameter started: The nodes that the change starts.
-  func answer(toChange number: Int, starting started: [String]) -> ControlAnswer? {
+  /// Returns the answer to a client that requested a change; `nil` while the outcome is not known.
+  /// - Parameters:
+  ///   - number: The value of ``changes`` after the change was completed or given up.
+  ///   - started: The nodes that the change starts.
+  package func answer(toChange number: Int, starting started: [String]) -> ControlAnswer? {
     switch state {
     case .idle, .changing: return nil
     case .stopping(let outcome, _), .finished(let outcome):
@@ -91,6 +97,7 @@ extension TopologyLifecycle {
     guard changes == number else {
       return .failed("another change was applied before all nodes of this change were running")
     }
+    if let changeProblem { return .failed(changeProblem) }
     var isComplete = true
     for name in started {
       guard let node = self[name] else { continue }
@@ -106,12 +113,15 @@ extension TopologyLifecycle {
     guard isComplete else { return nil }
     guard let problem = changeFailures.first else { return .done }
     return .failed(
-      "node '\(problem.node)' did not stop gracefully: \(problem.reason); check 'orchestrator logs "
+      "node '\(problem.node)' \(NodeReport.ungracefulStop(reason: problem.reason)); check 'orchestrator logs "
         + "\(problem.node)'; the file was applied to all nodes")
   }
 }
 
 extension TopologyLifecycle.State {
+  /// Whether no process is left, and none will be started.
+  var isFinished: Bool { if case .finished = self { true } else { false } }
+
   /// The state in one word, for tables.
   var name: String {
     switch self {
@@ -126,7 +136,7 @@ extension TopologyLifecycle.State {
 }
 
 extension NodeLifecycle.State {
-  /// Whether a process in this state publishes its states.
+  /// Whether the node's process publishes the states of its machine.
   var hasFeed: Bool {
     switch self {
     case .configuring, .ready, .running: true

@@ -1,27 +1,37 @@
 import PipeSupport
 
-/// Stopping some nodes of a running topology in order, wave after wave, while the others continue; and
-/// applying a changed file. To apply a file, the topology first stops the removed and replaced nodes in
-/// this way. Then the new members take effect, and the added and replaced nodes start.
+/// Changes of a running topology. The topology can stop some nodes gracefully, in waves, while the
+/// other nodes continue. To apply a changed file, the topology first stops the removed and replaced
+/// nodes in this way. Then the new members take effect, and the added and replaced nodes start.
 extension TopologyLifecycle {
   /// The changes of a new file to a topology.
   package struct Change: Hashable, Sendable {
     /// All members of the new file.
     package var members: [Member]
-    /// The existing members whose next process differs from their last one. They are started again if
-    /// they run or have ended by themselves. If they were stopped manually, they stay stopped.
-    package var replaced: Set<String>
-    /// The number of starts so far of each added member.
+    /// The existing members whose next process differs from their last process. A replaced member
+    /// starts again if it is running or has ended by itself, and stays stopped if it was stopped on
+    /// request.
+    package var replacedMembers: Set<String>
+    /// For each added member, the highest incarnation in former runs.
     package var incarnations: [String: Int]
     /// The seed for the jitter of the pauses before restarts of the added members.
     package var seed: UInt64
+    /// The present shards of nodes whose number of shards changes. The shards end before all other
+    /// members, so that they can still deliver their events. When all stopping members have ended,
+    /// the instances of the shards are moved.
+    package var shards: Set<String>
+    /// Whether the change moves instances or deletes states in journals. The journals are changed
+    /// when all stopping members have ended.
+    package var changesJournals: Bool
 
     package init(
       members: [Member], replaced: Set<String>, incarnations: [String: Int] = [:],
-      seed: UInt64 = 0
+      seed: UInt64 = 0, shards: Set<String> = [], losesStates: Bool = false
     ) {
+      changesJournals = losesStates || !shards.isEmpty
+      self.shards = shards
       self.members = members
-      self.replaced = replaced
+      self.replacedMembers = replaced
       self.incarnations = incarnations
       self.seed = seed
     }
@@ -29,37 +39,45 @@ extension TopologyLifecycle {
 
   /// The progress of a change, or of stopping some nodes.
   package struct ChangeProgress: Hashable, Sendable {
-    /// The change to apply after these nodes have ended; `nil` if they are only stopped.
+    /// The change to apply after the stopping nodes have ended; `nil` if the nodes only stop.
     package var change: Change?
-    /// The nodes that stop, each wave after the waves before it.
-    package var waves: [[String]]
-    package var wave: Int
+    /// The nodes that stop. Each wave stops after the waves before it.
+    package var stopWaves: [[String]]
+    package var currentWave: Int
     /// The replaced nodes that are started again.
-    package var returning: Set<String>
+    package var returningNodes: Set<String>
     /// Whether the start barrier of the topology was already open.
     package var isBarrierOpen: Bool
+    /// The stopping nodes that were not already stopped on request. They start again if the change
+    /// is refused.
+    package var runningNodes: Set<String> = []
+    /// Whether instances are being moved, or states are being deleted, in journals.
+    package var isMoving = false
 
-    func ends(_ name: String) -> Bool { waves.contains { $0.contains(name) } }
+    func isEnding(_ name: String) -> Bool { stopWaves.contains { $0.contains(name) } }
   }
 
-  /// Whether a node has ended only because of a change, and starts again when the change takes effect.
+  /// Whether a node stops only because of a change, and starts again when the change takes effect.
   package func isReturning(_ name: String) -> Bool {
     guard case .changing(let changing) = state else { return false }
-    return changing.returning.contains(name)
+    return changing.returningNodes.contains(name)
   }
 
   /// Starts a change.
-  /// - Returns: Whether the topology can be changed now.
+  /// - Returns: `false` if the topology cannot be changed now. Then the change is not started.
   mutating func change(_ change: Change, into actions: inout [Action]) -> Bool {
     let kept = Set(change.members.map(\.name))
-    let ending = members.map(\.name).filter { !kept.contains($0) || change.replaced.contains($0) }
+    let ending = members.map(\.name).filter {
+      !kept.contains($0) || change.replacedMembers.contains($0)
+    }
     guard end(ending, andThen: change) else { return false }
     actions.append(.report(.changing))
     return true
   }
 
-  /// Starts to stop nodes in order, and then applies a change if there is one.
-  /// - Returns: Whether nodes can be stopped now.
+  /// Starts to stop nodes gracefully. If `change` is given, the change is applied when these nodes
+  /// have ended.
+  /// - Returns: `false` if nodes cannot be stopped now. Then no node is stopped.
   mutating func end(_ names: [String], andThen change: Change?) -> Bool {
     let isBarrierOpen: Bool
     switch state {
@@ -68,17 +86,23 @@ extension TopologyLifecycle {
     case .idle, .changing, .stopping, .finished: return false
     }
     let ending = members.filter { names.contains($0.name) && !hasEnded($0.name) }
+    let shards = ending.filter { change?.shards.contains($0.name) == true }
+    let others = ending.filter { change?.shards.contains($0.name) != true }
+    let waves =
+      (shards.isEmpty ? [] : [shards.map(\.name)])
+      + StartPlan(others, endsSendersFirst: true).stopWaves
     state = .changing(
       ChangeProgress(
-        change: change, waves: StartPlan(ending, endsSendersFirst: true).stopWaves, wave: 0,
-        returning: (change?.replaced ?? []).filter { nodes[$0]?.state.isHeld == false },
-        isBarrierOpen: isBarrierOpen))
+        change: change, stopWaves: waves, currentWave: 0,
+        returningNodes: (change?.replacedMembers ?? []).filter { nodes[$0]?.state.isHeld == false },
+        isBarrierOpen: isBarrierOpen,
+        runningNodes: Set(names.filter { nodes[$0]?.state.isHeld == false })))
     return true
   }
 
   func hasEnded(_ name: String) -> Bool { nodes[name]?.state.hasEnded ?? true }
 
-  /// Takes the steps of a change that have become possible; all other nodes continue.
+  /// Takes the steps of a change that have become possible. All other nodes continue.
   mutating func advanceChange(at now: Instant, into actions: inout [Action]) {
     guard case .changing(let changing) = state else { return }
     if changing.isBarrierOpen {
@@ -87,28 +111,61 @@ extension TopologyLifecycle {
       startObservers(at: now, into: &actions)
     }
     while case .changing(var changing) = state {
-      guard changing.wave < changing.waves.count else {
+      guard changing.currentWave < changing.stopWaves.count else {
+        if changing.change?.changesJournals == true {
+          guard !changing.isMoving else { return }
+          changing.isMoving = true
+          state = .changing(changing)
+          actions.append(.moveInstances)
+          return
+        }
         state = changing.isBarrierOpen ? .running : .starting
         if let change = changing.change {
           switchOver(to: change, changing, at: now, into: &actions)
         }
         return
       }
-      let wave = changing.waves[changing.wave]
+      let wave = changing.stopWaves[changing.currentWave]
       for name in wave { stopIfRunning(name, at: now, into: &actions) }
       guard wave.allSatisfy(hasEnded) else { return }
-      changing.wave += 1
+      changing.currentWave += 1
       state = .changing(changing)
     }
+  }
+
+  /// Completes or gives up a change, after the attempt to move its instances has ended.
+  mutating func finishMove(_ outcome: MoveOutcome, at now: Instant, into actions: inout [Action]) {
+    guard case .changing(let changing) = state, changing.isMoving, let change = changing.change
+    else { return }
+    state = changing.isBarrierOpen ? .running : .starting
+    var former = changing
+    let problem: String
+    switch outcome {
+    case .complete: return switchOver(to: change, changing, at: now, into: &actions)
+    case .refused(let reason):
+      former.returningNodes = changing.runningNodes
+      problem = "\(reason); nothing was changed, and the nodes start again as before"
+    case .incomplete(let reason):
+      former.returningNodes = []
+      problem =
+        "instances could not be moved: \(reason); the stopped nodes stay stopped; correct the problem, "
+        + "and complete the move with 'orchestrator down' and 'orchestrator up FILE'"
+    }
+    switchOver(
+      to: Change(members: members, replaced: former.returningNodes, seed: change.seed), former,
+      at: now,
+      into: &actions)
+    changeProblem = problem
   }
 
   private mutating func switchOver(
     to change: Change, _ changing: ChangeProgress, at now: Instant, into actions: inout [Action]
   ) {
-    changeFailures = changing.waves.joined().compactMap { name in
+    changeFailures = changing.stopWaves.joined().compactMap { name in
       nodes[name]?.stopFailure.map { (node: name, reason: $0) }
     }
     changes += 1
+    changeProblem = nil
     members = change.members
     plan = StartPlan(members)
     let kept = Set(members.map(\.name))
@@ -131,9 +188,9 @@ extension TopologyLifecycle {
       } else {
         nodes[name]?.supervise(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
-          isReplaced: change.replaced.contains(name), isEmbedded: member.host != nil,
+          isReplaced: change.replacedMembers.contains(name), isEmbedded: member.host != nil,
           isRemote: member.isRemote)
-        if changing.returning.contains(name) { starting.append(name) }
+        if changing.returningNodes.contains(name) { starting.append(name) }
       }
     }
     for member in members {

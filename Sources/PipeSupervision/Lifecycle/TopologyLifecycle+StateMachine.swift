@@ -1,14 +1,15 @@
 import PipeTopology
 
 extension TopologyLifecycle {
-  /// Handles one input and returns the actions to perform, in order. The caller performs the actions of
-  /// an input before it hands in the next one.
+  /// Handles one input, and returns the actions that the caller must perform, in this order.
+  /// Perform the actions of an input before you pass the next input.
   package mutating func handle(_ input: Input, at now: Instant) -> [Action] {
     var actions: [Action] = []
     if take(input, at: now, into: &actions) { advance(at: now, into: &actions) }
     return actions
   }
 
+  /// Handles one input, but does not take the steps that may become possible afterwards.
   /// - Returns: Whether further steps may have become possible.
   private mutating func take(
     _ input: Input, at now: Instant, into actions: inout [Action]
@@ -23,6 +24,9 @@ extension TopologyLifecycle {
     case .seen(let name, let state): return note(state, of: name)
     case .change(let change): return self.change(change, into: &actions)
     case .end(let names): return end(names, andThen: nil)
+    case .moved(let outcome):
+      finishMove(outcome, at: now, into: &actions)
+      return true
     case .stop(let outcome):
       beginStopping(outcome, into: &actions)
       return true
@@ -43,7 +47,7 @@ extension TopologyLifecycle {
       for member in members {
         let input: NodeLifecycle.Input =
           survivors[member.name].map { NodeLifecycle.Input.adopt($0) }
-          ?? (held.contains(member.name) ? .stopRequested : .start)
+          ?? (heldNodes.contains(member.name) ? .stopRequested : .start)
         pass(input, to: member.name, at: now, into: &actions)
       }
       return true
@@ -51,8 +55,8 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Whether a node accepts an input now. A topology that is stopping starts no nodes, and a node that
-  /// a change stops does not start before the change takes effect.
+  /// Whether a node accepts an input now. A topology that is stopping starts no nodes. A node that
+  /// is stopped for a change does not start before the change takes effect.
   private func canAccept(_ input: NodeLifecycle.Input, _ name: String) -> Bool {
     switch (state, input) {
     case (.stopping, .start), (.stopping, .adopt), (.stopping, .restartRequested),
@@ -60,7 +64,7 @@ extension TopologyLifecycle {
       false
     case (.changing(let changing), .start), (.changing(let changing), .adopt),
       (.changing(let changing), .restartRequested), (.changing(let changing), .go):
-      !changing.ends(name)
+      !changing.isEnding(name)
     case (.idle, _), (.starting, _), (.running, _), (.changing, _), (.stopping, _): true
     }
   }
@@ -98,7 +102,7 @@ extension TopologyLifecycle {
       actions.append(.node(name, action))
       if case .report(let report) = action { recordStopFailure(report, of: name) }
     }
-    // Heartbeats are frequent and change other nodes only if this node was lost.
+    // Heartbeats are frequent. A heartbeat changes other nodes only if its own node was lost.
     if input == .heartbeat, node.isEmpty { return }
     if wasOpen != nodes[name]?.state.canCarryEmbeddedNodes {
       notifyEmbeddedNodes(of: name, at: now, into: &actions)
@@ -106,7 +110,7 @@ extension TopologyLifecycle {
     releaseHeldInputs(at: now, into: &actions)
   }
 
-  /// Records that a node did not end in order while the topology is stopping.
+  /// Records that a node did not stop gracefully while the topology is stopping.
   private mutating func recordStopFailure(_ report: NodeReport, of name: String) {
     guard case .stopping = state else { return }
     switch report {
@@ -147,15 +151,15 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Starts the observers, which do not wait for the barrier, so that they see the other nodes enter
-  /// their initial states.
+  /// Starts the observers. They do not wait for the barrier, so that they see how the other nodes
+  /// enter their initial states.
   mutating func startObservers(at now: Instant, into actions: inout [Action]) {
     for member in members where member.isObserver && nodes[member.name]?.state == .ready {
       pass(.go, to: member.name, at: now, into: &actions)
     }
   }
 
-  /// Whether the start barrier does not have to wait for this node.
+  /// Whether the start barrier can open without waiting for this node.
   private func isPastStart(_ name: String) -> Bool {
     guard let state = nodes[name]?.state else { return true }
     if state == .awaitingHost { return host(of: name).map(hasEnded) ?? true }
@@ -171,7 +175,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Sends the start command to nodes that are ready and whose dependencies run.
+  /// Sends the start command to nodes that are ready and whose dependencies are met.
   mutating func startReadyNodes(at now: Instant, into actions: inout [Action]) {
     for wave in plan.waves {
       for name in wave where nodes[name]?.state == .ready && canRun(name) {
@@ -184,7 +188,7 @@ extension TopologyLifecycle {
   private mutating func advanceRunning(at now: Instant, into actions: inout [Action]) {
     startReadyNodes(at: now, into: &actions)
     reportStart(into: &actions)
-    // A manually stopped node can be started manually, so the topology stays up.
+    // A node that was stopped on request can be started on request, so the topology continues.
     let observed = members.filter { !$0.isObserver }
     let subjects = observed.isEmpty ? members : observed
     guard subjects.allSatisfy({ isFinished($0.name) }) else { return }
@@ -198,7 +202,7 @@ extension TopologyLifecycle {
         Outcome(exitCode: 1, reason: "all nodes have ended, or wait for a failed node")
       } else if failed.count == subjects.count {
         Outcome(exitCode: 1, reason: "all nodes have failed")
-      } else if let failure = Self.failure(failed) {
+      } else if let failure = Self.failureText(failed) {
         Outcome(exitCode: 1, reason: "all nodes have ended; \(failure)")
       } else {
         Outcome(exitCode: 0, reason: "all nodes have ended")
@@ -211,7 +215,7 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Reports the result of the start once, as soon as no node is still starting.
+  /// Reports the result of the start once, as soon as no node is starting any more.
   private mutating func reportStart(into actions: inout [Action]) {
     guard !hasReportedRunning else { return }
     var started = TopologyReport.StartCounts()
@@ -230,7 +234,7 @@ extension TopologyLifecycle {
       }
     }
     hasReportedRunning = true
-    // If no node runs or waits, the run is about to end and reports why.
+    // If no node is running or waiting, the run is about to end and reports the reason itself.
     if started.running + started.waiting > 0 { actions.append(.report(.running(started))) }
   }
 
@@ -260,8 +264,9 @@ extension TopologyLifecycle {
     dependencies(of: name).lazy.compactMap { blocker($0, of: name) }.first
   }
 
-  /// Returns the obstacle that a dependency is for a node: the dependency does not run, or has not been
-  /// in the required state, and nothing will change that without a request.
+  /// Returns the reason why a node cannot run without a request: its dependency is not running, or
+  /// has not been in the required state, and only a request can change that. Returns `nil` if the
+  /// dependency is met, or may still be met without a request.
   private func blocker(
     _ dependency: NodeDependency, of dependent: String
   ) -> NodeReport.Blocker? {
@@ -282,7 +287,8 @@ extension TopologyLifecycle {
     members.first { $0.name == name }?.dependencies ?? []
   }
 
-  /// Whether the node, or the node that it waits for, has ended for a reason other than a requested stop.
+  /// Whether the node has ended for a reason other than a request. If another node keeps this node
+  /// from running, the result is whether the other node has ended for such a reason.
   private func isFinished(_ name: String) -> Bool {
     if let blocker = blockers[name] { return isFinished(blocker.node) }
     guard let state = nodes[name]?.state else { return true }
@@ -303,7 +309,7 @@ extension TopologyLifecycle {
 
   private mutating func stopNextWaves(at now: Instant, into actions: inout [Action]) {
     for member in members {
-      // No node is started again while the topology stops.
+      // No node starts again while the topology is stopping.
       switch nodes[member.name]?.state {
       case .backingOff, .awaitingHost:
         pass(.stopRequested, to: member.name, at: now, into: &actions)
@@ -333,7 +339,7 @@ extension TopologyLifecycle {
       let others = stopFailures.count - 1
       outcome = Outcome(
         exitCode: 1,
-        reason: "node '\(first.node)' did not stop gracefully: \(first.reason)"
+        reason: "node '\(first.node)' \(NodeReport.ungracefulStop(reason: first.reason))"
           + (others == 0
             ? ""
             : "; \(others) other node\(others == 1 ? "" : "s") did not stop gracefully either"))

@@ -4,11 +4,12 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The supervision of a whole topology as a pure state machine over the lifecycles of its nodes: the
-/// start barrier, the order of starting and stopping, and the end of the run.
+/// The supervision of a topology as a state machine without side effects. It contains the
+/// lifecycles of the nodes, and controls the start barrier, the order of starting and stopping, and
+/// the end of the run.
 ///
-/// The transitions are in `TopologyLifecycle+StateMachine.swift`, and a change of the file during the
-/// run is in `TopologyLifecycle+Change.swift`. The states that nodes wait for, and embedded
+/// The transitions are in `TopologyLifecycle+StateMachine.swift`. Changes of the file during the
+/// run are in `TopologyLifecycle+Change.swift`. The states that nodes wait for, and embedded
 /// coordinators, are below.
 package struct TopologyLifecycle: Sendable {
   package typealias Instant = NodeLifecycle.Instant
@@ -19,16 +20,18 @@ package struct TopologyLifecycle: Sendable {
     package var name: String
     /// Whether a failure of the node stops the topology.
     package var isRequired: Bool
-    /// Whether the node only observes: no node waits for it at the start, and it stops after the others.
+    /// Whether the node is only an observer. No node waits for an observer at the start, and
+    /// observers stop after all other nodes.
     package var isObserver: Bool
-    /// The nodes that must run before this node does, and the states that they must have been in.
+    /// The nodes that must be running before this node runs, and the states that they must have
+    /// been in.
     package var dependencies: [NodeDependency]
-    /// The nodes that receive events from this node. When a file is changed, the node stops before
-    /// them, so that they still accept the events that are in flight.
+    /// The nodes that receive events from this node. When a changed file is applied, this node
+    /// stops before its receivers, so that they still accept the events that are in flight.
     package var receivers: [String]
-    /// The carrier node of an embedded coordinator; `nil` for a node with a process of its own.
+    /// The carrier node of an embedded coordinator; `nil` if the node has a process of its own.
     package var host: String?
-    /// Whether the node runs on another host than the supervisor.
+    /// Whether the node runs on a different host than the supervisor.
     package var isRemote: Bool
     package var restart: RestartPolicy
     package var timeouts: Timeouts
@@ -56,13 +59,14 @@ package struct TopologyLifecycle: Sendable {
 
   package enum State: Hashable, Sendable {
     case idle
-    /// The start barrier is closed: no node runs before all are ready.
+    /// The start barrier is closed: no node runs until all nodes are ready.
     case starting
-    /// The barrier is open; a node that becomes ready runs after its dependencies.
+    /// The barrier is open: a node that becomes ready runs when its dependencies are running.
     case running
-    /// Some nodes stop, for example because a new file changes or removes them; the others continue.
+    /// Some nodes stop, for example because a new file changes or removes them. The other nodes
+    /// continue.
     case changing(ChangeProgress)
-    /// The nodes stop wave after wave, starting at `wave`.
+    /// The nodes stop in waves. Wave number `wave` is stopping now.
     case stopping(Outcome, wave: Int)
     case finished(Outcome)
   }
@@ -75,21 +79,37 @@ package struct TopologyLifecycle: Sendable {
     case seen(String, in: JSONValue)
     /// Apply a new file. Ignored while another change is in progress or the topology is stopping.
     case change(Change)
-    /// Stop these nodes in order, and keep them stopped. Ignored if that is impossible now.
+    /// The attempt to move the instances of the changed nodes has ended with this outcome.
+    case moved(MoveOutcome)
+    /// Stop these nodes gracefully, and keep them stopped. Ignored unless the topology is starting
+    /// or running.
     case end([String])
-    /// Stop the topology in order. An outcome with an exit code other than 0 is a failure of the run.
+    /// Stop the topology gracefully. If the outcome has an exit code other than 0, the run has
+    /// failed.
     case stop(Outcome)
     /// Kill all processes now.
     case kill(Outcome)
     case tick
   }
 
+  /// The outcome of moving the instances of nodes whose number of shards changes.
+  package enum MoveOutcome: Hashable, Sendable {
+    case complete
+    /// Nothing was moved, for this reason.
+    case refused(String)
+    /// Some instances were moved. The nodes must not start before the move is complete.
+    case incomplete(String)
+  }
+
   package enum Action: Hashable, Sendable {
     case node(String, NodeLifecycle.Action)
     case report(TopologyReport)
-    /// All nodes that had to stop have ended: the new file takes effect now.
+    /// All nodes that had to stop have ended: move the instances of nodes whose number of shards
+    /// changes, and answer with ``Input/moved(_:)``.
+    case moveInstances
+    /// All nodes that had to stop have ended, and the new file takes effect now.
     case switchedOver
-    /// No process is left, and none will start.
+    /// No process is left, and none will be started.
     case finished(Outcome)
   }
 
@@ -97,33 +117,37 @@ package struct TopologyLifecycle: Sendable {
   package internal(set) var members: [Member]
   package internal(set) var plan: StartPlan
   var nodes: [String: NodeLifecycle]
-  /// The processes to adopt at the start.
+  /// The processes that are adopted at the start.
   let survivors: [String: NodeLifecycle.Survivor]
-  /// The nodes that do not start together with the others.
-  let held: Set<String>
+  /// The nodes that start only on request, and not together with the other nodes.
+  let heldNodes: Set<String>
   /// Whether the result of the start was reported.
   var hasReportedRunning = false
-  /// By ready node: the obstacle that keeps it from running and does not go away without a request.
+  /// For each ready node that cannot run without a request: the dependency that keeps it from
+  /// running.
   package internal(set) var blockers: [String: NodeReport.Blocker] = [:]
-  /// By ready node without an obstacle: the dependency that keeps it from running and may still be met
-  /// by itself.
+  /// For each other ready node that is not running: the dependency that keeps it from running and
+  /// that may still be met without a request.
   package internal(set) var pendingDependencies: [String: NodeReport.Blocker] = [:]
-  /// By node: the required states that other nodes have been in.
+  /// For each node: its dependencies whose required states were entered.
   var metConditions: [String: Set<NodeDependency>] = [:]
-  /// By carrier node: the input that it receives when its embedded coordinators have ended.
+  /// For each carrier node that waits until its embedded coordinators have ended: the input that it
+  /// then receives.
   var heldInputs: [String: NodeLifecycle.Input] = [:]
-  /// The nodes that did not end in order while the topology was stopping.
+  /// The nodes that did not stop gracefully while the topology was stopping.
   var stopFailures: [(node: String, reason: String)] = []
-  /// The number of new files that have taken effect.
+  /// The number of changes that were completed or given up.
   package internal(set) var changes = 0
-  /// The nodes that did not end in order during the last change.
+  /// Why the last change was given up; `nil` if it has taken effect.
+  package internal(set) var changeProblem: String?
+  /// The nodes that did not stop gracefully during the last change.
   package internal(set) var changeFailures: [(node: String, reason: String)] = []
 
   /// - Parameters:
-  ///   - incarnations: The number of starts of each node so far, from former runs.
+  ///   - incarnations: For each node, the highest incarnation in former runs.
   ///   - survivors: The processes of a former supervisor that are adopted.
-  ///   - held: The nodes that do not start together with the others, but only on request. Their living
-  ///     processes are adopted all the same.
+  ///   - held: The nodes that start only on request, and not together with the other nodes. If such
+  ///     a node has a live process, the process is adopted.
   ///   - seed: The seed for the jitter of the pauses before restarts.
   package init(
     _ members: [Member], incarnations: [String: Int] = [:],
@@ -131,7 +155,7 @@ package struct TopologyLifecycle: Sendable {
   ) {
     self.members = members
     self.survivors = survivors
-    self.held = held
+    self.heldNodes = held
     plan = StartPlan(members)
     var seeds = SplitMix64(seed: seed)
     nodes = [:]
@@ -146,7 +170,7 @@ package struct TopologyLifecycle: Sendable {
   /// Returns the lifecycle of a node, for reading.
   package subscript(name: String) -> NodeLifecycle? { nodes[name] }
 
-  /// When `tick` is due next.
+  /// When the next `tick` must be handled; `nil` if there is no deadline.
   package var nextDeadline: Instant? { nodes.values.compactMap(\.nextDeadline).min() }
 }
 
@@ -157,16 +181,17 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
     package var running = 0
     package var completed = 0
     package var failed = 0
-    /// The number of nodes that depend on a node that has ended.
+    /// The number of nodes that wait for a node that will not run without a request.
     package var waiting = 0
     package var stopped = 0
 
     package init() {}
 
-    /// Whether no node has failed, and none waits for a node that does not run.
+    /// Whether no node has failed, and no node waits for a node that is not running.
     package var isComplete: Bool { failed == 0 && waiting == 0 }
 
-    /// A text such as `1 of 3 nodes failed, 1 of 3 nodes waits for other nodes`; `nil` if the start is complete.
+    /// A text such as `1 of 3 nodes failed, 1 of 3 nodes waits for other nodes`; `nil` if
+    /// ``isComplete``.
     package var shortfall: String? {
       guard !isComplete else { return nil }
       let all = running + completed + failed + waiting + stopped
@@ -182,6 +207,8 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
   case starting(nodes: Int)
   /// The topology is applying a new file.
   case changing
+  /// The instances of nodes were moved among their shards.
+  case moved(String)
   /// The start barrier has opened.
   case allReady(nodes: Int)
   /// No node is still starting.
@@ -191,25 +218,27 @@ package enum TopologyReport: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .starting(let count): "starting \(nodes(count))"
+    case .starting(let count): "starting \(nodeCountText(count))"
     case .changing: "changing"
-    case .allReady(let count): "\(nodes(count)) ready"
+    case .moved(let text): text
+    case .allReady(let count): "\(nodeCountText(count)) ready"
     case .running(let started):
-      "\(nodes(started.running)) running" + (started.shortfall.map { "; \($0)" } ?? "")
+      "\(nodeCountText(started.running)) running" + (started.shortfall.map { "; \($0)" } ?? "")
     case .stopping(let reason): "stopping" + (reason.map { ": \($0)" } ?? "")
     case .finished(let outcome): "stopped" + (outcome.reason.map { ": \($0)" } ?? "")
     }
   }
 
-  private func nodes(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
+  private func nodeCountText(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
 }
 
 // The states that nodes wait for before they run.
 //
-// A state counts if it was entered after the waiting node was started, even if it has been left since.
-// It counts until the waiting node has ended. An automatic or requested restart does not wait again.
+// The condition of a waiting node is met when the other node enters the required state after the
+// start of the waiting node. The condition stays met when the other node leaves the state, until
+// the waiting node has ended. A waiting node that is restarted after a failure does not wait again.
 extension TopologyLifecycle {
-  /// The nodes with a state that other nodes wait for.
+  /// The nodes whose states other nodes wait for.
   package var awaitedNodes: Set<String> { Set(unmetConditions.map(\.dependency.node)) }
 
   /// Whether another node waits for this state of a node.
@@ -217,15 +246,15 @@ extension TopologyLifecycle {
     unmetConditions.contains { $0.dependency.isMet(by: state, of: name) }
   }
 
-  /// Records a state of a node. Returns whether another node has waited for it.
+  /// Records a state of a node. Returns whether another node was waiting for this state.
   mutating func note(_ state: JSONValue, of name: String) -> Bool {
     let met = unmetConditions.filter { $0.dependency.isMet(by: state, of: name) }
     for (dependent, dependency) in met { metConditions[dependent, default: []].insert(dependency) }
     return !met.isEmpty
   }
 
-  /// Forgets the met conditions of nodes that have ended. A running node waits for nothing, however it
-  /// was started.
+  /// Forgets the met conditions of nodes that have ended. For a running node, such as an adopted
+  /// one, records all conditions as met.
   mutating func updateMetConditions() {
     for member in members where member.awaitsStates {
       switch nodes[member.name]?.state {
@@ -237,13 +266,15 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Returns the state of a dependency that a node still waits for; `nil` if it waits for none.
+  /// Returns the state of a dependency for which a node still waits; `nil` if the node does not
+  /// wait for a state of the dependency.
   func unmetState(_ dependency: NodeDependency, of name: String) -> StateCondition? {
     metConditions[name]?.contains(dependency) == true ? nil : dependency.state
   }
 
-  /// Returns the dependency that keeps a node from running and may still be met by itself: a state, or
-  /// a node that waits for a state.
+  /// Returns the dependency that keeps a node from running and that may still be met without a
+  /// request. The dependency is a node that has not been in the required state, or that itself
+  /// waits for a state.
   func pendingDependency(of name: String) -> NodeReport.Blocker? {
     for dependency in dependencies(of: name) {
       if let state = unmetState(dependency, of: name) {
@@ -259,15 +290,15 @@ extension TopologyLifecycle {
     case .idle, .stopping, .finished: return []
     case .starting, .running, .changing: break
     }
-    var open: [(dependent: String, dependency: NodeDependency)] = []
+    var openConditions: [(dependent: String, dependency: NodeDependency)] = []
     for member in members where member.awaitsStates {
-      // A node that has ended waits for nothing.
+      // A node that has ended does not wait for anything.
       guard nodes[member.name]?.state.hasEnded == false else { continue }
       for dependency in member.dependencies where unmetState(dependency, of: member.name) != nil {
-        open.append((member.name, dependency))
+        openConditions.append((member.name, dependency))
       }
     }
-    return open
+    return openConditions
   }
 }
 
@@ -281,8 +312,9 @@ extension NodeDependency {
   }
 }
 
-/// Embedded coordinators run in the processes of carrier nodes. The process of a carrier stops in order
-/// only after its embedded coordinators have ended, and they start again with its next process.
+/// Embedded coordinators run in the processes of carrier nodes. A carrier node stops gracefully
+/// only after its embedded coordinators have ended. The coordinators start again in the next
+/// process of the carrier node.
 extension TopologyLifecycle {
   func host(of name: String) -> String? { members.first { $0.name == name }?.host }
 
@@ -294,8 +326,8 @@ extension TopologyLifecycle {
     embeddedNodes(of: name).contains { nodes[$0]?.state.hasProcess == true }
   }
 
-  /// Holds back a stop or restart of a carrier node until its embedded coordinators have ended.
-  /// - Returns: Whether the input was held back, or has changed an input that is held back.
+  /// Holds a stop or restart of a carrier node until its embedded coordinators have ended.
+  /// - Returns: Whether the input was held, or has changed an input that is already held.
   mutating func holdBack(
     _ input: NodeLifecycle.Input, from name: String, at now: Instant,
     into actions: inout [Action]
@@ -331,18 +363,19 @@ extension TopologyLifecycle {
     }
   }
 
-  /// Hands in the inputs that were held back from carrier nodes whose embedded coordinators have ended.
+  /// Passes held inputs to carrier nodes whose embedded coordinators have ended.
   mutating func releaseHeldInputs(at now: Instant, into actions: inout [Action]) {
     for (name, input) in heldInputs {
       let isOpen = nodes[name]?.state.canCarryEmbeddedNodes == true
       if isOpen, hasEmbeddedNodes(name) { continue }
-      // A nested call may have handed in this input already.
+      // A nested call may already have passed this input.
       guard heldInputs.removeValue(forKey: name) != nil else { continue }
       pass(input, to: name, at: now, into: &actions)
     }
   }
 
-  /// Returns the obstacle of an embedded coordinator whose carrier node does not start without a request.
+  /// Returns the reason why an embedded coordinator cannot start: its carrier node has ended, and
+  /// starts only on request. Returns `nil` otherwise.
   func carrierBlocker(of name: String) -> NodeReport.Blocker? {
     guard let host = host(of: name) else { return nil }
     return switch nodes[host]?.state {

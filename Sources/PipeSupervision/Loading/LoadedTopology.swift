@@ -4,20 +4,25 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// A topology that was read and checked against its programs, ready to be launched.
+/// A topology that was read from its file and checked against its programs, and is ready to be
+/// launched.
 package struct LoadedTopology {
   /// The path of the file, as the user gave it.
   let file: String
   package let topology: Topology
   /// The path of each program, by its name in the file.
   package let programs: [String: String]
-  /// The description of each machine node with its parameters.
+  /// The description of each program, by its name in the file.
+  let programDescriptions: [String: ProgramDescription]
+  /// For each node with a machine: the description of the machine with the node's parameters.
   package let descriptions: [String: MachineDescription]
   /// The composites, grouped into conflict classes with one coordinator each.
   package let conflictClasses: [ConflictClassPlan]
   package internal(set) var warnings: [Diagnostic]
-  /// The warnings that the file silences.
-  package let silenced: [Diagnostic]
+  /// The programs that the nodes of a killed orchestrator run, by node. They stay in use.
+  package var pinnedPrograms: [String: PinnedProgram] = [:]
+  /// The warnings that the file declares as expected.
+  package let silencedWarnings: [Diagnostic]
   /// The placement of the nodes; `nil` if the nodes run on one host.
   package let deployment: Deployment?
   /// The absolute path of the deployment file.
@@ -25,33 +30,39 @@ package struct LoadedTopology {
   /// The source locations of the parts of the topology in its file.
   package let source: SourceMap
 
-  /// Reads and checks a file. Runs its programs with `describe` only.
+  /// Reads and checks a file. Runs the programs in it, but only with `describe`.
   /// - Parameters:
   ///   - name: A name that replaces the name in the file.
-  ///   - variables: The values for `${NAME}` in the file. They take precedence over a file `.env`
-  ///     beside it.
+  ///   - variables: The values for `${NAME}` in the file. They take precedence over the values in a
+  ///     file `.env` in the same directory.
   ///   - deployment: The placement of the nodes; `nil` if the nodes run on one host.
+  ///   - keepsPrograms: Whether the nodes that a killed orchestrator has left keep their programs.
   /// - Throws: ``TopologyErrors`` with all errors at once.
   package static func load(
     _ input: TopologyInput, name: String? = nil,
     variables: [String: String] = ProcessEnvironment.current,
-    in deployment: DeploymentFile.Examination? = nil
+    in deployment: DeploymentFile.Examination? = nil, keepsPrograms: Bool = false
   ) throws(TopologyErrors) -> LoadedTopology {
     var (topology, source, found) = try TopologyReader.examine(input, environment: variables)
     if let name { topology.name = name }
-    var collector = DescriptionCollector(topology: topology, source: source)
+    var pinned: [String: PinnedProgram] = [:]
+    if keepsPrograms, let directories = try? RuntimeDirectories(topology: topology.name) {
+      pinned = PinnedPrograms.former(in: directories)
+    }
+    var collector = DescriptionCollector(topology: topology, source: source, pinned: pinned)
     collector.run(locator: ProgramLocator(directory: input.directory))
     let descriptions = TopologyChecker.Descriptions(
-      programs: collector.programs, nodes: collector.nodes)
+      programs: collector.descriptionsByProgram, nodes: collector.descriptionsByNode)
     let checked = TopologyChecker.check(topology, source: source, against: descriptions)
     // The errors in composites have already been reported.
     let classes =
-      (try? TopologyComposites(topology, machines: collector.nodes))?.plans ?? []
+      (try? TopologyComposites(topology, machines: collector.descriptionsByNode))?.plans ?? []
     let placed =
       deployment.map {
         PlacementChecker.check(topology, source: source, classes: classes, in: $0)
       } ?? []
-    // A warning about something missing may be caused by the part that an error left out.
+    // A part that is missing because of an error may cause false warnings. So warnings are dropped
+    // if there are errors.
     let isComplete = !found.hasErrors
     let warnings = directoryProblems(of: topology, source, in: input.directory) + placed + checked
     let all =
@@ -59,20 +70,23 @@ package struct LoadedTopology {
     let diagnostics = all.without(warnings: topology.silence)
     if diagnostics.hasErrors { throw TopologyErrors(diagnostics) }
     return LoadedTopology(
-      file: input.name, topology: topology, programs: collector.paths,
-      descriptions: collector.nodes, conflictClasses: classes, warnings: diagnostics,
-      silenced: all.silenced(by: topology.silence),
-      deployment: deployment.map(Self.placed),
-      deploymentFile: deployment.map { FileSystem.absolute($0.source.file) }, source: source)
+      file: input.name, topology: topology, programs: collector.programPaths,
+      programDescriptions: collector.descriptionsByProgram,
+      descriptions: collector.descriptionsByNode, conflictClasses: classes, warnings: diagnostics,
+      pinnedPrograms: collector.pinned,
+      silencedWarnings: all.silenced(by: topology.silence),
+      deployment: deployment.map(Self.resolvedDeployment),
+      deploymentFile: deployment.map { FileSystem.absolutePath($0.source.file) }, source: source)
   }
 
-  /// Returns errors for working directories on this host that are not directories.
+  /// Returns an error for each node on this host whose working directory is missing or not a
+  /// directory.
   private static func directoryProblems(
     of topology: Topology, _ source: SourceMap, in directory: String
   ) -> [Diagnostic] {
     topology.nodes.compactMap { node in
       guard node.place == nil, let path = node.workingDirectory,
-        !FileSystem.isDirectory(FileSystem.path(path, from: directory))
+        !FileSystem.isDirectory(FileSystem.absolutePath(path, from: directory))
       else { return nil }
       return source.diagnostic(
         .badValue, at: ["nodes", node.name, "working_directory"],
@@ -82,19 +96,37 @@ package struct LoadedTopology {
     }
   }
 
-  /// Returns the deployment, with its paths resolved against the directory of its file.
-  private static func placed(_ examined: DeploymentFile.Examination) -> Deployment {
+  /// Returns the deployment. Its relative paths are resolved against the directory of its file.
+  private static func resolvedDeployment(_ examined: DeploymentFile.Examination) -> Deployment {
     var deployment = examined.deployment
     if let journals = deployment.journals, !journals.hasPrefix("/") {
-      let directory = FileSystem.directory(of: examined.source.file)
-      deployment.journals = FileSystem.absolute(FileSystem.path(journals, from: directory))
+      let directory = FileSystem.parentDirectory(of: examined.source.file)
+      deployment.journals = FileSystem.absolutePath(
+        FileSystem.absolutePath(journals, from: directory))
     }
     return deployment
   }
 }
 
 extension LoadedTopology {
-  /// The pipes. A pipe that sends a composite an event of one of its nodes connects to that node instead.
+  /// The topology for the launch, with a node for each shard.
+  var topologyWithShards: LoadedTopology {
+    let launched = topology.withShards
+    guard launched != topology else { return self }
+    var descriptions = descriptions
+    for node in launched.nodes {
+      if let shard = node.shard { descriptions[node.name] = self.descriptions[shard.node] }
+    }
+    return LoadedTopology(
+      file: file, topology: launched, programs: programs,
+      programDescriptions: programDescriptions, descriptions: descriptions,
+      conflictClasses: conflictClasses, warnings: warnings, pinnedPrograms: pinnedPrograms,
+      silencedWarnings: silencedWarnings,
+      deployment: deployment, deploymentFile: deploymentFile, source: source)
+  }
+
+  /// The pipes. If the receiver of a pipe is a composite, and a single component accepts the pipe's
+  /// event, the pipe is connected to this component.
   package var pipes: [PipeSpecification] {
     topology.pipes.map { pipe in
       guard let event = pipe.send?.caseName,
@@ -107,8 +139,16 @@ extension LoadedTopology {
     }
   }
 
-  /// Returns the dependencies of a node, sorted by name. The condition for a state that is a struct
-  /// gets the fields of the struct.
+  /// Returns the schema version of a pipe's events, which is a version of the receiver's machine.
+  /// Returns `nil` for version 1, or if the receiver has no machine.
+  func schema(of pipe: PipeSpecification) -> Int? {
+    let described = TopologyChecker.Descriptions(programs: programDescriptions, nodes: descriptions)
+    let schema = described.schema(ofEventsOf: pipe, in: topology)
+    return schema == 1 ? nil : schema
+  }
+
+  /// Returns the dependencies of a node, sorted by name. If the required state of a dependency is a
+  /// struct, the condition gets the names of the struct's fields.
   func dependencies(of node: NodeSpecification) -> [NodeDependency] {
     node.dependsOn.sorted { $0.node < $1.node }.map { dependency in
       guard case .state(var condition) = dependency.condition else { return dependency }
@@ -122,9 +162,11 @@ extension LoadedTopology {
 private struct DescriptionCollector {
   let topology: Topology
   let source: SourceMap
-  var paths: [String: String] = [:]
-  var programs: [String: ProgramDescription] = [:]
-  var nodes: [String: MachineDescription] = [:]
+  /// The pinned programs, by node.
+  let pinned: [String: PinnedProgram]
+  var programPaths: [String: String] = [:]
+  var descriptionsByProgram: [String: ProgramDescription] = [:]
+  var descriptionsByNode: [String: MachineDescription] = [:]
   var diagnostics: [Diagnostic] = []
 
   mutating func run(locator: ProgramLocator) {
@@ -132,27 +174,64 @@ private struct DescriptionCollector {
     let describer = ProgramDescriber(timeout: topology.timeouts.start)
     for program in topology.programs {
       do {
-        let path = try locator.locate(program)
-        paths[program] = path
-        programs[program] = try describer.describe(path, environment: environment)
-        try describeNodes(of: program, at: path, describer, environment)
+        let path = try locate(program, locator)
+        programPaths[program] = path
+        var byExecutable: [String: [NodeSpecification]] = [:]
+        for node in topology.nodes where topology.program(of: node) == program {
+          byExecutable[executable(of: node, at: path), default: []].append(node)
+        }
+        // Without a file at the path, the nodes run the program that a killed orchestrator has
+        // started.
+        let main = byExecutable[path] == nil ? byExecutable.keys.sorted().first ?? path : path
+        for executable in [main] + byExecutable.keys.sorted().filter({ $0 != main }) {
+          let description = try describer.describe(executable, environment: environment)
+          if executable == main { descriptionsByProgram[program] = description }
+          try describeNodes(
+            byExecutable[executable] ?? [], by: description, at: executable, describer, environment)
+        }
       } catch {
         report(.badProgram, at: topology.path(ofProgram: program), "\(error)")
       }
     }
   }
 
+  /// Returns the path of a program. If the file was removed, returns the path of the pinned program.
+  private func locate(_ program: String, _ locator: ProgramLocator) throws -> String {
+    do {
+      return try locator.locate(program)
+    } catch {
+      let nodes = topology.nodes.filter { topology.program(of: $0) == program }
+      guard case .missing = error, let former = nodes.lazy.compactMap(pinnedProgram).first,
+        former.path.hasSuffix("/" + (program.split(separator: "/").last ?? ""))
+      else { throw error }
+      return former.path
+    }
+  }
+
+  /// Returns the pinned program of a node. All shards of a node have the program of the first one.
+  private func pinnedProgram(of node: NodeSpecification) -> PinnedProgram? {
+    pinned[node.name] ?? pinned[node.name + ".0"]
+  }
+
+  /// Returns the file that a node runs.
+  private func executable(of node: NodeSpecification, at path: String) -> String {
+    guard let program = pinnedProgram(of: node), program.path == path else { return path }
+    return program.executable
+  }
+
   private mutating func describeNodes(
-    of program: String, at path: String, _ describer: ProgramDescriber,
-    _ environment: [String: String]
+    _ nodes: [NodeSpecification], by program: ProgramDescription, at path: String,
+    _ describer: ProgramDescriber, _ environment: [String: String]
   ) throws {
-    let registered = Set(programs[program]?.machines.map(\.machine) ?? [])
+    let registered = Set(program.machines.map(\.machine))
     var byRequest: [DescriptionRequest: [String]] = [:]
-    for node in topology.nodes where topology.program(of: node) == program {
+    for node in nodes {
       guard let machine = node.machine, registered.contains(machine) else { continue }
       let isPlain = node.parameters == [:] || node.parameters == .null
-      if isPlain, let description = programs[program]?.machine(machine), description.error == nil {
-        nodes[node.name] = description
+      if isPlain, let description = program.machine(machine),
+        description.error == nil
+      {
+        descriptionsByNode[node.name] = description
       } else {
         let request = DescriptionRequest(machine: machine, parameters: node.parameters)
         byRequest[request, default: []].append(node.name)
@@ -164,7 +243,7 @@ private struct DescriptionCollector {
       let answers = try describer.describe(requests, in: path, environment: environment)
       for (request, answer) in zip(requests, answers) { take(answer, for: byRequest[request]!) }
     } catch {
-      // Separate requests show which of them makes the program exit.
+      // Sends one request at a time, to find out which request makes the program exit.
       for request in requests {
         describe(request, of: byRequest[request]!, at: path, describer, environment)
       }
@@ -182,11 +261,11 @@ private struct DescriptionCollector {
     }
   }
 
-  /// Takes the description of a machine for the nodes that host it with these parameters.
+  /// Stores the description of a machine for the nodes that run this machine with these parameters.
   private mutating func take(_ answer: MachineDescription, for names: [String]) {
     for node in names {
       guard let problem = answer.error else {
-        nodes[node] = answer
+        descriptionsByNode[node] = answer
         continue
       }
       report(
@@ -201,11 +280,12 @@ private struct DescriptionCollector {
   }
 }
 
-/// Checks that the socket paths of a topology's processes, which contain their names, are valid on this
-/// host.
+/// Checks that the socket paths of a topology's processes are valid on this host. The paths contain
+/// the names of the processes.
 package enum SocketPathChecker {
+  /// Checks the socket paths.
   /// - Parameters:
-  ///   - classes: The names of the processes that coordinate composites.
+  ///   - classes: The conflict classes. Each has a coordinator process, whose name is checked, too.
   ///   - roots: The directories of the sockets, which depend on the environment.
   package static func check(
     _ topology: Topology, source: SourceMap, classes: [String] = [],

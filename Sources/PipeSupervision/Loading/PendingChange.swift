@@ -2,23 +2,33 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// A plan for a new file, and the changes that it makes.
+/// A launch plan for a new file, with the changes that the plan makes.
 struct PendingPlan {
   let number: UInt64
   let plan: LaunchPlan
   let change: TopologyChange
+  /// The moves of instances that the plan may need.
+  let moves: ShardMoves
+  /// The states that the plan loses.
+  var losses: AcceptedLosses
+  /// The node after which the upgrades of programs pause; `nil` if they do not pause.
+  var pauseNode: String?
+  /// The nodes whose processes are replaced after the plan has taken effect, one by one.
+  var upgraded: Set<String> = []
 }
 
-/// The progress of a new file: the orchestrator loads it and shows its changes to a client, the client
-/// requests to apply it, and the file takes effect once all nodes that it changes have ended.
+/// The progress of applying a new file: the orchestrator loads the file and shows its changes to a
+/// client; the client requests to apply the file; and the file takes effect once all nodes that it
+/// changes have ended.
 struct PendingChange {
-  private var shown: PendingPlan?
+  private var shownPlan: PendingPlan?
   private var requestedPlan: PendingPlan?
   private var isLoading = false
   private var lastNumber: UInt64 = 0
 
-  /// Begins to load a file that is to be applied.
-  /// - Returns: Whether the file may be loaded: only one file is loaded at a time.
+  /// Begins to load a new file.
+  /// - Returns: `false` if another file is being loaded, since only one file can be loaded at a
+  ///   time.
   mutating func beginLoading() -> Bool {
     guard !isLoading else { return false }
     isLoading = true
@@ -27,13 +37,23 @@ struct PendingChange {
 
   mutating func endLoading() { isLoading = false }
 
-  /// Keeps a plan that was shown to a client.
-  /// - Parameter isDryRun: Whether the client cannot request to apply it.
-  /// - Returns: The number by which the client can request it.
-  mutating func show(_ plan: LaunchPlan, _ change: TopologyChange, isDryRun: Bool) -> UInt64 {
+  /// Stores a plan that is shown to a client.
+  /// - Parameter isDryRun: If `true`, the plan is not stored, and the client cannot request to
+  ///   apply it.
+  /// - Returns: The number by which the client can request to apply the plan.
+  mutating func show(_ planned: PendingPlan, isDryRun: Bool) -> UInt64 {
     lastNumber += 1
-    if !isDryRun { shown = PendingPlan(number: lastNumber, plan: plan, change: change) }
+    if !isDryRun {
+      shownPlan = PendingPlan(
+        number: lastNumber, plan: planned.plan, change: planned.change, moves: planned.moves,
+        losses: planned.losses, pauseNode: planned.pauseNode)
+    }
     return lastNumber
+  }
+
+  /// The moves and the losses of the requested plan.
+  var journalChanges: (moves: ShardMoves, losses: AcceptedLosses)? {
+    requestedPlan.map { ($0.moves, $0.losses) }
   }
 
   /// Returns the plan that a client requests to apply.
@@ -42,13 +62,18 @@ struct PendingChange {
   mutating func requestPlan(
     for number: UInt64, _ change: (LaunchPlan) -> TopologyChange
   ) -> PendingPlan? {
-    guard let shown, shown.number == number, change(shown.plan) == shown.change else { return nil }
-    self.shown = nil
-    requestedPlan = shown
-    return shown
+    guard let shownPlan, shownPlan.number == number, change(shownPlan.plan) == shownPlan.change
+    else { return nil }
+    self.shownPlan = nil
+    requestedPlan = shownPlan
+    return shownPlan
   }
 
-  /// Takes the requested plan, once all nodes that it changes have ended.
+  /// Sets the nodes of the requested plan whose processes are replaced later.
+  mutating func set(upgraded: Set<String>) { requestedPlan?.upgraded = upgraded }
+
+  /// Removes and returns the requested plan. Call this when all nodes that the plan changes have
+  /// ended.
   mutating func takeRequestedPlan() -> PendingPlan? {
     defer { requestedPlan = nil }
     return requestedPlan
@@ -60,7 +85,7 @@ extension LoadedTopology {
   /// - Parameters:
   ///   - name: A name that replaces the name in the file.
   ///   - deployment: The path of the deployment file; `nil` if all nodes run on one host.
-  /// - Throws: `TopologyErrors` with the errors of either file.
+  /// - Throws: `TopologyErrors` with the errors of both files.
   static func load(
     for request: ChangeRequest, name: String?, by deployment: String?
   ) throws(TopologyErrors) -> LoadedTopology {
@@ -71,7 +96,8 @@ extension LoadedTopology {
     var loaded = try load(
       .file(request.file), name: name, variables: request.variables, in: examined)
     var found = examined.diagnostics
-    // If the system does not list its addresses, a node that cannot bind reports the error.
+    // If the system does not list its addresses, the check is omitted. A node that cannot bind its
+    // address then reports the error.
     if let interfaces = try? InterfaceAddress.ofThisMachine() {
       found += DeploymentChecker.check(examined, for: [loaded.topology], interfaces: interfaces)
     }
@@ -82,15 +108,15 @@ extension LoadedTopology {
 }
 
 extension TopologyChange {
-  /// A started node, or a node that a file specifies.
+  /// A node that has been started, or a node in a topology file.
   package struct Subject: Hashable, Sendable {
     package var member: TopologyLifecycle.Member
     package var launch: ProcessRecord.Launch
     /// The nodes that a monitor watches.
-    package var watched: Set<String>
+    package var watchedNodes: Set<String>
     /// The retention of the node's log.
     package var logs: LogRetention
-    /// Whether the process can open more pipes while it runs.
+    /// Whether the process can open additional pipes while it runs.
     package var opensPipes: Bool
 
     package init(
@@ -99,13 +125,13 @@ extension TopologyChange {
     ) {
       self.member = member
       self.launch = launch
-      self.watched = watched
+      self.watchedNodes = watched
       self.logs = logs
       self.opensPipes = opensPipes
     }
   }
 
-  /// Compares the present nodes with the wanted ones.
+  /// Compares the present nodes with the nodes of a new file.
   /// - Parameter states: The lifecycle states of the present nodes.
   package init(
     from present: [Subject], to wanted: [Subject], states: [String: NodeLifecycle.State]
@@ -133,7 +159,8 @@ extension TopologyChange {
     of former: Subject, to subject: Subject, in state: NodeLifecycle.State
   ) -> Fate {
     let isExtended =
-      state == .running && former.opensPipes && former.launch.isExtended(by: subject.launch)
+      state == .running && former.opensPipes
+      && former.launch.differsOnlyInAddedPipes(from: subject.launch)
     let aspects = aspects(from: former, to: subject) + (isExtended ? [.outs] : [])
     guard let reason = isExtended ? nil : reason(from: former, to: subject) else {
       if aspects.isEmpty { return .unchanged }
@@ -148,7 +175,7 @@ extension TopologyChange {
     if let difference = former.launch.difference(from: subject.launch) {
       return .launch(difference)
     }
-    return former.watched == subject.watched ? nil : .watched
+    return former.watchedNodes == subject.watchedNodes ? nil : .watched
   }
 
   private static func aspects(from former: Subject, to subject: Subject) -> [Aspect] {

@@ -14,9 +14,9 @@ struct ProgramDescriber {
   /// The maximum time for an answer.
   let timeout: Duration
   /// The maximum size of an answer. Unit: bytes.
-  private static let outputLimit = 64 << 20
-  /// The maximum size of the arguments of one call, well below the kernel's limit. Unit: bytes.
-  private static let argumentLimit = 64 << 10
+  private static let maximumOutputByteCount = 64 << 20
+  /// The maximum size of the arguments of one call. The kernel's limit is far higher. Unit: bytes.
+  private static let maximumArgumentByteCount = 64 << 10
 
   /// Returns the description of all machines that the program registers, with default parameters.
   func describe(
@@ -42,8 +42,8 @@ struct ProgramDescriber {
     }
   }
 
-  /// Returns the descriptions of machines with given parameters. A description that cannot be made has
-  /// a `problem`.
+  /// Returns the descriptions of machines with given parameters. If a machine cannot be described,
+  /// its description contains an error.
   func describe(
     _ requests: [DescriptionRequest], in program: String, environment: [String: String]
   ) throws(Failure) -> [MachineDescription] {
@@ -52,7 +52,7 @@ struct ProgramDescriber {
     while !rest.isEmpty {
       var arguments = ["describe"]
       var size = 0
-      while let request = rest.first, arguments.count == 1 || size < Self.argumentLimit {
+      while let request = rest.first, arguments.count == 1 || size < Self.maximumArgumentByteCount {
         arguments += request.arguments
         size += request.parameters.text.utf8.count + request.machine.utf8.count
         rest = rest.dropFirst()
@@ -75,13 +75,13 @@ struct ProgramDescriber {
     do {
       answer = try ChildOutput.read(
         ChildCommand(path: program, arguments: arguments, environment: environment),
-        within: timeout, limit: Self.outputLimit)
+        within: timeout, limit: Self.maximumOutputByteCount)
     } catch {
       throw Failure("\(error)")
     }
     let advice =
       "check that the program is a node program, with an @main type that conforms to NodeProgram"
-    switch answer.ending {
+    switch answer.outcome {
     case .ended: break
     case .timedOut:
       throw Failure(
@@ -89,7 +89,7 @@ struct ProgramDescriber {
           + advice)
     case .outputTooLarge:
       throw Failure(
-        "'\(program) \(arguments[0])' printed more than \(Self.outputLimit >> 20) MiB, the limit "
+        "'\(program) \(arguments[0])' printed more than \(Self.maximumOutputByteCount >> 20) MiB, the limit "
           + "for machine descriptions; \(advice)")
     }
     guard answer.exit?.isSuccess == true else {
@@ -121,37 +121,42 @@ struct ProgramLocator {
     }
   }
 
-  /// The directory of the orchestrator's own executable.
-  let own: String
+  /// The directory that contains the orchestrator's own executable.
+  let ownDirectory: String
   /// The directory of the topology file.
-  let file: String
+  let topologyDirectory: String
   let environment: [String: String]
 
   /// - Parameter directory: The directory of the topology file.
   init(directory: String) {
-    own = FileSystem.directory(of: OwnProcess.executablePath ?? CommandLine.arguments[0])
-    file = directory
+    ownDirectory = FileSystem.parentDirectory(
+      of: OwnProcess.executablePath ?? CommandLine.arguments[0])
+    topologyDirectory = directory
     environment = ProcessEnvironment.current
   }
 
-  /// Returns the path of an executable. A path is relative to the directory of the topology file. A
-  /// bare name is searched for beside the orchestrator, beside the file, and in `PATH`.
+  /// Returns the path of an executable. A relative path is resolved against the directory of the
+  /// topology file. A name without a directory is searched for in the directory of the
+  /// orchestrator, in the directory of the topology file, and in `PATH`.
   func locate(_ name: String) throws(Failure) -> String {
     let candidates: [String]
     if name.contains("/") {
-      candidates = [name.hasPrefix("/") ? name : file + "/" + name]
+      candidates = [name.hasPrefix("/") ? name : topologyDirectory + "/" + name]
     } else {
       let path = environment["PATH"]?.split(separator: ":").map(String.init) ?? []
-      candidates = ([own, file] + path).map { $0 + "/" + name }
+      candidates = ([ownDirectory, topologyDirectory] + path).map { $0 + "/" + name }
     }
-    var found: String?
+    var foundPath: String?
     for candidate in candidates where access(candidate, F_OK) == 0 {
       if access(candidate, X_OK) == 0, !FileSystem.isDirectory(candidate) { return candidate }
-      found = found ?? candidate
+      foundPath = foundPath ?? candidate
     }
-    if let found { throw FileSystem.isDirectory(found) ? .directory(found) : .notExecutable(found) }
+    if let foundPath {
+      throw FileSystem.isDirectory(foundPath) ? .directory(foundPath) : .notExecutable(foundPath)
+    }
     let locations =
-      name.contains("/") ? candidates : ["beside 'orchestrator'", "in \(file)", "in PATH"]
+      name.contains("/")
+      ? candidates : ["beside 'orchestrator'", "in \(topologyDirectory)", "in PATH"]
     throw .missing(name, searchedPaths: locations)
   }
 }

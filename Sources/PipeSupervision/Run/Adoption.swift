@@ -2,21 +2,29 @@ import PipeClient
 import PipeSystem
 import PipeWire
 
-/// Decides which processes of a killed orchestrator the next one adopts.
+/// Decides which processes of a killed orchestrator this orchestrator adopts.
 package struct Adoption {
-  /// By node: the processes that match the plan.
+  /// The processes to adopt, by node. These processes match the launch plan.
   package private(set) var adoptable: [String: Survivor] = [:]
-  /// The other processes, which are ended, and the reasons.
+  /// The processes that are not adopted and must end, with the reasons.
   private(set) var others: [(survivor: Survivor, reason: String)] = []
-  /// The former control socket and keys, if any of the adopted processes are bound for other hosts.
+  /// The control socket's endpoint and the keys that the killed orchestrator has left; `nil` if no
+  /// adopted process accepts connections from other hosts.
   package private(set) var handover: ControlHandover?
 
+  /// - Parameter programs: The pinned programs of the nodes.
   package init(
-    _ survivors: [Survivor], plan: LaunchPlan, in directories: RuntimeDirectories
+    _ survivors: [Survivor], plan: LaunchPlan, programs: [String: PinnedProgram] = [:],
+    in directories: RuntimeDirectories
   ) {
     var rejectionReasons: [String: String] = [:]
     for survivor in survivors {
-      rejectionReasons[survivor.node] = Self.rejectionReason(survivor, plan)
+      // An embedded coordinator has the program of its carrier node.
+      let build =
+        survivor.host == nil
+        ? programs[survivor.node]?.build
+        : programs[survivor.host ?? ""].flatMap { _ in survivor.record?.launch.build }
+      rejectionReasons[survivor.node] = Self.rejectionReason(survivor, plan, pinnedBuild: build)
     }
     let deployed = survivors.filter { $0.isDeployed && rejectionReasons[$0.node] == nil }
     if !deployed.isEmpty {
@@ -35,7 +43,8 @@ package struct Adoption {
         for survivor in deployed { rejectionReasons[survivor.node] = "\(error)" }
       }
     }
-    // Nodes in one process are adopted together or ended together.
+    // A process is adopted only if all nodes that run in it can be adopted. Otherwise, the process
+    // ends.
     let embeddedSurvivors = survivors.filter { $0.host != nil }
     for embeddedSurvivor in embeddedSurvivors {
       guard let host = embeddedSurvivor.host, let reason = rejectionReasons[embeddedSurvivor.node],
@@ -61,10 +70,13 @@ package struct Adoption {
     }
   }
 
-  private static func rejectionReason(_ survivor: Survivor, _ plan: LaunchPlan) -> String? {
+  private static func rejectionReason(
+    _ survivor: Survivor, _ plan: LaunchPlan, pinnedBuild: String?
+  ) -> String? {
     guard let node = plan[survivor.node] else { return "the node was removed from the topology" }
     guard node.information.kind != .monitor else {
-      // A monitor connects like any client, and ends because its orchestrator is gone.
+      // A monitor is not adopted, because it is only a client of its orchestrator, and ends by
+      // itself when that orchestrator is gone.
       return "monitors end with their orchestrator"
     }
     guard let record = survivor.record else {
@@ -86,10 +98,13 @@ package struct Adoption {
     guard survivor.host != nil || (record.step == nil) == (node.hostName == nil) else {
       return "the node is now assigned to another host"
     }
-    return record.launch.difference(from: plan.launch(of: node))?.description
+    var wanted = plan.launch(of: node)
+    // A process keeps the program with which it was started. Only 'apply' and 'restart' replace it.
+    if let pinnedBuild { wanted.build = pinnedBuild }
+    return record.launch.difference(from: wanted)?.description
   }
 
-  /// Ends the processes that are not adopted, before other processes replace them.
+  /// Ends the processes that are not adopted. Call this before other processes replace them.
   package func endRejectedProcesses(
     in directories: RuntimeDirectories, reporter: any Supervisor.Reporter
   ) throws(StuckProcess) {
@@ -98,13 +113,13 @@ package struct Adoption {
       _ = LogWriter(node: survivor.node, in: directories).write(["\(report)"], from: .note)
       reporter.report(node: survivor.node, report)
     }
-    let left = Survivor.end(others.map(\.survivor), in: directories)
+    let left = Survivor.endProcesses(others.map(\.survivor), in: directories)
     guard let first = left.first else { return }
     throw StuckProcess(pid: first.process.pid, node: first.node)
   }
 }
 
-/// A process that does not end.
+/// The error that a process does not end after SIGKILL.
 package struct StuckProcess: Error, CustomStringConvertible {
   let pid: Int32
   let node: String
@@ -116,24 +131,28 @@ package struct StuckProcess: Error, CustomStringConvertible {
 }
 
 extension Survivor {
-  /// Ends processes in order, starting with the processes that depend on others. Each is terminated,
-  /// and killed if it does not end in time. Removes their sockets and records.
+  /// Stops processes gracefully. A process stops before the processes that it depends on. Each
+  /// process receives its stop signal, and SIGKILL if it does not end in time. Afterwards, removes
+  /// the sockets and records of the processes.
   /// - Parameters:
-  ///   - isForced: Whether to kill all processes at once.
+  ///   - isForced: Whether to kill all processes immediately.
   ///   - limit: The maximum time before a process is killed.
-  /// - Returns: The processes that did not end.
-  package static func end(
+  /// - Returns: The processes that have not ended.
+  package static func endProcesses(
     _ survivors: [Survivor], isForced: Bool = false, limit: Duration = .seconds(30),
     in directories: RuntimeDirectories
   ) -> [Survivor] {
-    // An embedded coordinator ends with its carrier node, which keeps the order.
+    // An embedded coordinator ends together with its carrier node: the carrier node first stops the
+    // coordinator.
     let embeddedSurvivors = survivors.filter { embeddedSurvivor in
       embeddedSurvivor.host != nil
         && survivors.contains { $0.host == nil && $0.process.pid == embeddedSurvivor.process.pid }
     }
     guard embeddedSurvivors.isEmpty else {
-      let hosts = survivors.filter { one in !embeddedSurvivors.contains { $0.node == one.node } }
-      let left = end(hosts, isForced: isForced, limit: limit, in: directories)
+      let hosts = survivors.filter { survivor in
+        !embeddedSurvivors.contains { $0.node == survivor.node }
+      }
+      let left = endProcesses(hosts, isForced: isForced, limit: limit, in: directories)
       for embeddedSurvivor in embeddedSurvivors where embeddedSurvivor.process.hasEnded {
         ProcessRecord.remove(embeddedSurvivor.node, in: directories)
       }
@@ -144,7 +163,7 @@ extension Survivor {
       dependencies: Dictionary(
         survivors.map { ($0.node, $0.record?.dependencies ?? []) }
       ) { first, _ in first })
-    var left: [Survivor] = []
+    var remainingSurvivors: [Survivor] = []
     for wave in isForced ? [survivors.map(\.node)] : plan.stopWaves {
       let members = survivors.filter { wave.contains($0.node) }
       if !isForced {
@@ -152,7 +171,8 @@ extension Survivor {
         for member in members { member.process.signal(member.stopSignal) }
         _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + min(gracePeriod, limit))
       }
-      // Processes that a node has started end with it, even if the node ended in order.
+      // The processes that a node has started must end as well, even if the node stopped
+      // gracefully.
       for member in members { member.process.signal(.kill, group: true) }
       _ = AdoptedProcess.wait(for: members.map(\.process), until: .now + .seconds(5))
       HelperProcesses.kill(of: Set(members.compactMap { $0.marker(in: directories) }))
@@ -160,14 +180,16 @@ extension Survivor {
         if member.process.hasEnded {
           ProcessRecord.remove(member.node, in: directories)
         } else {
-          left.append(member)
+          remainingSurvivors.append(member)
         }
       }
     }
-    return left
+    return remainingSurvivors
   }
 
-  /// The marker by which the helpers of the process are found once it has ended.
+  /// Returns the value of the environment variable by which the helpers of the process are found
+  /// after the process has ended. Returns `nil` if the process still runs, or was started on
+  /// another host.
   private func marker(in directories: RuntimeDirectories) -> String? {
     guard let record, record.step == nil, process.hasEnded else { return nil }
     return HelperProcesses.marker(of: node, incarnation: record.incarnation, in: directories)

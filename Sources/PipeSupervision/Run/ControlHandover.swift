@@ -4,26 +4,29 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The state of a killed orchestrator of a deployed topology that lets the next one replace it. Nodes
-/// keep reconnecting to the known port, and accept only an orchestrator with the same key pair.
+/// The state that a killed orchestrator of a deployed topology has left behind. The next
+/// orchestrator needs this state, because nodes try to reconnect to the same port, and accept only
+/// an orchestrator with the same key pair.
 package final class ControlHandover {
-  /// The process of a node, as its peers know it.
+  /// A node's process, with the endpoints and the key that its peers have received.
   struct Member {
     let incarnation: UInt64
-    let key: PublicKey
-    /// `nil` if the process had not reported them yet.
+    let publicKey: PublicKey
+    /// The endpoints of the process; `nil` if the process had not reported them yet.
     let endpoints: NodeEndpoints?
   }
 
-  let control: CurveKeyPair
+  let controlKeyPair: CurveKeyPair
   let port: ReservedPort
-  /// The number of orchestrators before the killed one.
+  /// The number of orchestrators that used this port before the killed orchestrator.
   let generation: UInt64
-  /// The key pair of the clients; `nil` if its file is gone. Then clients get a new pair.
-  let clients: CurveKeyPair?
+  /// The key pair of the clients; `nil` if its file is missing. The next orchestrator then creates
+  /// a new key pair.
+  let clientKeyPair: CurveKeyPair?
   private var members: [String: Member] = [:]
 
-  /// Takes the port, on which no peer gets an answer yet.
+  /// Reads the state of the killed orchestrator, and reserves its port. Until the port is bound, no
+  /// peer gets an answer.
   /// - Parameter address: The address on which the next orchestrator must listen.
   init(
     in directories: RuntimeDirectories, at address: String
@@ -32,26 +35,26 @@ package final class ControlHandover {
     guard endpointRecord.endpoint.hasPrefix("tcp://\(address):") else {
       throw .otherAddress(endpointRecord.endpoint, wanted: address)
     }
-    do { control = try KeyFile.read(directories.controlKey) } catch { throw .key(error) }
+    do { controlKeyPair = try KeyFile.read(directories.controlKeyFile) } catch { throw .key(error) }
     do { port = try ReservedPort(endpointRecord.endpoint) } catch { throw .port(error) }
     generation = endpointRecord.generation
-    clients = try? KeyFile.read(directories.clientKey)
+    clientKeyPair = try? KeyFile.read(directories.clientKeyFile)
   }
 
-  /// Reads the key and the endpoints by which the peers know the process of a node.
+  /// Reads the key and the endpoints that the peers of a node's process have received.
   func add(
     _ node: String, incarnation: UInt64, in directories: RuntimeDirectories
   ) throws(KeyFileError) {
-    let pair = try KeyFile.read(directories.key(of: node))
+    let pair = try KeyFile.read(directories.keyFile(of: node))
     members[node] = Member(
-      incarnation: incarnation, key: pair.publicKey,
+      incarnation: incarnation, publicKey: pair.publicKey,
       endpoints: NodeEndpointRecord.read(node, in: directories))
   }
 
   subscript(node: String) -> Member? { members[node] }
 }
 
-/// The reason why no orchestrator can replace a killed one.
+/// The reason why an orchestrator cannot replace a killed orchestrator.
 enum ControlHandoverError: Error, CustomStringConvertible {
   /// The key pair of the orchestrator cannot be read.
   case key(KeyFileError)
@@ -76,7 +79,7 @@ enum ControlHandoverError: Error, CustomStringConvertible {
 /// A file with the endpoint of the control socket.
 struct ControlEndpointRecord: Codable, Hashable {
   var endpoint: String
-  /// The number of orchestrators that were bound there before.
+  /// The number of earlier orchestrators that used this endpoint.
   var generation: UInt64
 
   static func read(
@@ -95,22 +98,23 @@ struct ControlEndpointRecord: Codable, Hashable {
   }
 }
 
-/// A file with the endpoints of a node's process. It is written before the endpoints are sent to peers.
+/// A file with the endpoints of a node's process. The file is written before the endpoints are sent
+/// to peers.
 ///
-/// A process disconnects for good from a peer that is missing in its peer list. So the successor of a
-/// killed orchestrator must know all peers that the former one has announced, before any of them sends
-/// a frame.
+/// If a process receives a peer list without a certain peer, the process disconnects from this peer
+/// permanently. So an orchestrator that replaces a killed orchestrator must know all peers that the
+/// killed orchestrator has announced, before any of these peers sends a frame.
 enum NodeEndpointRecord {
   static func write(_ endpoints: NodeEndpoints, of node: String, in directories: RuntimeDirectories)
     throws
   {
     try FileSystem.replace(
-      directories.place(of: node), with: try JSONValue(encoding: endpoints).bytes + [0x0A])
+      directories.endpointsFile(of: node), with: try JSONValue(encoding: endpoints).bytes + [0x0A])
   }
 
-  /// - Returns: `nil` if the process has not reported its endpoints yet.
+  /// - Returns: The endpoints; `nil` if the process has not reported them yet.
   static func read(_ node: String, in directories: RuntimeDirectories) -> NodeEndpoints? {
-    FileSystem.contents(of: directories.place(of: node)).flatMap {
+    FileSystem.contents(of: directories.endpointsFile(of: node)).flatMap {
       try? JSONValue(parsing: $0).decode(NodeEndpoints.self)
     }
   }

@@ -3,11 +3,12 @@ import PipeSupport
 import PipeTransport
 import PipeWire
 
-/// The sockets for reports of nodes and requests of clients: one for this host, and a second one for a
-/// deployed topology.
+/// The sockets that receive reports of nodes and commands of clients: a socket for this host and,
+/// in a deployed topology, a second socket for other hosts.
 final class ControlSocket {
   let socket: Socket
-  /// The socket for other hosts, which all nodes use then; `nil` if all nodes are on this host.
+  /// The socket for other hosts, which all nodes use if it exists; `nil` if all nodes are on this
+  /// host.
   private(set) var network: Socket?
   private let context: Context
   /// The number of invalid messages that were ignored.
@@ -17,14 +18,14 @@ final class ControlSocket {
     self.context = context
     socket = try Socket(.router, in: context)
     try socket.setHighWaterMark(0)
-    try socket.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    try socket.setMaximumMessage(byteCount: WireLimits.maximumMessageByteCount)
     try socket.bind(endpoint)
   }
 
   /// Binds a second socket for nodes and clients on other hosts.
   /// - Parameters:
-  ///   - number: The port; `nil` lets the system choose one.
-  ///   - port: A port that was reserved before.
+  ///   - number: The number of the port; `nil` lets the system choose a port.
+  ///   - port: A port that was reserved before, to be bound instead of `number`.
   /// - Returns: The endpoint, including the port.
   func bindToNetwork(
     at address: String, _ number: Int? = nil, _ port: ReservedPort? = nil, as pair: CurveKeyPair,
@@ -32,7 +33,7 @@ final class ControlSocket {
   ) throws -> String {
     let network = try Socket(.router, in: context)
     try network.setHighWaterMark(0)
-    try network.setMaximumMessage(byteCount: WireLimits.messageByteCount)
+    try network.setMaximumMessage(byteCount: WireLimits.maximumMessageByteCount)
     try gate.secure(network, as: pair)
     let endpoint = "tcp://\(address):\(number.map { String($0) } ?? "*")"
     do {
@@ -54,7 +55,8 @@ final class ControlSocket {
   /// Reads all frames that have arrived.
   /// - Parameters:
   ///   - take: Handles a frame; throws if the frame is invalid.
-  ///   - warn: Called with the error of an ignored frame, less and less often.
+  ///   - warn: Called with a text about an ignored frame. To limit the number of warnings, called
+  ///     only for the first three ignored frames, and then for number 4, 8, 16, and so on.
   func read(
     _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, warn: (String) -> Void
   ) {
@@ -63,7 +65,7 @@ final class ControlSocket {
   }
 
   private func read(
-    _ socket: Socket, _ way: ControlPeer.Way,
+    _ socket: Socket, _ way: ControlPeer.Transport,
     _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, _ warn: (String) -> Void
   ) {
     while socket.receive({ peer, bytes in
@@ -80,23 +82,24 @@ final class ControlSocket {
     }) {}
   }
 
-  /// Returns the node with this routing id, if it is the routing id of a node.
+  /// Returns the node that the peer's routing id names; `nil` if the peer is not a node.
   func node(of peer: ControlPeer) -> String? { name(of: peer, after: WireName.node("")) }
 
-  /// Returns the node whose agent has this routing id, if it is the routing id of an agent.
+  /// Returns the node whose agent the peer's routing id names; `nil` if the peer is not an agent.
   func nodeOfAgent(_ peer: ControlPeer) -> String? {
     name(of: peer, after: WireName.agent(ofNode: ""))
   }
 
   private func name(of peer: ControlPeer, after prefix: String) -> String? {
-    guard peer.way == wayOfNodes, peer.id.starts(with: prefix.utf8) else { return nil }
+    guard peer.transport == transportOfNodes, peer.id.starts(with: prefix.utf8) else { return nil }
     return String(decoding: peer.id.dropFirst(prefix.utf8.count), as: UTF8.self)
   }
 
-  private var wayOfNodes: ControlPeer.Way { network == nil ? .host : .network }
+  private var transportOfNodes: ControlPeer.Transport { network == nil ? .host : .network }
   private var socketOfNodes: Socket { network ?? socket }
 
-  /// Sends a frame to a node. A node that is not connected misses the frame; its timeouts handle that.
+  /// Sends a frame to a node. If the node is not connected, the frame is lost; timeouts of the
+  /// node's lifecycle handle the loss.
   @discardableResult
   func send(_ header: FrameHeader, to node: String) -> Socket.SendResult {
     socketOfNodes.send(header, body: [], to: Array(WireName.node(node).utf8))
@@ -114,8 +117,8 @@ final class ControlSocket {
     return socketOfNodes.send(header, body: body, to: Array(WireName.node(node).utf8))
   }
 
-  /// Sends a frame to the agent of a node. An agent that is not connected misses the frame, and reports
-  /// its state again later.
+  /// Sends a frame to the agent of a node. If the agent is not connected, the frame is lost. The
+  /// agent reports its state again later.
   func send(_ kind: FrameKind, body: [UInt8] = [], toAgentOf node: String) {
     network?.send(FrameHeader(kind), body: body, to: Array(WireName.agent(ofNode: node).utf8))
   }
@@ -128,13 +131,13 @@ final class ControlSocket {
 
   func answer(_ answer: ControlAnswer, to requester: Requester) {
     guard let body = try? JSONRecord.encode(answer) else { return }
-    let replySocket = requester.peer.way == .network ? network : socket
+    let replySocket = requester.peer.transport == .network ? network : socket
     replySocket?.send(
       FrameHeader(.answer, sequence: requester.id), body: body, to: requester.peer.id)
   }
 }
 
-/// An error: the control socket cannot be bound for other hosts.
+/// The error that the control socket for other hosts cannot be bound.
 struct ControlBindingError: Error, CustomStringConvertible {
   let address: String
   /// The port in the deployment file; `nil` if the system chooses it.
@@ -154,25 +157,26 @@ struct ControlBindingError: Error, CustomStringConvertible {
   }
 }
 
-/// The sender of a message on a control socket: the socket on which it arrived, and its routing id there.
+/// The sender of a message on a control socket: the socket on which the message arrived, and the
+/// sender's routing id on this socket.
 package struct ControlPeer: Hashable {
-  package enum Way: Hashable {
-    /// From this host, where only the owner has access to the runtime directory.
+  package enum Transport: Hashable {
+    /// The message comes from this host, where only the owner can access the runtime directory.
     case host
-    /// From any host, authenticated by a key.
+    /// The message may come from any host. A key authenticates the sender.
     case network
   }
 
-  let way: Way
+  let transport: Transport
   let id: [UInt8]
 
-  package init(way: Way, id: [UInt8]) {
-    self.way = way
+  package init(way: Transport, id: [UInt8]) {
+    self.transport = way
     self.id = id
   }
 }
 
-/// The sender of a command, and the number of the command in its answer.
+/// The sender of a command, and the number that identifies the command in the answer.
 package struct Requester: Hashable {
   let peer: ControlPeer
   let id: UInt64
@@ -183,19 +187,21 @@ package struct Requester: Hashable {
   }
 }
 
-/// Clients that are answered when their request has completed.
+/// The clients that wait for the answers to their requests.
 package struct WaitingClients {
-  /// Returns the answer, or `nil` while it is unknown.
+  /// Returns the answer to a client's request; `nil` while the answer is not known.
   package typealias Condition = (TopologyLifecycle) -> ControlAnswer?
 
   private var clients: [(requester: Requester, condition: Condition)] = []
-  /// The clients that wait for the end of the run. Every client does, and disconnects without a message.
-  private var untilEnd: [ControlPeer.Way: [Requester]] = [:]
+  /// The requests for a notification when the run ends. Every client sends such a request, and may
+  /// disconnect without a message.
+  private var requestersAwaitingEnd: [ControlPeer.Transport: [Requester]] = [:]
 
-  /// The maximum number of clients per socket that wait for the end; the oldest are dropped. The
-  /// sockets are counted separately: each `send` on this host is a client, and must not displace a
-  /// client on another host, which cannot learn of the end in any other way.
-  package static let limit = 10_000
+  /// The maximum number of requests in `requestersAwaitingEnd` for each socket. Beyond this number,
+  /// the oldest requests are dropped. The sockets are counted separately, because each `send`
+  /// command on this host is a client, and must not displace a client on another host. A client on
+  /// another host learns only from the answer that the run has ended.
+  package static let maximumRequestCount = 10_000
 
   package init() {}
 
@@ -204,27 +210,30 @@ package struct WaitingClients {
   }
 
   package mutating func appendUntilEnd(_ requester: Requester) {
-    var requesters = untilEnd.removeValue(forKey: requester.peer.way) ?? []
-    if requesters.count >= Self.limit { requesters.removeFirst(Self.limit / 10) }
+    var requesters = requestersAwaitingEnd.removeValue(forKey: requester.peer.transport) ?? []
+    if requesters.count >= Self.maximumRequestCount {
+      requesters.removeFirst(Self.maximumRequestCount / 10)
+    }
     requesters.append(requester)
-    untilEnd[requester.peer.way] = requesters
+    requestersAwaitingEnd[requester.peer.transport] = requesters
   }
 
-  /// Removes and returns the clients whose answers are known now.
+  /// Removes and returns the clients whose answers are known now, with the answers.
+  /// - Parameter end: Returns the answer for clients that wait for the end of the run.
   package mutating func takeAnswered(
     by lifecycle: TopologyLifecycle, end: (TopologyLifecycle.Outcome) -> ControlAnswer
   ) -> [(Requester, ControlAnswer)] {
-    var answered: [(Requester, ControlAnswer)] = []
+    var answeredRequests: [(Requester, ControlAnswer)] = []
     if case .finished(let outcome) = lifecycle.state {
       let answer = end(outcome)
-      answered = untilEnd.values.joined().map { ($0, answer) }
-      untilEnd = [:]
+      answeredRequests = requestersAwaitingEnd.values.joined().map { ($0, answer) }
+      requestersAwaitingEnd = [:]
     }
     clients.removeAll { client in
       guard let answer = client.condition(lifecycle) else { return false }
-      answered.append((client.requester, answer))
+      answeredRequests.append((client.requester, answer))
       return true
     }
-    return answered
+    return answeredRequests
   }
 }

@@ -3,10 +3,11 @@ import PipeTopology
 import PipeWire
 
 extension LaunchPlan {
-  /// Plans the nodes for other hosts. The processes report their endpoints themselves.
+  /// Prepares the nodes for other hosts. Their endpoints stay empty, since the processes report
+  /// them.
   mutating func place(by deployment: Deployment, of topology: Topology) {
     for index in nodes.indices {
-      // An embedded coordinator is on the host of its carrier node.
+      // An embedded coordinator runs on the host of its carrier node.
       let owner = nodes[index].host ?? nodes[index].name
       let place = topology.node(owner)?.place
       nodes[index].information.place = place
@@ -34,7 +35,8 @@ extension LaunchPlan {
     nodes[index].address = job?.addresses[host] ?? address
   }
 
-  /// Sets the address of a node and its embedded coordinators, once its agent has connected.
+  /// Sets the address of a node and of its embedded coordinators, when the node's agent has
+  /// connected.
   mutating func assignHost(_ name: String, at address: String, on host: String?) {
     for index in nodes.indices where (nodes[index].host ?? nodes[index].name) == name {
       nodes[index].address = address
@@ -42,7 +44,7 @@ extension LaunchPlan {
     }
   }
 
-  /// The lease term of nodes that may move; `nil` if no node may.
+  /// The lease duration of nodes that may move; `nil` if no node may move.
   var leaseTerm: Duration? { nodes.lazy.compactMap(\.lease).first }
 
   /// Marks the host of a node as lost, because it does not answer.
@@ -56,12 +58,13 @@ extension LaunchPlan {
   func isLost(_ host: String) -> Bool { hosts?.lost.contains(host) == true }
 
   /// Whether there is a host on which the next process of a node can start.
-  func canStart(_ name: String) -> Bool { hosts?.next(for: name) != nil }
+  func canStart(_ name: String) -> Bool { hosts?.nextHost(for: name) != nil }
 
-  /// Moves the next process of a node, with its embedded coordinators, to another host if its host is lost.
-  /// - Returns: The former and the new host; `nil` if the node stays.
+  /// If the host of a node is lost, moves the node's next process, with its embedded coordinators,
+  /// to another host.
+  /// - Returns: The former and the new host; `nil` if the node does not move.
   mutating func move(_ name: String) -> (from: String, to: String)? {
-    guard let former = hosts?.host(of: name), let next = hosts?.next(for: name), next != former
+    guard let former = hosts?.host(of: name), let next = hosts?.nextHost(for: name), next != former
     else { return nil }
     move(name, to: next)
     return (former, next)
@@ -74,24 +77,24 @@ extension LaunchPlan {
     }
   }
 
-  /// Plans nodes for the hosts on which a killed orchestrator last started them, so that their
+  /// Assigns nodes to the hosts on which a killed orchestrator last started them, so that their
   /// remaining processes are found.
   package mutating func assignHost(_ records: [ProcessRecord]) {
-    for (node, host) in former(records) where hosts?.mayRun(node, on: host) == true {
+    for (node, host) in formerHosts(records) where hosts?.mayRun(node, on: host) == true {
       move(node, to: host)
     }
   }
 
-  /// Returns a node that a killed orchestrator had started on a host where it does not belong now. It
-  /// is unknown whether the process still runs there.
+  /// Returns a node that a killed orchestrator has started on a host on which the node must not run
+  /// now; `nil` if there is none. The process may still be running there.
   package func misplacedNode(among records: [ProcessRecord]) -> (node: String, host: String)? {
-    former(records).first {
+    formerHosts(records).first {
       hosts?.host(of: $0.node) != nil && hosts?.mayRun($0.node, on: $0.host) != true
     }
   }
 
-  /// Returns the hosts in this job on which nodes were started.
-  private func former(_ records: [ProcessRecord]) -> [(node: String, host: String)] {
+  /// Returns the nodes that were started on hosts of this job, with their hosts.
+  private func formerHosts(_ records: [ProcessRecord]) -> [(node: String, host: String)] {
     records.compactMap { record in
       record.step.flatMap { $0.job == job?.id ? (record.node, $0.host) : nil }
     }
@@ -99,15 +102,15 @@ extension LaunchPlan {
 }
 
 extension Topology {
-  /// Whether an agent starts the process of a node, if the topology has agents. The orchestrator starts
-  /// monitors itself.
+  /// Whether an agent starts the process of a node in a topology with agents. The orchestrator
+  /// starts monitors itself.
   package func isStartedByAgent(_ name: String) -> Bool {
     !monitors.contains { $0.name == name }
   }
 }
 
 extension LaunchPlan.Node {
-  /// Clears the endpoints of the node and its peers, which their processes report themselves.
+  /// Removes the endpoints of the node and its peers, since the processes report them.
   fileprivate mutating func clearEndpoints() {
     information.process = name
     information.inbox = ""

@@ -21,19 +21,22 @@ extension LaunchPlan.Node {
       case .constant(let state, let machine): .constant(state, machine: machine)
       }
     information.instanceField = node.key
+    information.shard = node.shard
     instances = node.key.map {
-      .init(key: $0, resident: node.resident, final: node.final, keep: node.keep)
+      .init(
+        key: $0, resident: node.resident, final: node.final, keep: node.keep, shard: node.shard)
     }
-    logs = topology.logs(of: node)
+    logRetention = topology.logs(of: node)
     environment = topology.environment(of: node)
     directory = node.workingDirectory.map {
-      FileSystem.absolute(FileSystem.path($0, from: FileSystem.directory(of: loaded.file)))
+      FileSystem.absolutePath(
+        FileSystem.absolutePath($0, from: FileSystem.parentDirectory(of: loaded.file)))
     }
     var outs: [NodeConfiguration.Out] = []
     for pipe in loaded.pipes where pipe.sender == node.name {
       let receiver = loaded.process(of: pipe.receiver)
       let inbox = try directories.endpoint(.inbox(node: receiver))
-      outs.append(.init(pipe, to: receiver, at: inbox, of: topology))
+      outs.append(.init(pipe, to: receiver, at: inbox, of: loaded))
     }
     for group in loaded.conflictClasses
     where group.reportingNodes(in: topology).contains(node.name) {
@@ -70,14 +73,14 @@ extension LaunchPlan.Node {
       in: directories)
     information.within = group.host
     content = .composites(group.composites.map(\.name))
-    logs = topology.logs
+    logRetention = topology.logs
     environment = topology.environment
     let pipes = loaded.pipes.filter { group[$0.receiver] != nil }
     var outs: [NodeConfiguration.Out] = []
     for pipe in loaded.pipes where group[pipe.sender] != nil {
       let receiver = loaded.process(of: pipe.receiver)
       let inbox = try directories.endpoint(.inbox(node: receiver))
-      outs.append(.init(pipe, to: receiver, at: inbox, of: topology))
+      outs.append(.init(pipe, to: receiver, at: inbox, of: loaded))
     }
     let reportPipes = group.reportingNodes(in: topology).map { (group.pipe(ofStepsOf: $0), $0) }
     configuration = NodeConfiguration(
@@ -107,41 +110,41 @@ extension LaunchPlan.Node {
       of: loaded, in: directories)
     content = .monitor(
       monitor.monitor, watch: monitor.watch, parameters: monitor.parameters)
-    logs = topology.logs
+    logRetention = topology.logs
     environment = topology.environment.merging(monitor.environment) { _, own in own }
     supervision = TopologyLifecycle.Member(
       monitor.name, isObserver: true, timeouts: topology.timeouts)
     if monitor.watch == nil {
-      watched = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
+      watchedNames = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
     }
   }
 }
 
 extension LoadedTopology {
   /// Returns the process that receives the events sent to a node or a composite.
-  fileprivate func process(of receiver: String) -> String {
+  func process(of receiver: String) -> String {
     conflictClasses.first { $0[receiver] != nil }?.name ?? receiver
   }
 }
 
 extension ConflictClassPlan {
-  /// The maximum number of step reports in flight from a node to its coordinator. Unit: events.
+  /// The maximum number of step reports that are in flight from a node to its coordinator.
   fileprivate static let stepCapacity = 1024
 
-  /// Returns the nodes of the composites that have outgoing pipes, sorted.
+  /// Returns the nodes of the composites that have outgoing pipes, sorted by name.
   fileprivate func reportingNodes(in topology: Topology) -> [String] {
     let senders = Set(topology.pipes.map(\.sender))
     return Set(composites.filter { senders.contains($0.name) }.flatMap(\.nodes)).sorted()
   }
 
-  /// Returns the name of the pipe for the step reports of a node. It has spaces, unlike all names of
-  /// pipes in the file.
+  /// Returns the name of the pipe for the step reports of a node. The name contains spaces, so it
+  /// differs from all pipes of the file.
   fileprivate func pipe(ofStepsOf node: String) -> String { "steps of \(node) to \(name)" }
 }
 
 extension NodeConfiguration.Out {
-  /// Creates the pipe on which a node reports its steps to the coordinator of composites with outgoing
-  /// pipes.
+  /// Creates the pipe on which a node reports its steps to a coordinator. The coordinator needs
+  /// these reports for the outgoing pipes of its composites.
   fileprivate init(
     stepsOf node: String, for group: ConflictClassPlan, endpoint: String, in loaded: LoadedTopology
   ) {
@@ -152,10 +155,12 @@ extension NodeConfiguration.Out {
       isDurable: loaded.topology.durability(of: node) != .volatile)
   }
 
+  /// Creates a pipe of the file.
   /// - Parameter receiver: The process that receives the events.
   init(
-    _ pipe: PipeSpecification, to receiver: String, at endpoint: String, of topology: Topology
+    _ pipe: PipeSpecification, to receiver: String, at endpoint: String, of loaded: LoadedTopology
   ) {
+    let topology = loaded.topology
     let composite = topology.composite(pipe.sender)?.name
     let rule = pipe.send.map {
       NodeConfiguration.Rule(
@@ -164,7 +169,8 @@ extension NodeConfiguration.Out {
     self.init(
       name: pipe.name, port: pipe.outPort, rule: rule, receiver: receiver, endpoint: endpoint,
       capacity: pipe.capacity,
-      isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.sender)) != .volatile)
+      isDurable: min(pipe.durability ?? .power, topology.durability(of: pipe.sender)) != .volatile,
+      route: pipe.route, schema: loaded.schema(of: pipe))
   }
 }
 
@@ -178,9 +184,10 @@ extension NodeConfiguration.In {
 }
 
 extension NodeConfiguration.Participant {
-  /// Returns the part of a node in the events of its conflict class; `nil` if it has none.
+  /// Returns which synchronized events a node takes part in, and their coordinator; `nil` if there
+  /// are none.
   ///
-  /// A node of composites in two classes takes part in only one of them.
+  /// A node may belong to composites of two classes, but is a participant in only one class.
   init?(_ node: String, in classes: [ConflictClassPlan]) {
     guard let group = classes.first(where: { $0.participants.contains(node) }) else { return nil }
     self.init(coordinator: group.name, events: group.synchronizedEvents(of: node))
@@ -201,11 +208,12 @@ extension NodeInformation {
       journal: durability == .volatile ? nil : directories.journal(of: name))
   }
 
-  /// Returns the row of one composite of a coordinator.
+  /// Returns the row of a coordinator's composite in a directory.
   func row(of composite: CompositePlan) -> NodeInformation {
     var row = self
     row.name = composite.name
     row.hosts = composite.projection
+    row.instanceField = composite.key
     guard let shown = status?.composites.first(where: { $0.name == composite.name }) else {
       return row
     }

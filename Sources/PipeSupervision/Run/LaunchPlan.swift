@@ -4,41 +4,41 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The plan of how each node of a checked topology is started and connected; a pure value.
+/// The plan of how each node of a checked topology is started and connected. Without side effects.
 package struct LaunchPlan {
   /// The plan of one process.
   package struct Node {
     package var information: NodeInformation
     var content: NodeArguments.Content
-    /// The carrier node of an embedded coordinator; `nil` for a node with a process of its own.
+    /// The carrier node of an embedded coordinator; `nil` if the node has a process of its own.
     var host: String? { information.within }
     /// The environment variables that the topology sets for the node.
     var environment: [String: String]
     /// The working directory; `nil` for the directory of the orchestrator.
     var directory: String?
     var configuration = NodeConfiguration()
-    /// The description that the node's hello must contain, if it is known.
+    /// The description that the node's hello must contain; `nil` if it is unknown.
     var description: MachineDescription?
     var supervision: TopologyLifecycle.Member
     /// The retention of the node's log.
-    var logs: LogRetention
+    var logRetention: LogRetention
     /// The composites of a coordinator.
     var composites: [CompositePlan] = []
-    /// The nodes and composites that a monitor watches if it watches all.
-    var watched: Set<String> = []
+    /// For a monitor that watches all nodes and composites: their names. Empty for all other nodes.
+    var watchedNames: Set<String> = []
     /// The address on which the node and its embedded coordinators listen; `nil` if all nodes are on
     /// one host.
     var address: String?
     /// The engine's host on which the node runs; `nil` for the host of the orchestrator.
     var hostName: String?
-    /// How long the process may run on without the orchestrator; `nil` if the node does not move.
+    /// How long the process may run without the orchestrator; `nil` if the node does not move.
     var lease: Duration?
     /// The settings of a node with a `key`; `nil` if the node has one machine.
     var instances: NodeArguments.Instances?
     /// Whether an agent starts the process of the node, or of its carrier node.
     var hasAgent = false
 
-    /// Whether the node runs on another host than the orchestrator.
+    /// Whether the node runs on a different host than the orchestrator.
     var isRemote: Bool { supervision.isRemote }
 
     package var name: String { information.name }
@@ -51,31 +51,36 @@ package struct LaunchPlan {
   let pipes: [PipeInformation]
   /// The retention of logs that belong to no node.
   package let logs: LogRetention
-  /// The placement of the processes; `nil` if all run on one host.
+  /// The placement of the processes; `nil` if all processes run on one host.
   let deployment: Deployment?
   /// The absolute path of the deployment file.
   let deploymentFile: String?
-  /// The Slurm job on whose hosts the processes are started; `nil` if the orchestrator starts them on
+  /// The Slurm job on whose hosts the processes run; `nil` if the orchestrator starts processes on
   /// its own host.
   let job: SlurmJob?
-  /// The assignment of the nodes to the hosts of the job; `nil` if the orchestrator starts them on its
-  /// own host.
+  /// The assignment of the nodes to the hosts of the job; `nil` if the orchestrator starts
+  /// processes on its own host.
   var hosts: HostAssignment?
   /// The keys of a topology whose processes are started by agents; `nil` if there are no agents.
   let keys: AgentKeys?
   /// The address on which the orchestrator listens for processes on other hosts.
   let address: String
+  /// The directory in which the nodes record their steps; `nil` if the run is not recorded.
+  private(set) var run: String?
+  /// The paths of the programs that can try to read journals before their nodes start.
+  let programsReadingJournals: Set<String>
   /// The environment that all processes inherit.
-  private let inherited: [String: String]
+  private let inheritedEnvironment: [String: String]
 
   /// - Parameters:
-  ///   - job: The job on whose hosts the processes are started, for the Slurm engine.
+  ///   - job: The job on whose hosts the processes run, for the Slurm engine.
   ///   - place: The address and the keys of the orchestrator, for the engine with agents.
   /// - Throws: ``DirectoryError``, or ``SlurmError`` if the orchestrator's address is unknown.
   package init(
     _ loaded: LoadedTopology, directories: RuntimeDirectories, job: SlurmJob? = nil,
     at place: (address: String, keys: AgentKeys)? = nil
   ) throws {
+    let loaded = loaded.topologyWithShards
     let topology = loaded.topology
     self.topology = topology.name
     deployment = loaded.deployment
@@ -83,10 +88,15 @@ package struct LaunchPlan {
     self.job = job
     keys = place?.keys
     address = try place?.address ?? Self.ownAddress(loaded.deployment, job)
+    programsReadingJournals = Set(
+      loaded.programs.filter { loaded.programDescriptions[$0.key]?.readsJournals == true }
+        .map(\.value))
     logs = topology.logs
-    file = FileSystem.absolute(loaded.file)
+    file = FileSystem.absolutePath(loaded.file)
     control = try directories.endpoint(.control)
-    inherited = ProcessEnvironment.current.merging([TopologyFile.variable: file]) { _, own in own }
+    inheritedEnvironment = ProcessEnvironment.current.merging([TopologyFile.variable: file]) {
+      _, own in own
+    }
     var nodes: [Node] = []
     for node in topology.nodes { nodes.append(try Node(node, of: loaded, in: directories)) }
     for group in loaded.conflictClasses {
@@ -104,6 +114,13 @@ package struct LaunchPlan {
     self.place(by: deployment, of: topology)
   }
 
+  /// Lets each node record its steps.
+  /// - Parameter run: The absolute path of the directory of the run.
+  package mutating func record(in run: String) {
+    self.run = run
+    for index in nodes.indices { nodes[index].configuration.run = run }
+  }
+
   /// Returns the node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.name == name } }
 
@@ -116,54 +133,82 @@ package struct LaunchPlan {
   /// Returns the carrier node of an embedded coordinator.
   func host(of name: String) -> String? { self[name]?.host }
 
-  /// Returns the name of the process of a node or a composite. An unknown name is returned unchanged.
+  /// Returns the name of the process of a node or a composite. If the name is unknown, returns it
+  /// unchanged.
   package func process(of name: String) -> String {
     nodes.first { $0.composites.contains { $0.name == name } }?.name ?? name
   }
 
-  /// Returns the names of the processes of nodes and composites, without duplicates.
-  func processes(of names: [String]) -> [String] {
+  /// Returns the names of the processes of nodes and composites, without duplicates. A node with
+  /// shards has a process for each.
+  package func processes(of names: [String]) -> [String] {
     var seen: Set<String> = []
-    return names.map(process).filter { seen.insert($0).inserted }
+    return names.flatMap(shards).map(process).filter { seen.insert($0).inserted }
+  }
+
+  /// Returns the names of a node's shards; the name itself if the node has one shard.
+  private func shards(of name: String) -> [String] {
+    let shards = nodes.filter { $0.information.shard?.node == name }.map(\.name)
+    return shards.isEmpty ? [name] : shards
   }
 
   /// The names that commands accept: the names of composites replace the names of their processes.
-  package var names: [String] {
-    nodes.flatMap { $0.composites.isEmpty ? [$0.name] : $0.composites.map(\.name) }
+  package var commandNames: [String] {
+    nodes.flatMap { node in
+      if !node.composites.isEmpty { return node.composites.map(\.name) }
+      guard let shard = node.information.shard, shard.index == 0 else { return [node.name] }
+      return [shard.node, node.name]
+    }
   }
 
-  /// Returns the processes that nodes and composites require: their own processes, the nodes of the
-  /// composites, and all dependencies of these.
+  /// Whether there is a node, a shard of a node or a pipe of this name.
+  func hasNodeOrPipe(_ name: String) -> Bool {
+    commandNames.contains(name) || self[name] != nil || pipes.contains { $0.name == name }
+  }
+
+  /// The numbers of shards, by the names of the nodes with a key.
+  var shardCounts: [String: Int] {
+    Dictionary(
+      nodes.compactMap { node in
+        node.instances.map { ($0.shard?.node ?? node.name, $0.shard?.count ?? 1) }
+      },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Returns the processes that nodes and composites require: their own processes, the components
+  /// of the composites, and all dependencies of these processes.
   package func processes(requiredBy names: [String]) -> [String] {
     let composites = nodes.flatMap(\.composites).filter { names.contains($0.name) }
     return nodes.map(\.supervision).dependencies(
-      of: names.map(process) + composites.flatMap(\.nodes)
+      of: processes(of: names) + composites.flatMap(\.nodes)
         + composites.compactMap { host(of: process(of: $0.name)) })
   }
 
   /// Returns the arguments of a node's process.
-  /// - Parameter entry: The keys and the endpoint of the orchestrator, for a process that is bound for
-  ///   other hosts.
+  /// - Parameter entry: The keys and the orchestrator's endpoint, for a process that accepts
+  ///   connections from other hosts.
   func arguments(of node: Node, incarnation: UInt64, _ entry: NodeCredentials? = nil)
     -> NodeArguments
   {
     let information = node.information
-    // The system chooses the port, so that no other process can take it before the node binds it.
+    // The system chooses the port when the node binds it, so that no other process can bind it
+    // first.
     let bound = node.address.map { "tcp://\($0):*" }
     return NodeArguments(
       topology: topology, node: node.name, content: node.content,
       control: entry?.control ?? control, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.isRemote ? $0.keys.inline : $0.keys }, lease: node.lease,
+      keys: entry.map { node.isRemote ? $0.keys.inlineKeys : $0.keys }, lease: node.lease,
       instances: node.instances)
   }
 
   func environment(of node: Node) -> [String: String] {
-    inherited.merging(node.environment) { _, own in own }
+    inheritedEnvironment.merging(node.environment) { _, own in own }
   }
 
-  /// Returns a journal of a process: the journal of its node, or of a coordinator that is embedded in it.
+  /// Returns a journal that the process of a node writes: its own journal, or the journal of an
+  /// embedded coordinator.
   func journalOfProcess(_ name: String) -> String? {
     nodes.lazy.filter { ($0.host ?? $0.name) == name }.compactMap(\.information.journal).first
   }
@@ -173,7 +218,7 @@ package struct LaunchPlan {
     node.environment.merging([TopologyFile.variable: file]) { own, _ in own }
   }
 
-  /// Returns the launch parameters, by which a wanted process is distinguished from a different one.
+  /// Returns the launch parameters. A process that runs with other parameters must be replaced.
   func launch(of node: Node) -> ProcessRecord.Launch {
     ProcessRecord.Launch(
       program: node.information.program, arguments: arguments(of: node, incarnation: 0).arguments,
@@ -183,18 +228,18 @@ package struct LaunchPlan {
 }
 
 extension LaunchPlan {
-  /// The nodes with a state that other nodes wait for.
+  /// The nodes that have a state for which other nodes wait.
   private var watchedNodes: Set<String> {
     Set(nodes.flatMap(\.supervision.dependencies).filter { $0.state != nil }.map(\.node))
   }
 
-  /// Returns the nodes with the receivers of their events filled in.
+  /// Returns the nodes, with the receivers of their events filled in.
   private static func withReceivers(_ nodes: [Node]) -> [Node] {
     let names = Set(nodes.map(\.name))
     return nodes.map { node in
       var node = node
       let participants = node.configuration.plan?.components.map(\.name) ?? []
-      // A coordinator is a receiver of its participants' steps as well, and ends before them.
+      // A coordinator also receives the steps of its participants, but it ends before them.
       let outs = node.configuration.outs.filter { $0.steps == nil }
       let receivers = outs.map(\.receiver) + participants
       node.supervision.receivers = names.intersection(receivers).sorted()
@@ -209,8 +254,8 @@ extension LaunchPlan {
     return own
   }
 
-  /// Raises the limit on open files to the number that the processes of the run require. Child
-  /// processes inherit the limit.
+  /// Raises the limit on open files to the number that the orchestrator and its child processes
+  /// require. Child processes inherit the limit.
   package func raiseOpenFileLimit() throws(OpenFileLimit.ExceededError) {
     try OpenFileLimit.raise(
       to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
@@ -233,9 +278,9 @@ extension LaunchPlan.Node {
 }
 
 extension LaunchPlan {
-  /// Returns why another plan cannot replace this one now; `nil` if it can. A composite must not move
-  /// to another process while the present coordinator has events to send or to receive: they would be
-  /// lost.
+  /// Returns the reason why another plan cannot replace this plan now; `nil` if it can. A composite
+  /// must not get another coordinator while its present coordinator has events to send or to
+  /// receive, since these events would be lost.
   /// - Parameter waiting: Returns the number of unacknowledged events of a node's pipe.
   func coordinatorBlocker(
     to next: LaunchPlan, waiting: (_ node: Node, _ pipe: String) -> UInt64
@@ -243,7 +288,7 @@ extension LaunchPlan {
     for coordinator in nodes {
       for composite in coordinator.composites {
         let process = next.process(of: composite.name)
-        let left = pipes(of: composite, at: coordinator, movingTo: next[process])
+        let left = pipesLosingEvents(of: composite, at: coordinator, movingTo: next[process])
         guard let (sender, pipe) = left.first(where: { waiting($0.sender, $0.pipe) > 0 }) else {
           continue
         }
@@ -257,9 +302,10 @@ extension LaunchPlan {
     return nil
   }
 
-  /// Returns the pipes that would be cut off if another process coordinated a composite: the outgoing
-  /// pipes of the composite that the next plan keeps, and the pipes for the step reports of its nodes.
-  private func pipes(
+  /// Returns the pipes that would lose events if a composite got another coordinator: the outgoing
+  /// pipes of the composite that are also in the next plan, and the pipes for the step reports of
+  /// its components.
+  private func pipesLosingEvents(
     of composite: CompositePlan, at coordinator: Node, movingTo next: Node?
   ) -> [(sender: Node, pipe: String)] {
     guard let next, next.name != coordinator.name else { return [] }

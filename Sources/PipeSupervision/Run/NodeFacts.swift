@@ -5,24 +5,25 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// The facts that the orchestrator knows about a node in addition to its lifecycle.
+/// The facts that the orchestrator knows about a node and that the node's lifecycle does not
+/// contain.
 struct NodeFacts {
-  /// Why the node is in its phase, if the phase needs a reason.
+  /// The reason for the node's current phase; `nil` if the phase needs no reason.
   private(set) var reason: String?
   private(set) var status: NodeStatus?
-  /// Why there is no status.
+  /// The reason why the node's last status cannot be read; `nil` if it can be read.
   private(set) var statusError: StatusError?
-  private var start: BootClock.Instant?
+  private var startInstant: BootClock.Instant?
   private(set) var description: MachineDescription?
   /// The launch parameters of the last process.
   private(set) var launch: ProcessRecord.Launch?
-  /// Whether the process reports that it can open more outgoing pipes while it runs.
+  /// Whether the process has reported that it can open more outgoing pipes while it runs.
   var opensPipes = false
-  /// Whether the process was sent additional pipes.
+  /// Whether additional pipes were sent to the process.
   private(set) var isExtended = false
   /// The last lines that the node wrote before it failed.
   private(set) var lastLines: [String] = []
-  /// The id of the process on another host; `nil` before its hello.
+  /// The id of the process on another host; `nil` until its hello.
   var remotePid: Int32?
   private var isMisreporting = false
   /// Whether the node waits for its agent or its host.
@@ -31,8 +32,9 @@ struct NodeFacts {
 
   init(description: MachineDescription?) { self.description = description }
 
-  /// When the process started, by the current setting of the clock. Unit: nanoseconds since 1970.
-  var startedAt: Int64? { start?.time(asOf: BootClock.now) }
+  /// When the process started, as a time of day, according to the present setting of the clock.
+  /// Unit: nanoseconds since 1970.
+  var startedAt: Int64? { startInstant?.timeOfDay(asOf: BootClock.now) }
 
   /// Records the start of a process.
   mutating func take(started record: ProcessRecord) {
@@ -46,7 +48,7 @@ struct NodeFacts {
     isUnreachable = false
   }
 
-  /// Records that the process was sent additional outgoing pipes.
+  /// Records that additional outgoing pipes were sent to the process.
   mutating func take(extended launch: ProcessRecord.Launch) {
     self.launch = launch
     isExtended = true
@@ -55,20 +57,20 @@ struct NodeFacts {
   /// Records the adoption of a process.
   mutating func take(adopted record: ProcessRecord) {
     let now = BootClock.now
-    start = BootClock.Instant(
-      time: record.startedAt, clock: now.clock - max(0, now.time - record.startedAt))
+    startInstant = BootClock.Instant(
+      time: record.startedAt, clock: now.timeSinceBoot - max(0, now.timeOfDay - record.startedAt))
     launch = record.launch
   }
 
   /// Records a report.
-  /// - Parameter stopFailure: The problem with the last end of the node.
+  /// - Parameter stopFailure: The reason why the node did not stop gracefully; `nil` if it did.
   mutating func take(_ report: NodeReport, stopFailure: String?) {
     if isAwaitingStart, case .spawned = report { reason = nil }
     isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost
     switch report {
     case .running, .adopted, .found: reason = nil
     case .stopped, .completed:
-      // The problem with the end of the node stays visible.
+      // If the node did not stop gracefully, the reason stays visible.
       reason = stopFailure.map { "\(NodeReport.ungracefulStop(reason: $0))" }
       status?.state = nil
     case .failed(let reason):
@@ -85,8 +87,9 @@ struct NodeFacts {
     }
   }
 
-  /// Records a status.
-  /// - Returns: Why the status cannot be read, once per process: the next heartbeat has the same problem.
+  /// Records a status that the process has sent.
+  /// - Returns: The reason why the status cannot be read; `nil` if it can be read. The reason is
+  ///   returned only once for each process, since every later status has the same problem.
   mutating func take(status body: [UInt8]) -> StatusError? {
     do {
       status = try NodeStatus(reading: body)
@@ -102,7 +105,7 @@ struct NodeFacts {
   }
 
   /// Records that the sockets of the process are missing.
-  /// - Returns: Whether they were found missing for the first time.
+  /// - Returns: `false` if this was known before.
   mutating func recordLostSockets() -> Bool {
     defer { isUnreachable = true }
     return !isUnreachable
@@ -110,7 +113,8 @@ struct NodeFacts {
 
   mutating func take(lastLines: [String]) { self.lastLines = lastLines }
 
-  /// - Returns: Whether the description from a process equals the known one, or is the first one.
+  /// Compares the description that a process has sent with the known description.
+  /// - Returns: Whether they are equal, or there was no description before.
   mutating func agrees(with description: MachineDescription) -> Bool {
     guard let known = self.description else {
       self.description = description
@@ -119,7 +123,7 @@ struct NodeFacts {
     return known == description
   }
 
-  /// Applies the description of a new file.
+  /// Records the description of the node's machine from a new file.
   mutating func take(changed description: MachineDescription?, isReplaced: Bool) {
     if isReplaced {
       launch = nil
@@ -129,10 +133,11 @@ struct NodeFacts {
   }
 }
 
-/// The number of starts of each node of a topology in all its runs. No two processes of a node get the
-/// same number, because pipes and journals identify processes by it.
+/// The highest incarnation of each node of a topology in all runs, stored in a file. Pipes and
+/// journals identify a process by its incarnation, so two processes of a node must never have the
+/// same incarnation.
 package struct Incarnations: Sendable {
-  /// An error: the file cannot be parsed.
+  /// The error that the file cannot be parsed.
   package struct DamagedFileError: Error, Hashable, CustomStringConvertible {
     package let path: String
 
@@ -146,7 +151,7 @@ package struct Incarnations: Sendable {
   package let path: String
   package private(set) var counts: [String: Int] = [:]
 
-  /// Reads the counts of former runs. There are none if the file does not exist.
+  /// Reads the incarnations of former runs. If the file does not exist, there are no former runs.
   package init(in directories: RuntimeDirectories) throws {
     path = directories.state + "/incarnations.json"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -162,7 +167,8 @@ package struct Incarnations: Sendable {
     self.counts = counts
   }
 
-  /// Records the numbers durably. Must be called before the processes with these numbers are started.
+  /// Stores incarnations durably. Call this before you start the processes with these incarnations.
+  /// - Parameter starts: For each node that is about to start, the incarnation of the new process.
   package mutating func record(_ starts: [String: Int]) throws {
     let next = counts.merging(starts) { max($0, $1) }
     guard next != counts else { return }

@@ -2,7 +2,7 @@ import PipeClient
 import PipeSupport
 import PipeWire
 
-/// The logs of a topology's nodes. Reports errors of their files.
+/// The logs of a topology's nodes. Reports an error when a log file cannot be written.
 package final class NodeLogs {
   private let directories: RuntimeDirectories
   private let warn: (String) -> Void
@@ -14,8 +14,9 @@ package final class NodeLogs {
   private let clock: () -> BootClock.Instant
   private var lastOffset: Int64
 
-  /// The smallest backward step of the clock that is logged. Unit: nanoseconds.
-  private static let leastStep: Int64 = 100_000_000
+  /// A note about the clock is written only if the clock was set back by at least this amount.
+  /// Unit: nanoseconds.
+  private static let minimumClockStep: Int64 = 100_000_000
 
   /// - Parameters:
   ///   - plan: The plan with the retention of each log.
@@ -29,13 +30,14 @@ package final class NodeLogs {
     self.directories = directories
     self.clock = clock
     self.warn = warn
-    lastOffset = clock().offset
-    if let plan { keep(plan) }
+    lastOffset = clock().bootTime
+    if let plan { applyRetention(plan) }
   }
 
-  /// Applies the retention of a plan to all logs, from the next line on.
-  func keep(_ plan: LaunchPlan) {
-    let nodes = Dictionary(plan.nodes.map { ($0.name, $0.logs) }) { first, _ in first }
+  /// Applies the retention in a launch plan to all logs. The retention takes effect with the next
+  /// line of each log.
+  func applyRetention(_ plan: LaunchPlan) {
+    let nodes = Dictionary(plan.nodes.map { ($0.name, $0.logRetention) }) { first, _ in first }
     retentions = (nodes, plan.logs)
     for (node, writer) in writers { writer.retention = retention(of: node) }
   }
@@ -44,7 +46,7 @@ package final class NodeLogs {
     retentions.nodes[node] ?? retentions.standard
   }
 
-  /// Returns the log of a node, which all its processes share.
+  /// Returns the log of a node. All processes of the node write to this log.
   package func writer(of node: String) -> LogWriter {
     if let writer = writers[node] { return writer }
     let writer = LogWriter(node: node, in: directories, keeping: retention(of: node))
@@ -52,23 +54,24 @@ package final class NodeLogs {
     return writer
   }
 
-  /// Writes a line of the orchestrator to the log of a node.
-  func note(_ line: String, of node: String) {
+  /// Writes a note of the orchestrator to the log of a node.
+  func writeNote(_ line: String, of node: String) {
     noteClock()
     reportNotice(writer(of: node).write([line], from: .note), of: node)
   }
 
-  /// Adds a note to every log if the clock of this host was set back since the last call: times alone
-  /// would not show the order of the lines before and after. Must be called before lines are written.
+  /// Adds a note to every log if the clock of this host was set back since the last call. Without
+  /// the note, readers could not sort the lines by time. Call this before you write lines.
   package func noteClock() {
     let now = clock()
-    let step = lastOffset - now.offset
-    lastOffset = now.offset
-    guard step >= Self.leastStep else { return }
+    let step = lastOffset - now.bootTime
+    lastOffset = now.bootTime
+    guard step >= Self.minimumClockStep else { return }
     let text = LogOrder.clockNote + Duration.nanoseconds(step).shortText
-    for node in LogReader.nodes(in: directories.logs) {
+    for node in LogReader.nodesWithLogs(in: directories.logs) {
       reportNotice(
-        writer(of: node).write([text], from: .note, at: Timestamp(nanoseconds: now.time)), of: node)
+        writer(of: node).write([text], from: .note, at: Timestamp(nanoseconds: now.timeOfDay)),
+        of: node)
     }
   }
 
@@ -88,7 +91,7 @@ package final class NodeLogs {
 
 extension LogWriter {
   /// Creates the writer for the log of a node in the state directory of its topology.
-  /// - Parameter retention: The retention of the log; `nil` to only append lines.
+  /// - Parameter retention: The retention of the log; if `nil`, the writer only appends lines.
   package convenience init(
     node: String, in directories: RuntimeDirectories, keeping retention: LogRetention? = nil
   ) {

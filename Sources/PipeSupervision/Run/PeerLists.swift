@@ -1,9 +1,9 @@
 import PipeWire
 
-/// The peers of each process of a deployed topology, and the routing ids that they use; a value made
-/// from the plan.
+/// The peers of each process of a deployed topology, and the routing ids that these peers use.
+/// Without side effects. Created from the launch plan.
 package struct PeerLists: Sendable {
-  /// The plan of one node.
+  /// The part of the launch plan that concerns one node's peers.
   package struct NodePlan: Sendable {
     package var name: String
     package var configuration: NodeConfiguration
@@ -30,9 +30,11 @@ package struct PeerLists: Sendable {
     }
   }
 
-  /// By node: the routing ids that each of its peers may use at its inbox.
-  private var names: [String: [String: Set<String>]] = [:]
-  /// The monitors, which connect like clients, each with the key pair of its process.
+  /// For each node, and each of its peers: the routing ids that the peer may use at the node's
+  /// inbox.
+  private var routingIDs: [String: [String: Set<String>]] = [:]
+  /// The monitors. Monitors connect like clients, but the process of each monitor has its own key
+  /// pair.
   private var monitors: Set<String> = []
 
   package init(_ nodes: [NodePlan]) {
@@ -47,30 +49,29 @@ package struct PeerLists: Sendable {
     }
   }
 
-  /// Makes two nodes peers: both learn each other's endpoints, and the receiver learns the routing id
-  /// of the sender. They may be the same node.
+  /// Makes two nodes peers: each node gets the other node's endpoints, and the receiver admits the
+  /// sender's routing id. The sender and the receiver may be the same node.
   private mutating func join(_ sender: String, to receiver: String, as name: String) {
-    names[receiver, default: [:]][sender, default: []].insert(name)
-    names[sender, default: [:]][receiver, default: []].formUnion([])
+    routingIDs[receiver, default: [:]][sender, default: []].insert(name)
+    routingIDs[sender, default: [:]][receiver, default: []].formUnion([])
   }
 
   package func isMonitor(_ node: String) -> Bool { monitors.contains(node) }
 
-  /// Returns the nodes whose peer lists change when a process of this node starts or ends, without the
-  /// node itself.
-  /// - Returns: `nil` for all nodes.
+  /// Returns the other nodes whose peer lists change when a process of this node starts or ends.
+  /// - Returns: The nodes; `nil` means all nodes.
   package func peerNodes(of node: String) -> Set<String>? {
-    isMonitor(node) ? nil : Set((names[node] ?? [:]).keys)
+    isMonitor(node) ? nil : Set((routingIDs[node] ?? [:]).keys)
   }
 
   /// Returns the peer list of a node.
   /// - Parameters:
-  ///   - members: The processes that have started, by node.
-  ///   - clients: The keys of clients that belong to no node.
+  ///   - members: For each node, the process that has started.
+  ///   - clients: The keys of the clients that are not nodes.
   package func peerList(
     of node: String, among members: [String: Member], clients: [String]
   ) -> PeerList {
-    let peers = (names[node] ?? [:]).sorted { $0.key < $1.key }.compactMap { name, names in
+    let peers = (routingIDs[node] ?? [:]).sorted { $0.key < $1.key }.compactMap { name, names in
       members[name].map {
         PeerList.Peer(
           name: name, incarnation: $0.incarnation, endpoints: $0.endpoints, key: $0.key,
@@ -82,10 +83,11 @@ package struct PeerLists: Sendable {
   }
 }
 
-/// The last peer list sent to each process of a deployed topology; a value.
+/// The last peer list that was sent to each process of a deployed topology. Without side effects.
 ///
-/// A broken connection loses the frames in flight. So each status of a node has the number of its peer
-/// list, and the last list is sent again if the numbers differ.
+/// If a connection breaks, a frame with a peer list may be lost. So each status of a node contains
+/// the number of the node's peer list. If this is not the number of the last list that was sent to
+/// the node, the last list is sent again.
 package struct SentPeerLists {
   /// A peer list to send to a node.
   package struct Notice: Hashable {
@@ -94,33 +96,37 @@ package struct SentPeerLists {
     package let peerList: PeerList
   }
 
-  private var last: [String: Notice] = [:]
-  private var number: UInt64
+  private var lastNotices: [String: Notice] = [:]
+  private var lastNumber: UInt64
 
-  /// - Parameter generation: The number of orchestrators before this one. It makes the numbers of this
-  ///   orchestrator's lists higher than theirs.
-  package init(after generation: UInt64 = 0) { number = generation << 20 }
+  /// - Parameter generation: The number of orchestrators that ran before this orchestrator. The
+  ///   numbers of this orchestrator's lists are higher than the numbers of earlier orchestrators'
+  ///   lists.
+  package init(after generation: UInt64 = 0) { lastNumber = generation << 20 }
 
-  /// Numbers a peer list for a node.
-  /// - Returns: The list to send; `nil` if it equals the last list sent to the node.
+  /// Assigns a number to a peer list for a node.
+  /// - Returns: The list to send; `nil` if it equals the list that was last sent to the node.
   package mutating func announce(_ peerList: PeerList, to node: String) -> Notice? {
-    guard last[node]?.peerList != peerList else { return nil }
-    number += 1
-    let notice = Notice(node: node, number: number, peerList: peerList)
-    last[node] = notice
+    guard lastNotices[node]?.peerList != peerList else { return nil }
+    lastNumber += 1
+    let notice = Notice(node: node, number: lastNumber, peerList: peerList)
+    lastNotices[node] = notice
     return notice
   }
 
-  /// Compares the number of the peer list that a node has with the number of the last list sent to it.
-  /// - Parameter number: The lower 32 bits of the number; 0 if the node has no list.
-  /// - Returns: The list to send again; `nil` if the node has the last one, or was sent none.
-  package func again(_ node: String, has number: UInt32) -> Notice? {
-    guard let notice = last[node], UInt32(truncatingIfNeeded: notice.number) != number else {
+  /// Returns the peer list that was last sent to a node, if the node has not received this list.
+  /// - Parameter number: The lower 32 bits of the number of the list that the node has; 0 if the
+  ///   node has no list.
+  /// - Returns: The list to send again; `nil` if the node has the last list, or no list was sent to
+  ///   the node.
+  package func noticeToRepeat(_ node: String, has number: UInt32) -> Notice? {
+    guard let notice = lastNotices[node], UInt32(truncatingIfNeeded: notice.number) != number else {
       return nil
     }
     return notice
   }
 
-  /// Forgets the last list of a process that is gone, or may have lost the list.
-  package mutating func forget(_ node: String) { last[node] = nil }
+  /// Forgets the list that was last sent to a process, because the process has ended or may have
+  /// lost the list.
+  package mutating func forget(_ node: String) { lastNotices[node] = nil }
 }

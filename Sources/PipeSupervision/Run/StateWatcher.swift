@@ -2,12 +2,12 @@ import PipeClient
 import PipeTransport
 import PipeWire
 
-/// Follows the states of nodes that other nodes wait for, and of no other nodes.
+/// Follows the nodes whose states other nodes wait for.
 final class StateWatcher {
   /// The feed of one process.
   private struct Watch {
     let incarnation: UInt64
-    /// `nil` if the feed could not be followed.
+    /// The feed; `nil` if it could not be followed.
     let feed: FeedWatch?
   }
 
@@ -20,16 +20,17 @@ final class StateWatcher {
     self.loop = loop
   }
 
-  /// Stops following all nodes except these.
-  func keep(_ nodes: Set<String>) {
+  /// Stops following all nodes that are not in `nodes`.
+  func keepOnly(_ nodes: Set<String>) {
     for (node, watch) in watches where !nodes.contains(node) {
       watch.feed?.close()
       watches.removeValue(forKey: node)
     }
   }
 
-  /// Follows a process, unless it is followed already.
-  /// - Throws: An error the first time that a process cannot be followed.
+  /// Follows a process, unless the process is already followed.
+  /// - Throws: The error, if the process cannot be followed. The error is thrown only once for each
+  ///   process.
   func follow(
     _ node: String, feed feedEndpoint: PeerEndpoint, incarnation: UInt64,
     _ receive: @escaping (StateChange) -> Void
@@ -49,25 +50,25 @@ final class StateWatcher {
 
   /// Reads the last states of a process that has ended.
   func drain(_ node: String) {
-    // One of the states may end the watch.
+    // The watch may be removed while its states are handled, so the feed is retained here.
     let feed = watches[node]?.feed
     feed?.drain()
   }
 }
 
-/// The states that nodes wait for before they start.
+/// The states that other nodes wait for before they run.
 extension Supervisor {
-  /// Follows the processes that other nodes wait for. A process is followed from its hello on, when its
-  /// feed is bound, and so before it enters a state.
+  /// Follows the processes whose states other nodes wait for. Each process is followed as soon as
+  /// it has said hello, when its feed is bound and it has not entered a state yet.
   func followAwaitedStates() {
     let awaited = lifecycle.awaitedNodes
-    states.keep(awaited)
+    stateWatcher.keepOnly(awaited)
     for name in awaited where lifecycle[name]?.state.hasFeed == true {
       guard let incarnation = processes[name]?.incarnation, let feed = feed(of: name) else {
         continue
       }
       do {
-        try states.follow(name, feed: feed, incarnation: incarnation) { [weak self] change in
+        try stateWatcher.follow(name, feed: feed, incarnation: incarnation) { [weak self] change in
           guard let self, change.node == name, lifecycle.isAwaited(change.state, of: name) else {
             return
           }
@@ -83,7 +84,7 @@ extension Supervisor {
 
   /// Returns the endpoint of a node's feed; `nil` if the node has not reported it yet.
   private func feed(of name: String) -> PeerEndpoint? {
-    if let deployed { return deployed.feed(of: name) }
+    if let deployedNodes { return deployedNodes.feed(of: name) }
     return plan[name].map { PeerEndpoint($0.information.feed) }
   }
 }

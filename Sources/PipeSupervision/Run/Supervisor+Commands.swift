@@ -6,9 +6,9 @@ import PipeTopology
 import PipeTransport
 import PipeWire
 
-/// Commands of clients.
+/// Handles commands of clients.
 extension Supervisor {
-  func take(command body: [UInt8], from requester: Requester) {
+  func handle(command body: [UInt8], from requester: Requester) {
     guard let command = try? JSONRecord.decode(ControlCommand.self, from: body) else {
       return refuse(
         "unknown command; check that the client and the orchestrator have the same version",
@@ -22,8 +22,9 @@ extension Supervisor {
     case .directory(fresh: true): requestStatuses(for: requester)
     case .directory: control.answer(.directory(directory()), to: requester)
     case .describe(let name):
-      let node = plan.process(of: name)
-      guard check([node], for: requester) else { return }
+      // All shards of a node have the same description.
+      let node = plan.processes(of: [name]).first ?? name
+      guard checkKnown([node], for: requester) else { return }
       guard let description = facts[node]?.description else {
         return refuse(
           "node '\(node)' has not sent its description yet; try again later", to: requester)
@@ -42,7 +43,7 @@ extension Supervisor {
     case .restart(let nodes):
       deliverAndWait(plan.processes(of: nodes), .restartRequested, for: requester)
     case .kill(let node, let number):
-      kill(plan.process(of: node), with: Signal(number: number), for: requester)
+      kill(plan.processes(of: [node]), with: Signal(number: number), for: requester)
     case .down:
       control.answer(.done, to: requester)
       if !isStopping { requestStop() }
@@ -77,7 +78,7 @@ extension Supervisor {
     }
   }
 
-  /// Answers a client as soon as the answer is known.
+  /// Answers a client when the answer is known.
   private func wait(for requester: Requester, until condition: @escaping WaitingClients.Condition) {
     waiting.append(requester, until: condition)
     answerWaiting()
@@ -87,7 +88,7 @@ extension Supervisor {
     control.answer(.failed(reason), to: requester)
   }
 
-  private func check(_ nodes: [String], for requester: Requester) -> Bool {
+  private func checkKnown(_ nodes: [String], for requester: Requester) -> Bool {
     guard let unknown = nodes.first(where: { facts[$0] == nil }) else { return true }
     let known = plan.nodes.map { "'\($0.name)'" }.joined(separator: ", ")
     refuse("no such node '\(unknown)'; the nodes are \(known)", to: requester)
@@ -95,55 +96,64 @@ extension Supervisor {
   }
 
   private func checkMayChange(for requester: Requester) -> Bool {
-    guard let obstacle = lifecycle.changeBlocker(of: plan.topology) else { return true }
+    let obstacle =
+      isUpgrading
+      ? TopologyLifecycle.changeInProgress : lifecycle.changeBlocker(of: plan.topology)
+    guard let obstacle else { return true }
     refuse(obstacle, to: requester)
     return false
   }
 
-  private func kill(_ node: String, with signal: Signal, for requester: Requester) {
-    guard check([node], for: requester) else { return }
-    guard let process = processes[node] else {
-      return refuse("node '\(node)' has no process", to: requester)
-    }
-    guard process.signal(signal) else {
-      return refuse("cannot send signal \(signal.number) to node '\(node)'", to: requester)
+  private func kill(_ nodes: [String], with signal: Signal, for requester: Requester) {
+    guard checkKnown(nodes, for: requester) else { return }
+    for node in nodes {
+      guard let process = processes[node] else {
+        return refuse("node '\(node)' has no process", to: requester)
+      }
+      guard process.signal(signal) else {
+        return refuse("cannot send signal \(signal.number) to node '\(node)'", to: requester)
+      }
     }
     control.answer(.done, to: requester)
   }
 
   // MARK: Nodes
 
-  /// Hands an input to nodes and answers when all of them have reached the requested state or failed.
+  /// Passes an input to nodes. Answers when all of them have reached the requested state, or one
+  /// has failed.
   /// - Parameter answer: The answer if all nodes succeed.
   private func deliverAndWait(
     _ nodes: [String], _ input: NodeLifecycle.Input, for requester: Requester,
     answer: ControlAnswer = .done
   ) {
-    guard check(nodes, for: requester) else { return }
+    guard checkKnown(nodes, for: requester) else { return }
     if case .changing = lifecycle.state {
       return refuse(TopologyLifecycle.changeInProgress, to: requester)
     }
+    if isUpgrading { return refuse(TopologyLifecycle.changeInProgress, to: requester) }
     let lifecycleRequest = LifecycleRequest(nodes, input, in: lifecycle)
-    // The outcome is judged only after the input was handled: a node that had failed may start now.
+    // The answer is computed after the input was handled, since a node that had failed may be
+    // starting now.
     for node in nodes { deliver(input, to: node) }
     wait(for: requester) { lifecycleRequest.answer(in: $0, answer) }
   }
 
-  /// Hands an input to a node. A requested start uses the current program file.
+  /// Passes an input to a node. If a client requests a start, the node is started from the current
+  /// program file.
   private func deliver(_ input: NodeLifecycle.Input, to node: String) {
     let isStart = input == .start && lifecycle[node]?.state.hasProcess == false
     if isStart || input == .restartRequested { programs.release(node) }
     handle(.node(node, input))
   }
 
-  /// Starts nodes and, on request, their dependencies.
+  /// Starts nodes and, if requested, their dependencies.
   private func bringUp(
     _ names: [String], withDependencies: Bool, waits: Bool, for requester: Requester
   ) {
     let named = names.map(plan.process)
-    guard check(named, for: requester), checkMayChange(for: requester) else { return }
+    guard checkKnown(named, for: requester), checkMayChange(for: requester) else { return }
     let needed = withDependencies ? plan.processes(requiredBy: names) : named
-    // A dependency that has completed is not run again.
+    // A dependency that has completed does not run again.
     let nodes = needed.filter {
       named.contains($0) || lifecycle[$0]?.state != .stopped(.completed)
     }
@@ -154,9 +164,9 @@ extension Supervisor {
     control.answer(.affected(nodes: nodes), to: requester)
   }
 
-  /// Stops nodes after the nodes that depend on them; all of them stay stopped.
+  /// Stops nodes and all their dependents. The dependents stop first. All of them stay stopped.
   private func bringDown(_ names: [String], for requester: Requester) {
-    guard check(names, for: requester), checkMayChange(for: requester) else { return }
+    guard checkKnown(names, for: requester), checkMayChange(for: requester) else { return }
     let nodes = lifecycle.members.dependents(of: names)
     let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
     handle(.end(nodes))
@@ -168,7 +178,7 @@ extension Supervisor {
 
   // MARK: A new file
 
-  /// Loads a file, which takes seconds, and answers with its changes.
+  /// Loads a file, which takes seconds, and answers with the changes that the file makes.
   private func load(_ request: ChangeRequest, for requester: Requester) {
     if let obstacle = deploymentBlocker(to: request) { return refuse(obstacle, to: requester) }
     guard checkMayChange(for: requester) else { return }
@@ -186,11 +196,12 @@ extension Supervisor {
       } catch {
         loaded = .failure(error)
       }
-      handle.post { owner.value.take(loaded, for: request, from: requester) }
+      handle.post { owner.value.handleLoaded(loaded, for: request, from: requester) }
     }
   }
 
-  /// Returns why a file cannot be applied to this run because of its deployment; `nil` if it can.
+  /// Returns the reason why a file cannot be applied to this run with its deployment; `nil` if it
+  /// can.
   private func deploymentBlocker(to request: ChangeRequest) -> String? {
     let advice =
       "run 'orchestrator down -p \(plan.topology)', and then 'orchestrator up FILE --deployment "
@@ -214,7 +225,7 @@ extension Supervisor {
     return nil
   }
 
-  /// Returns why the topology cannot change to another deployment; `nil` if it can.
+  /// Returns the reason why the topology cannot change to another deployment; `nil` if it can.
   private func deploymentBlocker(to next: LaunchPlan) -> String? {
     if next.deployment?.engine != plan.deployment?.engine {
       return
@@ -227,13 +238,13 @@ extension Supervisor {
       + "\(plan.topology)', and then 'orchestrator up'"
   }
 
-  private func take(
+  private func handleLoaded(
     _ loaded: Result<LoadedTopology, TopologyErrors>, for request: ChangeRequest,
     from requester: Requester
   ) {
     if !request.isDryRun { change.endLoading() }
     do {
-      try show(loaded.get(), for: request, to: requester)
+      try answerWithPlan(loaded.get(), for: request, to: requester)
     } catch let errors as TopologyErrors {
       control.answer(.invalid(errors.diagnostics), to: requester)
     } catch {
@@ -241,7 +252,7 @@ extension Supervisor {
     }
   }
 
-  private func show(
+  private func answerWithPlan(
     _ loaded: LoadedTopology, for request: ChangeRequest, to requester: Requester
   ) throws {
     let (name, wanted) = (loaded.topology.name, plan.topology)
@@ -250,45 +261,80 @@ extension Supervisor {
         "'\(request.file)' describes topology '\(name)', not '\(wanted)'; add '-p \(wanted)' to "
           + "apply the file anyway", to: requester)
     }
-    let next = try LaunchPlan(loaded, directories: directories, job: plan.job)
+    var next = try LaunchPlan(loaded, directories: directories, job: plan.job)
+    if let run = plan.run { next.record(in: run) }
     try next.raiseOpenFileLimit()
     let obstacle = deploymentBlocker(to: next) ?? coordinatorBlocker(to: next)
-    let planned = PendingPlan(number: 0, plan: next, change: difference(to: next))
-    let compatibility = JournalCompatibility(of: next, after: planned.change)
-    if obstacle != nil || compatibility.isEmpty {
-      return answer(planned, loaded.warnings, obstacle, for: request, to: requester)
+    let accepted = request.acceptedLosses ?? []
+    if let unknown = accepted.first(where: { !next.hasNodeOrPipe($0) }) {
+      return refuse("--accept-loss: there is no node or pipe '\(unknown)'", to: requester)
+    }
+    var planned = PendingPlan(
+      number: 0, plan: next, change: difference(to: next), moves: ShardMoves(loaded, next),
+      losses: AcceptedLosses([], in: JournalTrial.Report(), of: next))
+    if let name = request.pauseNode {
+      let node = next.processes(of: [name]).last ?? name
+      planned.pauseNode = node
+      guard upgradedNodes(in: planned).contains(node) else {
+        let reason =
+          next[node] == nil
+          ? "there is no node '\(name)'" : "the program of node '\(name)' has not changed"
+        return refuse("--pause-after: \(reason)", to: requester)
+      }
+    }
+    let trial = JournalTrial(of: next, starting: planned.change.startedNodes)
+    if obstacle != nil || trial.isEmpty {
+      return answer(
+        planned, loaded.warnings, obstacle, JournalTrial.Report(), for: request, to: requester)
     }
     let owner = LoopOwned((self, planned))
     let handle = loop.handle
     loader.handle.post { [warnings = loaded.warnings] in
-      let obstacle = compatibility.obstacle()
+      let report = trial.report()
       handle.post {
-        owner.value.0.answer(owner.value.1, warnings, obstacle, for: request, to: requester)
+        owner.value.0.answer(owner.value.1, warnings, nil, report, for: request, to: requester)
       }
     }
   }
 
-  /// Answers with the changes of a file, or with the reason why it cannot be applied now.
+  /// Answers with the changes that a file makes, or with the reason why it cannot be applied now.
+  /// - Parameter report: The findings in the journals.
   private func answer(
-    _ step: PendingPlan, _ warnings: [Diagnostic], _ obstacle: String?, for request: ChangeRequest,
-    to requester: Requester
+    _ step: PendingPlan, _ warnings: [Diagnostic], _ obstacle: String?,
+    _ report: JournalTrial.Report, for request: ChangeRequest, to requester: Requester
   ) {
-    if !request.isDryRun, let obstacle { return refuse(obstacle, to: requester) }
-    let number = change.show(step.plan, step.change, isDryRun: request.isDryRun)
+    let accepted = request.acceptedLosses ?? []
+    let lost = report.failures.filter { !AcceptedLosses.covers($0.names, accepted) }
+    let unusable = report.unusable.first { !AcceptedLosses.covers([$0.node], accepted) }
+    let obstacle =
+      obstacle ?? unusable.map { "node '\($0.node)' could not start: \($0.reason)" }
+      ?? lost.first.map { Self.obstacle(lost.count, first: $0) }
+    if !request.isDryRun, lost.isEmpty, let obstacle { return refuse(obstacle, to: requester) }
+    var step = step
+    step.losses = AcceptedLosses(accepted, in: report, of: step.plan)
+    let number = change.show(step, isDryRun: request.isDryRun || obstacle != nil)
     control.answer(
       .planned(
         PlannedChange(
-          number: number, change: step.change, warnings: warnings, obstacle: obstacle)),
+          number: number, change: step.change, warnings: warnings, obstacle: obstacle,
+          failures: lost.isEmpty ? nil : Array(lost.prefix(PlannedChange.failureLimit)))),
       to: requester)
   }
 
-  /// Returns why the file cannot be applied now, according to the last statuses of the nodes; `nil` if
-  /// it can.
+  private static func obstacle(_ count: Int, first: MigrationFailure) -> String {
+    let name = first.pipe ?? first.node
+    let values = count == 1 ? "1 stored value" : "\(count) stored values"
+    return "the new program cannot read \(values) of the journals; add a migration, or accept the "
+      + "loss, as in '--accept-loss \(name)'"
+  }
+
+  /// Returns the reason why the file cannot be applied now, according to the last statuses of the
+  /// nodes; `nil` if it can.
   private func coordinatorBlocker(to next: LaunchPlan) -> String? {
     plan.coordinatorBlocker(to: next) { node, pipe in
       let out = facts[node.name]?.status?.outs.first { $0.name == pipe }
       let unsent = out.map { $0.events - min($0.applied, $0.events) } ?? 0
-      // A coordinator acknowledges the report of a step when it receives the report, and handles it later.
+      // A coordinator acknowledges a step report when it receives the report, and handles it later.
       let report = node.configuration.outs.first { $0.name == pipe && $0.steps != nil }
       let received = report.flatMap { facts[$0.receiver]?.status }?.ins.first { $0.name == pipe }
       return unsent + UInt64(received?.waiting ?? 0)
@@ -300,19 +346,20 @@ extension Supervisor {
       from: plan.nodes.map { node in
         let launch = facts[node.name]?.launch ?? plan.launch(of: node)
         return .init(
-          node.supervision, launch: launch, watched: node.watched, logs: node.logs,
+          node.supervision, launch: launch, watched: node.watchedNames, logs: node.logRetention,
           opensPipes: facts[node.name]?.opensPipes == true)
       },
       to: next.nodes.map { node in
         .init(
-          node.supervision, launch: next.launch(of: node), watched: node.watched, logs: node.logs)
+          node.supervision, launch: next.launch(of: node), watched: node.watchedNames,
+          logs: node.logRetention)
       },
       states: Dictionary(
         plan.nodes.compactMap { node in lifecycle[node.name].map { (node.name, $0.state) } }
       ) { first, _ in first })
   }
 
-  /// Applies the file that was shown under this number, and answers when its new nodes run.
+  /// Applies the file that was shown with this number. Answers when the new nodes are running.
   private func apply(_ number: UInt64, for requester: Requester) {
     guard checkMayChange(for: requester) else { return }
     guard let step = change.requestPlan(for: number, difference(to:)) else {
@@ -320,19 +367,64 @@ extension Supervisor {
         "the topology has changed since the plan was made; apply the file again", to: requester)
     }
     let changes = lifecycle.changes
+    let upgradedNodes = upgradedNodes(in: step)
+    let upgraded = Set(upgradedNodes)
+    change.set(upgraded: upgraded)
+    let started = step.change.startedNodes.filter { !upgraded.contains($0) }
+    upgrades = ProgramUpgrades(upgradedNodes, pausingAfter: step.pauseNode) {
+      $0.answer(toChange: changes + 1, starting: started)
+    }
     handle(
       .change(
         .init(
-          members: step.plan.nodes.map(\.supervision), replaced: step.change.replaced,
-          incarnations: incarnations.counts, seed: .random(in: .min ... .max))))
-    let started = step.change.started
-    wait(for: requester) { $0.answer(toChange: changes + 1, starting: started) }
+          members: step.plan.nodes.map(\.supervision),
+          replaced: step.change.replacedNodes.subtracting(upgraded),
+          incarnations: incarnations.counts, seed: .random(in: .min ... .max),
+          shards: changedShards(in: step.plan), losesStates: !step.losses.isEmpty)))
+    wait(for: requester) { [unowned self] _ in upgrades?.answer }
+  }
+
+  /// Returns the present processes of the nodes whose number of shards another plan changes.
+  private func changedShards(in next: LaunchPlan) -> Set<String> {
+    let counts = next.shardCounts
+    let changed = plan.shardCounts.filter { name, count in counts[name] ?? count != count }
+    return Set(plan.processes(of: Array(changed.keys)))
+  }
+
+  /// Deletes the states whose loss was accepted, and moves the instances of the nodes whose number of
+  /// shards changes. Other nodes continue meanwhile.
+  func moveInstances() {
+    guard let (moves, losses) = change.journalChanges else {
+      if !changeUpgradedJournals() { handle(.moved(.complete)) }
+      return
+    }
+    let owner = LoopOwned(self)
+    let handle = loop.handle
+    loader.handle.post {
+      var notes: [String] = []
+      var outcome = TopologyLifecycle.MoveOutcome.complete
+      do {
+        try losses.run { notes.append($0) }
+        try moves.run { notes.append($0) }
+      } catch {
+        // A node may have been moved before another one was refused.
+        let isUnchanged = notes.isEmpty && (error is ShardMoveError || error is ShardPlaceError)
+        outcome = isUnchanged ? .refused("\(error)") : .incomplete("\(error)")
+      }
+      handle.post { [notes, outcome] in owner.value.finishMove(notes, outcome) }
+    }
+  }
+
+  private func finishMove(_ notes: [String], _ outcome: TopologyLifecycle.MoveOutcome) {
+    for note in notes { reporter.report(.moved(note)) }
+    if outcome != .complete { _ = change.takeRequestedPlan() }
+    handle(.moved(outcome))
   }
 }
 
-/// Files on this host that other processes read: after the run, and from other hosts.
+/// Files on this host that other processes read, after the run or from other hosts.
 extension Supervisor {
-  /// Records the paths of the journals, for tools that read them after the run.
+  /// Records the paths of the journals, for programs that read the journals after the run.
   func recordJournalPaths() {
     let paths = plan.nodes.compactMap { node in node.information.journal.map { (node.name, $0) } }
     do {
@@ -342,20 +434,20 @@ extension Supervisor {
     }
   }
 
-  /// Answers with lines of logs.
+  /// Answers with the requested lines of logs.
   func readLogs(_ request: LogRequest, for requester: Requester) {
     let directory = directories.logs
     let topology = plan.topology
     answer(requester) {
-      let known = LogReader.nodes(in: directory)
+      let known = LogReader.nodesWithLogs(in: directory)
       if let unknown = request.nodes?.first(where: { !known.contains($0) }) {
-        return .failed(LogReader.unknown(unknown, of: topology, known: known))
+        return .failed(LogReader.unknownNodeMessage(unknown, of: topology, known: known))
       }
       return .logs(LogPager(directory: directory).page(request))
     }
   }
 
-  /// Answers from a node's journal.
+  /// Reads a node's journal, and answers with the result.
   private func readJournal(
     of node: String, for requester: Requester,
     read: @escaping @Sendable (_ path: String) throws -> ControlAnswer
@@ -373,7 +465,8 @@ extension Supervisor {
     }
   }
 
-  /// Reads files on another thread and answers, while the loop continues.
+  /// Reads files on another thread, and answers with the result. The loop continues in the
+  /// meantime.
   private func answer(_ requester: Requester, with read: @escaping @Sendable () -> ControlAnswer) {
     let owner = LoopOwned((supervisor: self, requester: requester))
     let handle = loop.handle
@@ -385,7 +478,7 @@ extension Supervisor {
 }
 
 extension ControlAnswer {
-  /// The maximum size of a journal in an answer. Unit: bytes. Source: ``WireLimits/messageByteCount``.
+  /// The maximum size of a journal in an answer. Unit: bytes. Source: ``WireLimits/maximumMessageByteCount``.
   private static let journalByteLimit = 3 << 20
 
   /// Returns the contents of a journal.

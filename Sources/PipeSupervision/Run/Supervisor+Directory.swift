@@ -3,17 +3,19 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// The topology directory that clients receive.
+/// The directory of the topology, which clients request.
 extension Supervisor {
-  /// The time for nodes to answer before the directory is sent without their statuses.
+  /// The maximum wait for the statuses of nodes. Then the directory is sent without the missing
+  /// statuses.
   private static let surveyTimeout: Duration = .milliseconds(300)
-  /// The time for nodes that are computing, or that wait for a processor.
+  /// The maximum wait for the statuses of nodes that are computing or waiting for a processor.
   private static let busyTimeout: Duration = .seconds(2)
-  /// The interval at which the orchestrator checks whether such nodes are still busy.
+  /// The interval at which the orchestrator checks whether the nodes that have not answered are
+  /// still busy.
   private static let busyPause: Duration = .milliseconds(50)
 
-  /// Asks every node for its status. Answers when all nodes have replied, or when the time for replies
-  /// is up.
+  /// Asks all nodes for their statuses. Answers when all nodes have replied, or when the maximum
+  /// wait is over.
   func requestStatuses(for requester: Requester) {
     guard let number = survey.join(requester, nodes: runningNodes) else { return }
     begin(survey: number)
@@ -34,9 +36,9 @@ extension Supervisor {
   ) {
     let due = ContinuousClock.now + pause
     loop.schedule(after: pause, for: self) { supervisor in
-      // If this process itself is late, answers may be waiting to be read.
+      // If this process was delayed, it may not have read answers that have already arrived.
       let isLate = .now - due > Self.busyPause
-      let missing = supervisor.survey.missing(in: number)
+      let missing = supervisor.survey.missingNodes(in: number)
       guard isLate || missing.contains(where: supervisor.isBusy), .now < limit else {
         return supervisor.endSurvey(number)
       }
@@ -44,7 +46,7 @@ extension Supervisor {
     }
   }
 
-  /// Whether the process of a node is on a processor, or waits for one.
+  /// Whether the process of a node is running on a processor, or is waiting for one.
   private func isBusy(_ node: String) -> Bool {
     guard let pid = lifecycle[node]?.pid else { return false }
     return RunQueueSampler.threads(of: pid).values.contains(where: \.isRunnable)
@@ -58,9 +60,9 @@ extension Supervisor {
     if let next = survey.beginNextRound(nodes: runningNodes) { begin(survey: next) }
   }
 
-  /// Returns the currently known topology.
+  /// Returns the directory with the data that is known now.
   package func directory() -> TopologyDirectory {
-    let nodes = plan.nodes.flatMap(rows)
+    let nodes = plan.nodes.flatMap(directoryRows)
     return TopologyDirectory(
       topology: plan.topology, file: plan.file, pid: getpid(), phase: lifecycle.state.name,
       isRunning: lifecycle.state == .running
@@ -70,8 +72,8 @@ extension Supervisor {
       nodes: nodes, pipes: plan.pipes)
   }
 
-  /// Returns the current row of a node; for a coordinator, the rows of its composites.
-  private func rows(of node: LaunchPlan.Node) -> [NodeInformation] {
+  /// Returns the current row of a node. For a coordinator, returns the rows of its composites.
+  private func directoryRows(of node: LaunchPlan.Node) -> [NodeInformation] {
     var information = node.information
     let facts = facts[node.name]
     if let lifecycle = lifecycle[node.name] {
@@ -84,14 +86,19 @@ extension Supervisor {
       information.incarnation = UInt64(lifecycle.incarnation)
       information.restarts = UInt64(max(lifecycle.starts - 1, 0))
     }
-    if let deployed {
-      let endpoints = deployed.endpoints(of: node.name)
+    if let deployedNodes {
+      let endpoints = deployedNodes.endpoints(of: node.name)
       information.inbox = endpoints?.inbox ?? ""
       information.feed = endpoints?.feed ?? ""
-      information.key = deployed.key(of: node.name)
+      information.key = deployedNodes.key(of: node.name)
     }
     information.reason = facts?.reason ?? facts?.statusError?.description
     information.startedAt = information.pid == nil ? nil : facts?.startedAt
+    information.programVersion =
+      facts?.launch?.version
+      ?? node.host.flatMap {
+        self.facts[$0]?.launch?.version
+      }
     information.status = facts?.status
     information.stateFields = facts?.description?.stateFields?.map(\.name)
     information.doubts = facts?.status?.doubt.map { [$0] } ?? []
@@ -113,25 +120,27 @@ extension Supervisor {
   }
 }
 
-/// Rounds of asking every node for its status, so that a directory shows current values.
+/// Rounds in which all nodes are asked for their statuses, so that a directory contains current
+/// values.
 struct StatusSurvey {
   private struct Round {
     let number: UInt64
-    var missing: Set<String>
+    var missingNodes: Set<String>
     var requesters: [Requester]
   }
 
   private var round: Round?
-  /// The clients that asked during the round: its replies may be older than their requests.
-  private var late: [Requester] = []
+  /// The clients that sent their requests during the round. They wait for the next round, because
+  /// replies of this round may be older than their requests.
+  private var lateRequesters: [Requester] = []
   /// The number of the last round. Heartbeats have the number 0, which belongs to no round.
-  private var last: UInt64 = 0
+  private var lastNumber: UInt64 = 0
 
   /// Adds a client to the next round.
-  /// - Returns: The number of the round that starts, or `nil` if a round is in progress.
+  /// - Returns: The number of the round that starts; `nil` if a round is already in progress.
   mutating func join(_ requester: Requester, nodes: Set<String>) -> UInt64? {
     guard round == nil else {
-      late.append(requester)
+      lateRequesters.append(requester)
       return nil
     }
     return begin([requester], nodes)
@@ -140,34 +149,34 @@ struct StatusSurvey {
   /// Records the reply of a node.
   /// - Returns: Whether all nodes have replied now.
   mutating func answered(_ node: String, in number: UInt64) -> Bool {
-    guard round?.number == number, round?.missing.remove(node) != nil else { return false }
-    return round?.missing.isEmpty == true
+    guard round?.number == number, round?.missingNodes.remove(node) != nil else { return false }
+    return round?.missingNodes.isEmpty == true
   }
 
-  /// Returns the nodes that have not replied in a round; none if the round has ended.
-  func missing(in number: UInt64) -> Set<String> {
-    round.flatMap { $0.number == number ? $0.missing : nil } ?? []
+  /// Returns the nodes that have not replied in a round. There are none if the round has ended.
+  func missingNodes(in number: UInt64) -> Set<String> {
+    round.flatMap { $0.number == number ? $0.missingNodes : nil } ?? []
   }
 
   /// Ends a round, even if replies are missing.
-  /// - Returns: The clients to answer; none if the round had ended before.
+  /// - Returns: The clients to answer. There are none if the round had already ended.
   mutating func end(_ number: UInt64) -> [Requester] {
     guard let round, round.number == number else { return [] }
     self.round = nil
     return round.requesters
   }
 
-  /// Starts a round for the clients that were too late for the last one.
-  /// - Returns: The number of the round, or `nil` if there are no such clients.
+  /// Starts a round for the clients that asked during the last round.
+  /// - Returns: The number of the round; `nil` if there are no such clients.
   mutating func beginNextRound(nodes: Set<String>) -> UInt64? {
-    guard round == nil, !late.isEmpty else { return nil }
-    defer { late = [] }
-    return begin(late, nodes)
+    guard round == nil, !lateRequesters.isEmpty else { return nil }
+    defer { lateRequesters = [] }
+    return begin(lateRequesters, nodes)
   }
 
   private mutating func begin(_ requesters: [Requester], _ nodes: Set<String>) -> UInt64 {
-    last += 1
-    round = Round(number: last, missing: nodes, requesters: requesters)
-    return last
+    lastNumber += 1
+    round = Round(number: lastNumber, missingNodes: nodes, requesters: requesters)
+    return lastNumber
   }
 }

@@ -4,7 +4,7 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Periodic checks: whether nodes are alive, and whether clients can still find the run.
+/// Periodic checks: whether nodes are alive, and whether clients can still find the topology.
 extension Supervisor {
   private var pingInterval: Duration {
     let shortest = plan.nodes.map(\.supervision.timeouts.heartbeat).min() ?? .seconds(5)
@@ -15,8 +15,8 @@ extension Supervisor {
     pingDue = .now + pingInterval
     loop.schedule(after: pingInterval, for: self) {
       $0.creditOwnDelay()
-      // The next heartbeat is due one interval after this line, not after the work below: this process
-      // may be suspended during that work.
+      // The next heartbeat is due one interval after this line, and not after the work below,
+      // during which this process may be suspended.
       $0.scheduleHeartbeat()
       $0.pingAll(sequence: 0)
       $0.creditQueueTime()
@@ -27,8 +27,9 @@ extension Supervisor {
     }
   }
 
-  /// Credits the nodes with the time in which this process was suspended: it has neither asked them for
-  /// signs of life nor read any. Must be called before a node is judged by its silence.
+  /// Postpones the deadlines of nodes by the time in which this process was suspended. During that
+  /// time, the orchestrator neither asked for signs of life nor read any. Call this before you
+  /// decide that a node is silent.
   func creditOwnDelay() {
     let delay = ContinuousClock.now - pingDue
     guard delay > Self.usualDelay else { return }
@@ -36,15 +37,15 @@ extension Supervisor {
     for name in Array(processes.nodes) { handle(.node(name, .queued(delay))) }
   }
 
-  /// The delay of a timer in normal operation.
+  /// The maximum delay of a timer in normal operation.
   private static let usualDelay: Duration = .milliseconds(10)
 
-  /// Credits the awaited processes with the time that they have waited for a processor.
+  /// Postpones the deadlines of processes by the time that they have waited for a processor.
   func creditQueueTime() {
     creditLaunchQueueTime()
     for name in Array(processes.nodes) {
       let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
-      guard let time = processes[name]?.takeQueueTime(isAwaited: isAwaited), time > .zero else {
+      guard let time = processes[name]?.removeQueueTime(isAwaited: isAwaited), time > .zero else {
         continue
       }
       handle(.node(name, .queued(time)))
@@ -61,8 +62,9 @@ extension Supervisor {
     for name in processes.nodes { control.send(ping, to: name) }
   }
 
-  /// Ends the run if clients can no longer find it. Otherwise, its nodes would run beside the nodes of
-  /// the next run.
+  /// Restores removed files of the run, or ends the run if clients can no longer find the topology.
+  /// If the run continued, its nodes would be running at the same time as the nodes of the next
+  /// run.
   private func keepInPlace() {
     guard !isStopping else { return }
     switch lock.keepInPlace() {
@@ -71,19 +73,23 @@ extension Supervisor {
       reportMissingSockets()
     case .beingChecked: break
     case .restored:
-      reporter.warning("'\(directories.lock)' was removed by another program and has been restored")
+      reporter.warning(
+        "'\(directories.lockFile)' was removed by another program and has been restored")
       restoreFiles()
     case .gone: requestStop(removalOutcome)
     }
   }
 
-  /// Restores the files by which processes are found, if another program has removed them.
+  /// Restores the files by which other processes find the processes of the topology, if another
+  /// program has removed them.
   private func restoreFiles() {
-    let ofRun = [directories.controlKey, directories.controlEndpointFile, directories.clientKey]
+    let ofRun = [
+      directories.controlKeyFile, directories.controlEndpointFile, directories.clientKeyFile,
+    ]
     let ofNodes = processes.nodes.flatMap { node in
       ProcessRecord.fileSuffixes.map { directories.runtime + "/" + node + $0 }
     }
-    let wanted = Set(deployed == nil ? ofNodes : ofRun + ofNodes)
+    let wanted = Set(deployedNodes == nil ? ofNodes : ofRun + ofNodes)
     let restored = files.keepInPlace { wanted.contains(directories.runtime + "/" + $0) }
     guard !restored.isEmpty else { return }
     reporter.warning(
@@ -100,15 +106,16 @@ extension Supervisor {
       isInterrupted: true)
   }
 
-  /// Returns the outcome of the run. If the runtime directory is gone, that is why the nodes have failed.
+  /// Returns the outcome to report for the run. If the run has failed and the runtime directory was
+  /// removed, the reported reason is the removal.
   func cause(of outcome: TopologyLifecycle.Outcome) -> TopologyLifecycle.Outcome {
     outcome.exitCode != 0 && !isStopping && lock.keepInPlace() == .gone ? removalOutcome : outcome
   }
 
   /// Warns once about each node that clients cannot reach because its sockets were removed.
   private func reportMissingSockets() {
-    // Nodes that are bound for other hosts have no socket files.
-    guard deployed == nil else { return }
+    // Nodes that accept connections from other hosts have no socket files.
+    guard deployedNodes == nil else { return }
     for node in plan.nodes where lifecycle[node.name]?.state == .running {
       guard node.information.hasLostSockets, facts[node.name]?.recordLostSockets() == true else {
         continue
@@ -119,7 +126,7 @@ extension Supervisor {
     }
   }
 
-  /// Asks the nodes for their status at this interval, and refreshes the reporter.
+  /// Updates the reporter and asks the nodes for their statuses, repeatedly at this interval.
   package func sample(every interval: Duration) {
     loop.schedule(after: interval, for: self) {
       $0.reporter.refresh($0.directory())

@@ -4,23 +4,23 @@ import PipeMachines
 import PipeTransport
 import PipeWire
 
-/// Frames from the control socket, and the adoption of processes of a former orchestrator.
+/// Handles frames from the control socket, and adopts processes of a former orchestrator.
 extension Supervisor {
-  /// The interval for repeating a greeting to a node that is not connected yet. The node reconnects by
-  /// itself.
+  /// The interval at which a greeting is repeated while the node is not connected. The node
+  /// reconnects by itself.
   private static let greetingInterval: Duration = .milliseconds(20)
-  /// The time for an answer before the greeting counts as lost.
+  /// The maximum wait for an answer. Then the greeting counts as lost.
   private static let answerTimeout: Duration = .seconds(1)
 
   /// Reads the frames that have arrived from nodes and clients.
   func readFrames() {
     control.read { header, body, peer in
       if let node = control.node(of: peer), facts[node] != nil {
-        try take(header, body, from: node)
+        try handleFrame(header, body, from: node)
       } else if let node = control.nodeOfAgent(peer), plan[node]?.hasAgent == true {
-        try engines.agents.take(header, body, fromAgentOf: node)
+        try engines.agents.handleFrame(header, body, fromAgentOf: node)
       } else if header.kind == .command {
-        take(command: body, from: Requester(peer: peer, id: header.sequence))
+        handle(command: body, from: Requester(peer: peer, id: header.sequence))
       } else {
         throw FrameError.kind(header.kind.rawValue)
       }
@@ -29,23 +29,24 @@ extension Supervisor {
     }
   }
 
-  private func take(_ header: FrameHeader, _ body: [UInt8], from name: String) throws {
-    // Frames that an earlier incarnation sent before it died are stale.
+  private func handleFrame(_ header: FrameHeader, _ body: [UInt8], from name: String) throws {
+    // Frames of an earlier incarnation are ignored.
     guard header.number == processes[name]?.incarnation else { return }
     switch header.kind {
-    case .hello: take(try JSONRecord.decode(NodeHello.self, from: body), from: name)
+    case .hello: handleHello(try JSONRecord.decode(NodeHello.self, from: body), from: name)
     case .ready: handle(.node(name, .ready))
     case .renew: renew(name, requestTime: header.sequence)
     case .status:
-      takeHeartbeat(of: name)
-      publish(deployed?.has(header.count, name) ?? [])
+      recordHeartbeat(of: name)
+      publish(deployedNodes?.noticesIfOutdated(header.count, name) ?? [])
       if let problem = facts[name]?.take(status: body) { publish(.misreporting(problem), of: name) }
       if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
     case .rejected:
-      engines.embedded.take(try JSONRecord.decode(EmbeddingRejection.self, from: body), from: name)
+      engines.embedded.handleRejection(
+        try JSONRecord.decode(EmbeddingRejection.self, from: body), from: name)
     case .stopped where processes[name]?.carrier != nil:
       let reason = String(decoding: body, as: UTF8.self)
-      engines.embedded.ended(
+      engines.embedded.handleEnd(
         name, because: reason.isEmpty ? nil : reason, count: header.count)
     case .stopped:
       if body.isEmpty {
@@ -58,14 +59,17 @@ extension Supervisor {
     }
   }
 
-  private func take(_ hello: NodeHello, from name: String) {
+  private func handleHello(_ hello: NodeHello, from name: String) {
     if lifecycle[name]?.state.isAdopting == true, hello.temporaryFailure == nil {
-      // The node has found this orchestrator by itself; its hello does not answer the greeting yet.
+      // The node has found this orchestrator by itself, so its hello is not the answer to a
+      // greeting.
       guard processes[name]?.isGreeted == true else {
         greet(name)
         return
       }
-      if let deployed, hello.phase ?? .greeting != .greeting, deployed.endpoints(of: name) == nil {
+      if let deployedNodes, hello.phase ?? .greeting != .greeting,
+        deployedNodes.endpoints(of: name) == nil
+      {
         let reason = "the endpoints of the process are not recorded, and its peers would disconnect"
         return handle(.node(name, .answered(.differs(reason: reason))))
       }
@@ -74,23 +78,23 @@ extension Supervisor {
     facts[name]?.remotePid = hello.pid
     facts[name]?.opensPipes = hello.opensPipes == true
     if hello.phase == .running, facts[name]?.isExtended == true {
-      // The last configuration may have been lost with the connection before.
+      // The last configuration may have been lost when the former connection broke.
       sendPipes(to: name)
     }
     engines.slurm?.markHostFound(of: name)
-    // A node that has reported its endpoints receives its peer list before it is configured.
+    // A node that has reported its endpoints gets its peer list before its configuration.
     if let endpoints = hello.endpoints {
       recordEndpoints(endpoints, of: name)
-      publish(deployed?.take(endpoints, of: name) ?? [])
+      publish(deployedNodes?.store(endpoints, of: name) ?? [])
     }
     if let temporaryFailure = hello.temporaryFailure {
       handle(.node(name, .hello(failure: nil)))
       handle(.node(name, .failureReported(reason: temporaryFailure)))
     } else if lifecycle[name]?.state.isAdopting == true {
-      take(answer: hello, from: name)
+      handleHello(answer: hello, from: name)
     } else if hello.phase == .configured, hello.failure == nil {
-      // The node has reconnected: the last frames of either side may have been lost with the connection
-      // before.
+      // The node has reconnected. The last frames of both sides may have been lost when the former
+      // connection broke.
       handle(.node(name, .ready))
     } else {
       handle(.node(name, .hello(failure: hello.failure ?? problem(with: hello, of: name))))
@@ -99,7 +103,7 @@ extension Supervisor {
 
   private func problem(with hello: NodeHello, of name: String) -> String? {
     if hello.node != name { return "the process identifies itself as node '\(hello.node)'" }
-    if deployed != nil, hello.endpoints == nil {
+    if deployedNodes != nil, hello.endpoints == nil {
       return
         "the process does not report its endpoints; rebuild the program with a version of "
         + "PipeRuntime that supports deployments"
@@ -123,20 +127,23 @@ extension Supervisor {
 
   // MARK: Adoption
 
-  /// Adopts the process of a node and asks it for its state.
+  /// Adopts the process of a node, and asks the process for its state.
   func adopt(_ name: String) {
-    guard let node = plan[name], let (record, process) = former(name) else { return }
+    guard let node = plan[name], let (record, process) = formerProcess(name) else { return }
     engines[node.placement].adopt(record, process)
     facts[name]?.take(adopted: record)
     sendGreeting(to: name)
   }
 
-  /// Returns the record of a former orchestrator's process, and the process itself if it is on this host.
-  private func former(_ name: String) -> (ProcessRecord, AdoptedProcess?)? {
+  /// Returns the record of a process that a former orchestrator started. If the process is on this
+  /// host, returns the process, too.
+  private func formerProcess(_ name: String) -> (ProcessRecord, AdoptedProcess?)? {
     if let agentProcess = options.agentProcesses.first(where: { $0.record.node == name }) {
       return (agentProcess.record, nil)
     }
-    guard let survivor = options.adopted[name], let record = survivor.record else { return nil }
+    guard let survivor = options.adoptedProcesses[name], let record = survivor.record else {
+      return nil
+    }
     return (record, survivor.process)
   }
 
@@ -148,7 +155,7 @@ extension Supervisor {
     guard case .adopting = lifecycle[name]?.state, processes[name] != nil else { return }
     let isSent = greet(name)
     loop.schedule(after: isSent ? Self.answerTimeout : Self.greetingInterval, for: self) {
-      // A hello that the node has sent by itself is handled first.
+      // The node may have sent a hello by itself, which must be handled first.
       $0.readFrames()
       $0.sendGreeting(to: name)
     }
@@ -160,7 +167,8 @@ extension Supervisor {
   private func greet(_ name: String) -> Bool {
     let greeting = NodeGreeting(
       orchestrator: getpid(),
-      // A node on another host cannot see this process.
+      // A node on another host does not notice the end of this process, so it continues without an
+      // orchestrator.
       isDetached: options.isDetached || processes[name]?.isRemote == true,
       output: engines.local.pipe(of: name, .out), error: engines.local.pipe(of: name, .err))
     let isSent = control.send(FrameHeader(.greet), greeting, to: name) == .queued
@@ -168,9 +176,9 @@ extension Supervisor {
     return isSent
   }
 
-  /// Handles the `hello` with which an adopted process answers.
-  private func take(answer hello: NodeHello, from name: String) {
-    processes[name]?.handle.engine.answered(name)
+  /// Handles the hello that an adopted process sends as its answer to the greeting.
+  private func handleHello(answer hello: NodeHello, from name: String) {
+    processes[name]?.handle.engine.didAnswerGreeting(name)
     if let problem = hello.failure { return handle(.node(name, .hello(failure: problem))) }
     guard problem(with: hello, of: name) == nil else {
       let reason = "the machine of the process differs from the checked machine"

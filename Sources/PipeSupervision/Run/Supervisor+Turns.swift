@@ -3,9 +3,9 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Starts on other hosts, which wait until their host has capacity.
+/// The queue of starts on other hosts. A start waits in the queue until its host has capacity.
 extension Supervisor {
-  /// Starts the nodes whose turn it is.
+  /// Starts the nodes that have reached the front of the queue.
   func launchQueuedNodes() {
     guard engines.slurm != nil || plan.keys != nil else { return }
     launchQueue.end { !isStarting($0) }
@@ -26,7 +26,7 @@ extension Supervisor {
     }
   }
 
-  /// Credits nodes with the time that they wait for their turn.
+  /// Postpones the deadlines of nodes by the time that they wait in the queue.
   func creditLaunchQueueTime() {
     for (node, time) in launchQueue.takeWaitTimes(at: .now) where time > .zero {
       handle(.node(node, .queued(time)))
@@ -43,16 +43,16 @@ extension Supervisor {
     return node.incarnation == incarnation && node.pid == nil
   }
 
-  /// Abandons a process that does not answer while the topology stops. The process has no keys and no
-  /// peers any more.
+  /// Gives up a process that does not answer while the topology is stopping. The process no longer
+  /// has valid keys or peers.
   func abandonAtEnd(_ name: String) {
-    // A process with a lease is not abandoned: the end of its lease is certain.
-    guard isStopping, !leases.has(plan.host(of: name) ?? name) else { return }
+    // A process with a lease is not given up, since it certainly ends when the lease expires.
+    guard isStopping, !leases.hasLease(plan.host(of: name) ?? name) else { return }
     loop.schedule(after: .zero, for: self) { $0.processes.abandon(name) }
   }
 }
 
-/// Queries of the engines about the states of nodes.
+/// The states of nodes, as queried by the engines.
 extension Supervisor {
   func isReachable(_ name: String) -> Bool {
     lifecycle[name].map {

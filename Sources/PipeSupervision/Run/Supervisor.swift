@@ -6,18 +6,19 @@ import PipeTopology
 import PipeTransport
 import PipeWire
 
-/// Runs one topology: launches and supervises its nodes and answers clients, on one thread.
+/// Runs one topology: starts and supervises its nodes, and answers clients. All of this happens on
+/// one thread.
 ///
 /// No event passes through the supervisor. ``TopologyLifecycle`` makes the decisions, and the
-/// supervisor performs the actions. Commands of clients are in `Supervisor+Commands.swift`, reports of
-/// nodes in `Supervisor+Reports.swift`, and periodic checks in `Supervisor+Heartbeats.swift`.
+/// supervisor performs the actions. Commands of clients are in `Supervisor+Commands.swift`, reports
+/// of nodes in `Supervisor+Reports.swift`, and periodic checks in `Supervisor+Heartbeats.swift`.
 package final class Supervisor {
   /// Receives the progress of a run.
   package protocol Reporter: AnyObject {
     func report(_ report: TopologyReport)
     func report(node: String, _ report: NodeReport)
     /// A line that a node wrote.
-    func line(node: String, _ stream: LogStream, _ text: String)
+    func showLine(node: String, _ stream: LogStream, _ text: String)
     /// A warning that does not concern the lifecycle of a node.
     func warning(_ text: String)
     /// Called periodically if ``Supervisor/sample(every:)`` was called.
@@ -28,53 +29,60 @@ package final class Supervisor {
 
   /// The options of a run.
   package struct Options {
-    /// The nodes that are not started.
-    package var held: Set<String> = []
-    /// The processes to adopt at the start.
-    package var adopted: [String: Survivor] = [:]
-    /// The former control socket and keys, for adopted processes that are bound for other hosts.
+    /// The nodes that do not start together with the others, but only on request.
+    package var heldNodes: Set<String> = []
+    /// The processes that are adopted at the start.
+    package var adoptedProcesses: [String: Survivor] = [:]
+    /// The control socket and keys of the former orchestrator, for adopted processes that accept
+    /// connections from other hosts.
     package var handover: ControlHandover?
-    /// The processes run by agents that a former orchestrator has recorded.
+    /// The processes that agents run, according to the records of a former orchestrator.
     package var agentProcesses: [AgentProcessRecord] = []
-    /// Whether nodes continue when this process is killed.
+    /// The programs of the processes that a killed orchestrator has left, by node.
+    package var formerPrograms: [String: PinnedProgram] = [:]
+    /// Whether the nodes continue to run when this process is killed.
     package var isDetached = false
 
     package init(
       held: Set<String> = [], adopted: [String: Survivor] = [:],
       handover: ControlHandover? = nil, agentProcesses: [AgentProcessRecord] = [],
-      isDetached: Bool = false
+      programs: [String: PinnedProgram] = [:], isDetached: Bool = false
     ) {
+      formerPrograms = programs
       self.agentProcesses = agentProcesses
       self.handover = handover
-      self.held = held
-      self.adopted = adopted
+      self.heldNodes = held
+      self.adoptedProcesses = adopted
       self.isDetached = isDetached
     }
   }
 
   var plan: LaunchPlan
   var change = PendingChange()
+  /// The nodes that are being moved to new programs; `nil` if there was no such change.
+  var upgrades: ProgramUpgrades?
   /// The thread on which files are loaded while the loop continues.
   private(set) lazy var loader = LoopThread { _ in }
   let directories: RuntimeDirectories
   package let loop = PollLoop()
   let control: ControlSocket
-  /// The peers and keys of nodes that are bound for other hosts; `nil` if all nodes are on one host.
-  let deployed: DeployedNodes?
+  /// The peers and keys of nodes that accept connections from other hosts; `nil` if all nodes are
+  /// on one host.
+  let deployedNodes: DeployedNodes?
   /// The engines that start and end the processes of nodes, by placement.
   private(set) lazy var engines = ProcessEngines(
-    local: LocalEngine(self), slurm: steps.map { SlurmEngine(self, $0) },
+    local: LocalEngine(self), slurm: slurmSteps.map { SlurmEngine(self, $0) },
     agents: AgentEngine(self), embedded: EmbeddedEngine(self))
   /// The steps of a Slurm job; `nil` if the topology does not run in a job.
-  private let steps: SlurmSteps?
+  private let slurmSteps: SlurmSteps?
   let reporter: any Reporter
   let options: Options
   private(set) var lifecycle: TopologyLifecycle
   let processes: NodeProcesses
   /// The program files of the nodes that are started on this host.
-  var programs = PinnedPrograms()
+  var programs: PinnedPrograms
   var leases: Leases
-  /// Whether nodes were started, or should have been.
+  /// Whether this orchestrator has begun to start nodes.
   var hasBegun = false
   var launchQueue = LaunchQueue()
   var facts: [String: NodeFacts] = [:]
@@ -85,9 +93,10 @@ package final class Supervisor {
   let files: RuntimeFiles
   private let context = Context()
   private let logs: NodeLogs
-  let states: StateWatcher
+  let stateWatcher: StateWatcher
   private let signals: SignalDescriptor
-  /// Why the last starts could not be recorded; no node is started while it is set.
+  /// The error that prevented the last starts from being recorded. While there is an error, no node
+  /// is started.
   private var incarnationError: (any Error)?
   private var deadlineTimer: TimerQueue.ID?
   /// When the next heartbeat of the nodes is due.
@@ -95,7 +104,8 @@ package final class Supervisor {
   private var outcome: TopologyLifecycle.Outcome?
   package private(set) var isStopping = false
 
-  /// Creates a supervisor. Must be called before any thread starts, because signals are blocked per thread.
+  /// Creates a supervisor. Call this before the process starts any thread, because signals are
+  /// blocked for each thread separately.
   package init(
     plan: LaunchPlan, lock: TopologyLock, signals: SignalDescriptor, reporter: any Reporter,
     _ options: Options = Options()
@@ -104,6 +114,9 @@ package final class Supervisor {
     self.lock = lock
     directories = lock.directories
     files = RuntimeFiles(in: lock.directories)
+    programs = PinnedPrograms(in: lock.directories)
+    programs.adopt(options.formerPrograms)
+    programs.removeUnused()
     self.signals = signals
     self.reporter = reporter
     self.options = options
@@ -112,24 +125,24 @@ package final class Supervisor {
     incarnations = try Incarnations(in: directories)
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
-      survivors: options.survivors, held: options.held, seed: .random(in: .min ... .max))
+      survivors: options.survivors, held: options.heldNodes, seed: .random(in: .min ... .max))
     let control = try ControlSocket(at: plan.control, in: context)
     self.control = control
-    steps = try plan.job.map { [loop] in
+    slurmSteps = try plan.job.map { [loop] in
       try SlurmSteps($0, environment: ProcessEnvironment.current, loop: loop)
     }
-    deployed = try plan.deployment.map { [context, loop, directories] _ in
+    deployedNodes = try plan.deployment.map { [context, loop, directories] _ in
       try DeployedNodes(
         plan.nodes, at: plan.controlBinding, of: control, in: directories, context, loop: loop,
-        after: options.handover, of: options.adopted.keys.sorted()
+        after: options.handover, of: options.adoptedProcesses.keys.sorted()
       ) { reporter.warning("\($0)") }
     }
     for agentProcess in options.agentProcesses {
-      deployed?.admit(agentProcess.record.node, by: agentProcess)
+      deployedNodes?.admit(agentProcess.record.node, by: agentProcess)
     }
     logs = NodeLogs(in: directories, keeping: plan) { reporter.warning($0) }
     processes = NodeProcesses(in: directories, loop: loop, logs: logs)
-    states = StateWatcher(in: context, loop: loop)
+    stateWatcher = StateWatcher(in: context, loop: loop)
     for node in plan.nodes { facts[node.name] = NodeFacts(description: node.description) }
     processes.observer = self
   }
@@ -141,20 +154,28 @@ package final class Supervisor {
     if let network = control.network { loop.add(network, for: self) { $0.readFrames() } }
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
     scheduleHeartbeat()
-    begin()
+    startAfterFormerLeases()
     // The loop does not retain the objects that it calls back.
     withExtendedLifetime(self) { loop.run() }
     processes.helpers.finish()
     control.close()
-    steps?.close()
+    slurmSteps?.close()
     endLeasing()
+    if lifecycle.state.isFinished {
+      do {
+        try UpgradeRecord.rollBack(in: directories)
+        PinnedPrograms.removeAll(in: directories)
+      } catch {
+        reporter.warning("the interrupted upgrade of a node cannot be undone yet: \(error)")
+      }
+    }
     return outcome ?? .stopped
   }
 
-  /// A text with the first node that has failed for good and its reason; `nil` if no node has.
-  package var failure: String? { TopologyLifecycle.failure(lifecycle.failedNodes) }
+  /// A text about the first failed node, with its reason; `nil` if no node has failed.
+  package var failure: String? { TopologyLifecycle.failureText(lifecycle.failedNodes) }
 
-  /// Requests an orderly stop; the second call kills all processes.
+  /// Requests a graceful stop. A second call kills all processes.
   package func requestStop(_ reason: TopologyLifecycle.Outcome = .stopped) {
     let input: TopologyLifecycle.Input = isStopping ? .kill(.forced) : .stop(reason)
     isStopping = true
@@ -164,35 +185,38 @@ package final class Supervisor {
   // MARK: The state machine
 
   func handle(_ input: TopologyLifecycle.Input) {
-    // All actions of an input are performed before the inputs that they cause.
+    // All actions of an input are performed before the inputs that result from them are handled.
     var inputs = Queue<TopologyLifecycle.Input>()
     inputs.append(input)
     while let input = inputs.popFirst() {
       let actions = lifecycle.handle(input, at: .now)
-      count(actions)
+      recordIncarnations(actions)
       for action in actions {
         if let next = perform(action) { inputs.append(next) }
       }
     }
+    advanceUpgrades()
     scheduleDeadline()
     answerWaiting()
     followAwaitedStates()
     launchQueuedNodes()
   }
 
-  /// Handles a heartbeat. Heartbeats are frequent and change no other node, so nothing else must be
-  /// updated.
-  func takeHeartbeat(of node: String) {
+  /// Handles a heartbeat. Heartbeats are frequent and affect no other node, so this function
+  /// updates nothing else.
+  func recordHeartbeat(of node: String) {
     _ = lifecycle.handle(.node(node, .heartbeat), at: .now)
   }
 
-  /// Records all incarnations that are about to start, in one write.
-  private func count(_ actions: [TopologyLifecycle.Action]) {
-    var starts: [String: Int] = [:]
-    for case .node(let name, .spawn(let incarnation)) in actions { starts[name] = incarnation }
-    guard !starts.isEmpty else { return }
+  /// Records all incarnations that are about to start, with a single write.
+  private func recordIncarnations(_ actions: [TopologyLifecycle.Action]) {
+    var startingIncarnations: [String: Int] = [:]
+    for case .node(let name, .spawn(let incarnation)) in actions {
+      startingIncarnations[name] = incarnation
+    }
+    guard !startingIncarnations.isEmpty else { return }
     do {
-      try incarnations.record(starts)
+      try incarnations.record(startingIncarnations)
       incarnationError = nil
     } catch {
       incarnationError = error
@@ -203,6 +227,7 @@ package final class Supervisor {
     switch action {
     case .report(.finished(let outcome)): reporter.report(.finished(cause(of: outcome)))
     case .report(let report): reporter.report(report)
+    case .moveInstances: moveInstances()
     case .switchedOver: switchOver()
     case .finished(let outcome):
       self.outcome = cause(of: outcome)
@@ -243,7 +268,8 @@ package final class Supervisor {
   func publish(_ report: NodeReport, of name: String) {
     facts[name]?.take(report, stopFailure: lifecycle[name]?.stopFailure)
     if case .outOfReach = report { abandonAtEnd(name) }
-    logs.note("\(report)", of: name)
+    if report == .ready { commitUpgrade(of: name) }
+    logs.writeNote("\(report)", of: name)
     reporter.report(node: name, report)
   }
 
@@ -259,21 +285,22 @@ package final class Supervisor {
       isDetached: options.isDetached, dependencies: node.supervision.dependencies.map(\.node),
       stopTimeout: node.supervision.timeouts.stop, stopSignal: node.supervision.stopSignal)
     do {
-      try deployed?.admit(name, incarnation: incarnation)
-      let pid = try engines[node.placement].start(node, as: &record)
+      try deployedNodes?.admit(name, incarnation: incarnation)
+      let pid = try engines[node.placement].launch(node, updating: &record)
       facts[name]?.take(started: record)
       return .spawned(pid: pid)
     } catch {
       leases.forget(name)
       forgetStart(of: name)
-      return .spawnFailed(reason: "\(error)", isDiskFull: error.isDiskFull)
+      let isCopyDiskFull = (error as? PinnedPrograms.CopyError)?.isDiskFull == true
+      return .spawnFailed(reason: "\(error)", isDiskFull: error.isDiskFull || isCopyDiskFull)
     }
   }
 
   /// Returns the command that starts the process of a node on its host.
   func command(of node: LaunchPlan.Node, incarnation: UInt64) -> ChildCommand {
     var environment = plan.environment(of: node)
-    environment[HelperProcesses.variable] = HelperProcesses.marker(
+    environment[HelperProcesses.markerVariable] = HelperProcesses.marker(
       of: node.name, incarnation: incarnation, in: directories)
     return ChildCommand(
       path: node.information.program, arguments: arguments(of: node, incarnation: incarnation),
@@ -281,23 +308,23 @@ package final class Supervisor {
       deathSignal: options.isDetached ? nil : .kill, leadsSession: options.isDetached)
   }
 
-  /// Returns the program file from which the processes of a node are started until a client requests
-  /// another start.
-  func pinnedProgram(of node: LaunchPlan.Node) -> PinnedProgram? {
+  /// Returns the program file from which the processes of a node are started; `nil` if the node is
+  /// not started on this host. The file stays the same until a client requests a start.
+  func pinnedProgram(of node: LaunchPlan.Node) throws -> PinnedProgram? {
     guard node.placement == .local else { return nil }
-    programs.pin(node.information.program, of: node.name)
-    return programs[node.name]
+    return try programs.pin(node.information.program, of: node.name)
   }
 
   /// Removes the credentials of a process that could not be started.
   func forgetStart(of name: String) {
     if plan.keys != nil { AgentProcessRecord.remove(name, in: directories) }
-    deployed?.revoke(name)
+    deployedNodes?.revoke(name)
   }
 
-  /// Returns the arguments of a process that was admitted.
+  /// Returns the arguments of a process that is admitted.
   func arguments(of node: LaunchPlan.Node, incarnation: UInt64) -> [String] {
-    plan.arguments(of: node, incarnation: incarnation, deployed?.entry(of: node.name)).arguments
+    plan.arguments(of: node, incarnation: incarnation, deployedNodes?.credentials(of: node.name))
+      .arguments
   }
 
   private func scheduleDeadline() {
@@ -317,26 +344,29 @@ package final class Supervisor {
     for (requester, answer) in answers { control.answer(answer, to: requester) }
   }
 
-  /// Applies the new plan, once all nodes that it changes have ended.
+  /// Applies the new plan, when all nodes that it changes have ended.
   private func switchOver() {
-    guard let step = change.takeRequestedPlan() else { return }
+    defer { programs.removeUnused() }
+    guard let step = change.takeRequestedPlan() else { return switchUpgradedProgram() }
+    let replaced = step.change.replacedNodes.subtracting(step.upgraded)
     let names = Set(step.plan.nodes.map(\.name))
     for name in plan.nodes.map(\.name) where !names.contains(name) {
-      logs.note("removed from the topology", of: name)
+      logs.writeNote("removed from the topology", of: name)
       logs.forget(name)
       facts[name] = nil
       programs.release(name)
     }
-    for name in step.change.replaced { programs.release(name) }
+    for name in replaced { programs.release(name) }
     plan = step.plan
-    logs.keep(plan)
+    logs.applyRetention(plan)
     reporter.applyLogRetention(plan.logs)
-    for node in plan.nodes {
+    // A node that is upgraded later has the machine of its former program until then.
+    for node in plan.nodes where !step.upgraded.contains(node.name) {
       facts[node.name, default: NodeFacts(description: nil)].take(
-        changed: node.description, isReplaced: step.change.replaced.contains(node.name))
+        changed: node.description, isReplaced: replaced.contains(node.name))
     }
     lock.continueRun(with: plan.file, by: plan.deploymentFile)
-    publish(deployed?.switchOver(to: plan.nodes) ?? [])
+    publish(deployedNodes?.switchOver(to: plan.nodes) ?? [])
     for entry in step.change.entries {
       if case .updatedInPlace(let aspects) = entry.fate, aspects.contains(.outs) {
         extend(entry.node)
@@ -344,20 +374,20 @@ package final class Supervisor {
     }
   }
 
-  /// Sends a running node its additional pipes.
+  /// Sends the additional pipes to a running node.
   private func extend(_ name: String) {
     guard let node = plan[name] else { return }
     do {
       try ProcessRecord.extend(name, by: node.configuration, in: directories)
     } catch {
-      // The next orchestrator would not know of these pipes.
+      // Without the record, the next orchestrator would not know these pipes.
       reporter.warning("cannot record the outgoing pipes of node '\(name)': \(error)")
     }
     facts[name]?.take(extended: plan.launch(of: node))
     sendPipes(to: name)
   }
 
-  /// Sends a node its pipes; a running node opens the new ones.
+  /// Sends a node the list of its pipes. If the node is running, it opens the new pipes.
   func sendPipes(to name: String) {
     guard let node = plan[name] else { return }
     control.send(FrameHeader(.configure), node.configuration, to: name)
@@ -365,7 +395,7 @@ package final class Supervisor {
 
   // MARK: Signals
 
-  /// Stops in order when standard input ends.
+  /// Stops the topology gracefully when standard input is closed.
   package func watchLifeline() {
     var registration: PollLoop.Registration?
     registration = loop.add(descriptor: STDIN_FILENO, for: self) { supervisor in
@@ -390,7 +420,8 @@ package final class Supervisor {
     }
   }
 
-  /// Ends this orchestrator and leaves the nodes, which agents run, to the next one.
+  /// Ends this orchestrator. The nodes continue to run with their agents, and the next orchestrator
+  /// adopts them.
   private func leave() {
     reporter.warning(
       "the orchestrator exits; its nodes keep running, and the next orchestrator adopts the nodes")
@@ -402,28 +433,28 @@ package final class Supervisor {
 extension Supervisor: NodeProcesses.Observer {
   func handle(_ input: NodeLifecycle.Input, of node: String) {
     handle(.node(node, input))
-    // The node has announced its end, and no process must replace it.
+    // The node has announced that it ends, and must not be restarted.
     if case .unattached = input, processes[node]?.saidGoodbye == true,
       lifecycle[node]?.state.isHeld == true
     {
       engines.slurm?.handleGoodbye(node)
     }
   }
-  func drainFrames(of node: String) { states.drain(node) }
-  func hasEnded(_ node: String) {
+  func drainFrames(of node: String) { stateWatcher.drain(node) }
+  func nodeDidEnd(_ node: String) {
     leases.forget(node)
     if plan.keys != nil { AgentProcessRecord.remove(node, in: directories) }
-    publish(deployed?.revoke(node) ?? [])
+    publish(deployedNodes?.revoke(node) ?? [])
   }
 
-  func takeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
+  func storeLastLines(_ lines: [String], of node: String) { facts[node]?.take(lastLines: lines) }
 
-  func line(node: String, _ stream: LogStream, _ text: String) {
-    reporter.line(node: node, stream, text)
+  func showLine(node: String, _ stream: LogStream, _ text: String) {
+    reporter.showLine(node: node, stream, text)
   }
 }
 
 extension Supervisor.Reporter {
-  /// Does nothing: most reporters have no log of their own.
+  /// Does nothing, because most reporters have no log of their own.
   package func applyLogRetention(_ retention: LogRetention) {}
 }

@@ -12,12 +12,12 @@ struct SlurmCommands: Sendable {
     self.environment = environment
   }
 
-  /// Returns a command that starts a process on its host, after killing any process of the same node
-  /// that a former orchestrator of the job has left there.
+  /// Returns a command that starts a process on its host. The command first kills processes of the
+  /// same node that a former orchestrator of the job has left on this host.
   /// - Parameters:
-  ///   - owner: The name by which all processes of the node in this job are identified.
-  ///   - input: A descriptor with the standard input of the process.
-  func start(
+  ///   - owner: The text that identifies all processes of the node in this job.
+  ///   - input: A descriptor from which the process reads its standard input.
+  func startCommand(
     _ command: ChildCommand, as step: SlurmStep, of owner: String, input: Int32
   ) -> ChildCommand {
     let script = """
@@ -46,30 +46,30 @@ struct SlurmCommands: Sendable {
       + ["\(Self.ownerVariable)=\(owner)", command.path] + command.arguments
     started.environment = Self.withoutJob(command.environment)
     started.environment[Self.stepVariable] = step.name
-    started.input = input
-    // The directory may exist only on the other host.
+    started.inputDescriptor = input
+    // The working directory may exist only on the other host.
     started.directory = nil
     return started
   }
 
   private func options(of step: SlurmStep) -> [String] {
-    // Many processes share a host, and the resources of one must not be taken away from the others.
+    // Many processes share a host, so no process may reserve resources that others need.
     [
-      "-N1", "-n1", "-w", step.host, "--jobid=\(step.job)", "--overlap", "--mem=0",
+      "-N1", "-n1", "-w", step.host, "--jobid=\(step.jobID)", "--overlap", "--mem=0",
       "--cpu-bind=none", "--mpi=none",
     ]
   }
 
-  /// Removes the job's variables: srun would take them for options.
+  /// Removes the variables of the job, since srun would use them as options.
   private static func withoutJob(_ environment: [String: String]) -> [String: String] {
     environment.filter { !$0.key.hasPrefix("SLURM_") || $0.key == "SLURM_CONF" }
   }
 
-  /// Returns a command that sends a signal to a process through its step. srun can send only few
-  /// signals, and none once it has ended.
-  /// - Parameter srun: The srun process that waits for the step; `nil` if it has ended. If there is no
-  ///   step yet, srun is terminated.
-  func end(_ step: SlurmStep, with signal: Int32, srun: Int32?) -> ChildCommand {
+  /// Returns a command that sends a signal to a process through its step. The command does not use
+  /// srun, which forwards only a few signals, and only while it is running.
+  /// - Parameter srun: The id of the srun process that waits for the step; `nil` if srun has ended.
+  ///   If the step does not exist yet, the command terminates this srun.
+  func signalCommand(_ step: SlurmStep, with signal: Int32, srun: Int32?) -> ChildCommand {
     let script = """
       \(Self.stepLookupScript)
       if [ -n "$id" ]; then exec "$3" -s "$4" $id; fi
@@ -81,9 +81,9 @@ struct SlurmCommands: Sendable {
         + [srun.map { String($0) } ?? ""])
   }
 
-  /// Returns a command that reads the output of a process whose srun has no reader, starting with the
-  /// last lines before.
-  func attach(to step: SlurmStep) -> ChildCommand {
+  /// Returns a command that reads the output of a process whose former reader has ended. The
+  /// command first repeats a few lines that were written before.
+  func attachCommand(to step: SlurmStep) -> ChildCommand {
     let script = """
       \(Self.stepLookupScript)
       if [ -z "$id" ]; then echo "no such step '$2'" >&2; exit 1; fi
@@ -92,8 +92,8 @@ struct SlurmCommands: Sendable {
     return shell(script, [tools.path(.squeue), step.name, tools.path(.sattach)])
   }
 
-  /// A script that sets `id` to the id of a step, from the path of `squeue` and the name of the step;
-  /// `id` is empty if there is no such step.
+  /// A script that sets `id` to the id of a step. Its arguments are the path of `squeue` and the
+  /// name of the step. If there is no such step, `id` is empty.
   private static let stepLookupScript = """
     steps=$("$1" -h -s --me -o '%i %j') || exit
     id=$(printf '%s\\n' "$steps" | while read -r id name; do
@@ -101,15 +101,18 @@ struct SlurmCommands: Sendable {
     done)
     """
 
-  /// Returns a command that asks a host which of some processes it has; ``Verdict`` parses the answer.
+  /// Returns a command that asks a host which of the named processes are running there.
+  /// ``ProcessPresence`` parses the answer.
   ///
-  /// Slurm itself does not know. For a host that it has given up, it lists steps that are gone, and
-  /// omits steps that still run.
-  /// - Parameter probeStep: A step on the host, which determines the options of this one.
-  func ask(about names: [String], as probeStep: SlurmStep) -> ChildCommand {
-    // A search that finds itself can read the environments of the other processes, because they belong
-    // to the same user. A search that was cut short, on a host without memory or process ids left, does
-    // not print its end, and so reports nothing.
+  /// Slurm itself does not know which processes are running. For a host that Slurm has given up,
+  /// Slurm lists steps that have ended, and omits steps that are still running.
+  /// - Parameters:
+  ///   - names: The names of the processes' steps.
+  ///   - probeStep: A step on the host. The command runs as this step.
+  func presenceQuery(about names: [String], as probeStep: SlurmStep) -> ChildCommand {
+    // The script answers only if the search has found the script's own process, and has run to its
+    // end. The first condition shows that the search can read the environments of this user's
+    // processes. The second condition fails if the host has no memory or process ids left.
     let script = """
       probe=$1
       shift
@@ -140,14 +143,14 @@ struct SlurmCommands: Sendable {
       environment: environment)
   }
 
-  /// The answer of a host about a process.
+  /// A host's answer about a process.
   enum ProcessPresence: String {
     case present = "PRESENT"
     case gone = "GONE"
     case unknown
 
-    /// Returns the verdicts of an answer, by the names of the processes.
-    static func all(in answer: String) -> [String: ProcessPresence] {
+    /// Parses an answer. Returns the presence of each process, by the name of its step.
+    static func presences(in answer: String) -> [String: ProcessPresence] {
       var presences: [String: ProcessPresence] = [:]
       for line in answer.split(separator: "\n") {
         let words = line.split(separator: " ")
@@ -160,27 +163,28 @@ struct SlurmCommands: Sendable {
     }
   }
 
-  /// The variable that identifies all processes of a node on their host.
+  /// The environment variable that identifies all processes of a node on their host.
   private static let ownerVariable = "PIPERUNTIME_NODE"
-  /// The variable that identifies a process on its host.
+  /// The environment variable that identifies a process on its host.
   private static let stepVariable = "PIPERUNTIME_STEP"
   private static let probeVariable = "PIPERUNTIME_PROBE"
 
   // MARK: Hosts that the job has lost
 
-  /// Returns a command that requests a job with a host, for as long as the topology runs; ``job(in:)``
-  /// parses the answer.
+  /// Returns a command that requests a job with a host. The job lasts as long as the topology runs.
+  /// ``jobID(in:)`` parses the answer.
   /// - Parameters:
-  ///   - name: The name by which the job is ended together with the topology.
-  ///   - jobs: The jobs that may still have the host.
-  func take(_ host: String, as name: String, unlessIn jobs: [String]) -> ChildCommand {
+  ///   - name: The name of the job. When the topology ends, the job is ended by this name.
+  ///   - jobs: The jobs that may still include the host. If one of them does, the command answers
+  ///     with that job, and requests no other job.
+  func allocationCommand(_ host: String, as name: String, unlessIn jobs: [String]) -> ChildCommand {
     let script = """
       salloc=$1 squeue=$2 scontrol=$3 host=$4 name=$5
       shift 5
       for job; do
         hosts=$("$squeue" -h -j "$job" -t R -o %N 2>/dev/null)
         if [ -n "$hosts" ] && "$scontrol" show hostnames "$hosts" | grep -qx "$host"; then
-          echo "\(Self.grant)$job"
+          echo "\(Self.grantPrefix)$job"
           exit
         fi
       done
@@ -190,16 +194,16 @@ struct SlurmCommands: Sendable {
       script, [SlurmTools.Tool.salloc, .squeue, .scontrol].map(tools.path) + [host, name] + jobs)
   }
 
-  private static let grant = "Granted job allocation "
+  private static let grantPrefix = "Granted job allocation "
 
-  /// Returns the job id in an answer; `nil` if there is none.
-  static func job(in answer: String) -> String? {
+  /// Returns the job id in an answer; `nil` if the answer contains none.
+  static func jobID(in answer: String) -> String? {
     answer.split(separator: "\n").compactMap { line in
-      line.firstRange(of: grant).map { String(line[$0.upperBound...].prefix { $0.isNumber }) }
+      line.firstRange(of: grantPrefix).map { String(line[$0.upperBound...].prefix { $0.isNumber }) }
     }.first
   }
 
-  /// Returns a command that ends the jobs with a name.
+  /// Returns a command that ends the jobs with this name.
   func endJobs(_ name: String) -> ChildCommand {
     ChildCommand(
       path: tools.path(.scancel), arguments: ["--me", "--name=\(name)"],
@@ -218,13 +222,14 @@ struct SlurmTools: Sendable {
   enum Tool: String, CaseIterable {
     case srun, salloc, sbatch, scontrol, squeue, scancel, sattach
 
-    /// Whether the tool is required. Without `sattach`, only the logs of adopted processes end.
+    /// Whether the tool is required. Without `sattach`, everything works except that the output of
+    /// adopted processes is not logged.
     fileprivate var isRequired: Bool { self != .sattach }
   }
 
   private let paths: [Tool: String]
   private let environment: [String: String]
-  /// The maximum time for an answer of a tool that is called synchronously.
+  /// How long the orchestrator waits for the answer of a tool before it kills the tool.
   private static let timeout: Duration = .seconds(15)
   private static let outputLimit = 16 << 20
 
@@ -268,16 +273,16 @@ struct SlurmTools: Sendable {
   }
 }
 
-/// One process on a host of a Slurm job: a step of a job that has the host.
+/// A process on a host of a Slurm job. Slurm runs it as a step of a job that includes the host.
 struct SlurmStep: Hashable, Sendable {
-  /// The name of the step in Slurm, unique to this start of the process.
+  /// The name of the step in Slurm. It is unique to this start of the process.
   let name: String
   let host: String
-  let job: String
+  let jobID: String
 
   init(_ name: String, on host: String, in job: String) {
     self.name = name
     self.host = host
-    self.job = job
+    self.jobID = job
   }
 }

@@ -5,29 +5,31 @@ import PipeSystem
 import PipeTransport
 import PipeWire
 
-/// Runs processes on the hosts of a Slurm job, each started by an `srun` that is a child of the
-/// orchestrator.
+/// Runs processes on the hosts of a Slurm job. Each process is started by its own `srun`, which is
+/// a child of the orchestrator.
 ///
-/// The end of a process is reported by its `srun` or by its host, or follows from the end of its lease.
+/// The `srun` or the host reports when a process has ended. Without such a report, the process
+/// counts as ended when its lease has expired.
 final class SlurmEngine: ProcessEngine {
   /// A process on a host of the job.
   final class Handle: ProcessHandle {
-    /// The local `srun` of the process.
+    /// The `srun` on this host that started the process.
     fileprivate enum Srun {
       case child(ChildProcess)
-      /// The `srun` of a former orchestrator, with the child that reads the output of the step. It may
-      /// linger after the step has ended.
+      /// The `srun` of a former orchestrator. The child `attachment` reads the output of the step.
+      /// The `srun` may continue for a while after the step has ended.
       case adopted(AdoptedProcess, attachment: ChildProcess?)
-      /// The `srun` has ended without reporting the fate of the process.
+      /// The `srun` has ended without reporting whether the process has ended.
       case gone(pid: Int32)
     }
 
     let step: SlurmStep
     let engine: any ProcessEngine
     fileprivate var srun: Srun
-    /// Reports whether `srun` runs, or that an adopted `srun` has ended.
+    /// The registration that watches whether the program `srun` runs, or whether an adopted `srun`
+    /// has ended.
     fileprivate var watch: PollLoop.Registration?
-    /// Why `srun` does not run.
+    /// The reason why `srun` does not run; `nil` if it runs, or this is not known yet.
     fileprivate var startFailure: SpawnError?
     /// The messages of `srun` about the process.
     fileprivate var report = SrunReport()
@@ -117,26 +119,27 @@ final class SlurmEngine: ProcessEngine {
       name, incarnation: incarnation, on: host, isLost: isLost, at: .now)
   }
 
-  /// Moves a node whose host is lost to another host, if there is one.
-  /// - Returns: The new host; `nil` if the node stays.
+  /// If the host of a node is lost, moves the node to another host if one is available.
+  /// - Returns: The new host; `nil` if the node does not move.
   func relocate(_ name: String) -> String? {
     guard let (former, next) = supervisor.plan.move(name) else { return nil }
     supervisor.publish(.moving(from: former, to: next), of: name)
     return next
   }
 
-  func start(_ node: LaunchPlan.Node, as record: inout ProcessRecord) throws -> Int32 {
+  func launch(_ node: LaunchPlan.Node, updating record: inout ProcessRecord) throws -> Int32 {
     guard let host = node.hostName else { throw StartError(description: "the node has no host") }
-    // The keys are sent to the host through standard input, so that no file there contains them.
-    let path = processes.directories.key(of: node.name)
+    // The keys are sent to the host through standard input, so that no file on the host contains
+    // the keys.
+    let path = processes.directories.keyFile(of: node.name)
     let keys = open(path, O_RDONLY | O_CLOEXEC)
     guard keys >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(keys) }
     var command = supervisor.command(of: node, incarnation: record.incarnation)
-    // SIGKILL would end only the srun, not the process.
+    // SIGKILL would end only srun. The process on the other host would continue.
     if command.deathSignal != nil { command.deathSignal = .terminate }
     let step = steps.step(of: node.name, incarnation: record.incarnation, on: host)
-    record.step = .init(step.name, on: step.host, in: step.job)
+    record.step = .init(step.name, on: step.host, in: step.jobID)
     command = steps.command(
       command, as: step, of: node.name, in: supervisor.plan.topology, input: keys)
     if node.lease != nil {
@@ -144,12 +147,12 @@ final class SlurmEngine: ProcessEngine {
     }
     let file = try record.write(in: processes.directories)
     defer { close(file) }
-    command.record = file
+    command.recordDescriptor = file
     let child = try ChildProcess.launch(command)
     let handle = Handle(step, .child(child), self)
     let process = processes.add(handle, as: record)
-    process.pipes = [(.out, child.output), (.err, child.error)]
-    handle.watch = processes.loop.add(descriptor: child.report, for: self) {
+    process.pipes = [(.out, child.outputDescriptor), (.err, child.errorDescriptor)]
+    handle.watch = processes.loop.add(descriptor: child.reportDescriptor, for: self) {
       $0.readReport(of: handle)
     }
     processes.watchOutput(of: node.name)
@@ -160,7 +163,7 @@ final class SlurmEngine: ProcessEngine {
     guard case .child(var child) = handle.srun else { return }
     if let error = child.readReport() { handle.startFailure = error }
     handle.srun = .child(child)
-    if child.report < 0 { handle.unwatch() }
+    if child.reportDescriptor < 0 { handle.unwatch() }
   }
 
   // MARK: Adoption
@@ -174,32 +177,33 @@ final class SlurmEngine: ProcessEngine {
     do {
       let child = try ChildProcess.spawn(steps.attach(to: step))
       handle.srun = .adopted(survivor, attachment: child)
-      process.pipes = [(.out, child.output), (.err, child.error)]
+      process.pipes = [(.out, child.outputDescriptor), (.err, child.errorDescriptor)]
     } catch {
       supervisor.reportUnloggedOutput(of: node, error)
     }
     handle.watch = processes.loop.add(descriptor: survivor.descriptor, for: self) {
       $0.formerSrunEnded(process, handle, of: node)
     }
-    // The process has a lease from the former orchestrator, with an unknown remaining time.
+    // The process has a lease from the former orchestrator, and it is unknown when that lease
+    // expires.
     if supervisor.plan[node]?.lease != nil {
       supervisor.leases.begin(node, incarnation: record.incarnation)
     }
   }
 
-  /// Handles the end of an adopted `srun`. How the process ended is unknown: the host may be gone from
-  /// the job.
+  /// Handles the end of an adopted `srun`. The process may still be running, since the job may have
+  /// lost the host.
   private func formerSrunEnded(_ process: NodeProcess, _ handle: Handle, of node: String) {
     guard case .adopted = handle.srun else { return }
     handle.unwatch()
     processes.observer?.readFrames()
-    steps.lost(handle.step)
+    steps.requestReplacement(of: handle.step)
     unattach(
       process, handle, of: node, because: "the srun process of the former orchestrator has ended")
   }
 
-  /// Handles the end of the child that reads the output of an adopted process. It usually ends with the
-  /// process; the `srun` may linger for some seconds.
+  /// Handles the end of the child that reads the output of an adopted process. Usually, this child
+  /// ends together with the process, while the `srun` of the process may continue for some seconds.
   private func attachmentEnded(
     _ process: NodeProcess, _ handle: Handle, of node: String, _ exit: ProcessExit
   ) {
@@ -248,7 +252,8 @@ final class SlurmEngine: ProcessEngine {
     handle.endAttachment(process)
   }
 
-  /// Marks a process as unattached: no process on this host knows its fate any more.
+  /// Marks a process as unattached: nothing on this host can report any more whether the process is
+  /// still running.
   private func unattach(
     _ process: NodeProcess, _ handle: Handle, of node: String, because reason: String
   ) {
@@ -257,12 +262,12 @@ final class SlurmEngine: ProcessEngine {
     handle.unwatch()
     if case .child(let child) = handle.srun { child.closePipes() }
     handle.srun = .gone(pid: handle.pid)
-    if handle.report.hasLostHost { steps.lost(handle.step) }
+    if handle.report.hasLostHost { steps.requestReplacement(of: handle.step) }
     supervisor.handle(.unattached(reason: reason), of: node)
   }
 
-  /// Handles the orderly goodbye of a process that must not be started again. If the process has no
-  /// `srun` on this host any more, nothing else will report its end.
+  /// Handles the goodbye of a process that has stopped gracefully and must not be restarted. If the
+  /// process has no `srun` on this host any more, only the goodbye reports its end.
   func handleGoodbye(_ node: String) {
     guard let process = processes[node], let handle = process.handle as? Handle,
       handle.isUnattached
@@ -273,7 +278,7 @@ final class SlurmEngine: ProcessEngine {
     }
   }
 
-  // MARK: Processes that are not heard
+  // MARK: Processes that send no sign of life
 
   func checkLiveness(_ node: String) {
     guard let process = processes[node], let handle = process.handle as? Handle,
@@ -281,11 +286,11 @@ final class SlurmEngine: ProcessEngine {
     else { return }
     steps.ask(handle.step) { [weak self, weak process] presence in
       guard let self, let process, processes[node] === process else { return }
-      take(presence, on: process, handle, of: node)
+      handlePresence(presence, on: process, handle, of: node)
     }
   }
 
-  private func take(
+  private func handlePresence(
     _ presence: SlurmCommands.ProcessPresence, on process: NodeProcess, _ handle: Handle,
     of node: String
   ) {
@@ -297,15 +302,16 @@ final class SlurmEngine: ProcessEngine {
       return
     }
     let isLost = supervisor.isLost(node)
-    // A process that sends signs of life exists.
+    // If the process sends signs of life, it exists, and the host's answer is outdated.
     guard isLost || supervisor.isEnding(node) else { return }
     handle.goneAnswerCount += 1
-    // If the process was never started, its srun must not start it later. The srun is terminated.
+    // The process may not have been started yet. Its srun is terminated, so that srun does not
+    // start the process later.
     guard isLost || handle.isUnattached else {
       if case .child(let child) = handle.srun { child.signal(.terminate) }
       return
     }
-    // The host may have been asked just before it started the process.
+    // The host may have given its first answer just before it started the process.
     if handle.goneAnswerCount > 1 {
       processes.finish(process, of: node, as: .unobserved(isCertain: true))
     }
@@ -316,31 +322,32 @@ final class SlurmEngine: ProcessEngine {
     if let handle = processes[node]?.handle as? Handle { supervisor.plan.find(handle.step.host) }
   }
 
-  /// Handles processes as ended if their leases have expired and no end was reported.
+  /// Treats a process as ended if its lease has expired and no end of the process was reported.
   func endLeases() {
     guard supervisor.plan.leaseTerm != nil else { return }
     let now = BootClock.nanoseconds
     for (node, process, handle) in processes.all(Handle.self) {
       let isLost = supervisor.isLost(node)
-      // A host that answers reports the end itself.
+      // If the host answers, it reports the end of the process itself, and the lease is not needed.
       guard isLost || supervisor.isKilled(node) && !handle.hasHostAnswered,
         supervisor.leases.confirmEnd(node, at: now)
       else { continue }
       supervisor.plan.lose(hostOf: node)
-      // If there is no other host, the node stays lost: its own host may come back.
+      // If no other host is available, the node stays lost, since its own host may still answer.
       guard supervisor.isStopping || !isLost || supervisor.plan.canStart(node) else { continue }
       processes.finish(process, of: node, as: .leaseExpired)
     }
   }
 
-  /// Asks the lost hosts whether they are back.
+  /// Asks the lost hosts whether they answer again.
   func queryLostHosts() {
     for host in supervisor.plan.hosts?.lost ?? [] {
       let step = steps.step(ofHost: host)
       steps.ask(step) { [weak self] presence in
         guard let self else { return }
-        // No srun is left on the host to report that Slurm has removed it from the job.
-        guard presence != .unknown else { return steps.lost(step) }
+        // The job may have lost the host, and the orchestrator may have no srun left that would
+        // report the loss.
+        guard presence != .unknown else { return steps.requestReplacement(of: step) }
         supervisor.plan.find(host)
         supervisor.launchQueuedNodes()
       }

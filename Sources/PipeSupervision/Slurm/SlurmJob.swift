@@ -3,10 +3,10 @@ import PipeSystem
 import PipeTopology
 import PipeWire
 
-/// The Slurm job in which the processes of a topology are started, with its hosts.
+/// The Slurm job whose hosts run the processes of a topology.
 package struct SlurmJob: Hashable, Sendable {
   package let id: String
-  /// By host: its address or name according to Slurm.
+  /// For each host: its address according to Slurm, or its name if Slurm knows no address.
   let addresses: [String: String]
 
   package init(id: String, addresses: [String: String]) {
@@ -14,9 +14,9 @@ package struct SlurmJob: Hashable, Sendable {
     self.addresses = addresses
   }
 
-  /// The variable that contains the id of the job. Source: srun(1).
+  /// The environment variable that contains the id of the job. Source: srun(1).
   private static let variable = "SLURM_JOB_ID"
-  /// The variable that contains the name of the host.
+  /// The environment variable that contains the name of the host.
   private static let hostVariable = "SLURMD_NODENAME"
 
   /// Returns the job in which this process runs.
@@ -38,22 +38,22 @@ package struct SlurmJob: Hashable, Sendable {
     return SlurmJob(id: id, addresses: addresses)
   }
 
-  /// Returns the address of this host if it is a host of the job.
+  /// Returns the address of this host; `nil` if the job does not include this host.
   package func ownAddress(
     _ environment: [String: String] = ProcessEnvironment.current
   ) -> String? {
     environment[Self.hostVariable].flatMap { addresses[$0] }
   }
 
-  /// Checks that the job has the hosts of a deployment.
+  /// Checks that the job includes the hosts of a deployment.
   /// - Returns: An error for each missing host, in the order of the file.
   package func check(_ examined: DeploymentFile.Examination) -> [Diagnostic] {
     let known = addresses.keys.sorted()
-    var found: [Diagnostic] = []
+    var diagnostics: [Diagnostic] = []
     for place in examined.deployment.places {
       for (key, hosts) in [("hosts", place.hosts), ("spare", place.spare)] {
         for host in hosts where addresses[host] == nil {
-          found.append(
+          diagnostics.append(
             examined.source.diagnostic(
               .unknownHost, at: ["places", place.name, key],
               "place '\(place.name)': host '\(host)' is not in job \(id)"
@@ -61,7 +61,7 @@ package struct SlurmJob: Hashable, Sendable {
         }
       }
     }
-    return found.inFileOrder
+    return diagnostics.inFileOrder
   }
 }
 
@@ -73,7 +73,7 @@ struct SlurmRecord {
     var values: [Substring: Substring] = [:]
     for word in line.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
       guard let sign = word.firstIndex(of: "=") else { continue }
-      // Only the first word is kept of a value with spaces. No caller reads such values.
+      // If a value contains spaces, only the first word is kept. No caller reads such values.
       let name = word[..<sign]
       if values[name] == nil { values[name] = word[word.index(after: sign)...] }
     }
@@ -89,12 +89,12 @@ package struct SlurmBatch {
   let hosts: [String]
   /// The command line of the orchestrator, without shell quotes.
   let command: [String]
-  /// Options of `sbatch`, as one line of its script; `nil` if there are none.
-  let options: String?
+  /// Options of `sbatch`, which become one line of its script; `nil` if there are none.
+  let sbatchOptions: String?
 
   /// - Parameters:
   ///   - command: The command line of the orchestrator.
-  ///   - options: Further options of `sbatch`, as one line.
+  ///   - options: Additional options of `sbatch`, as one line.
   package init(_ topology: String, by deployment: Deployment, command: [String], options: String?) {
     name = topology
     var hosts: [String] = []
@@ -103,13 +103,14 @@ package struct SlurmBatch {
     }
     self.hosts = hosts
     self.command = command
-    self.options = options
+    self.sbatchOptions = options
   }
 
   /// The script for `sbatch`.
   ///
-  /// The job continues when it loses a host, and is not requeued: its processes may still run where
-  /// Slurm does not see them. The additional jobs that it has requested end with it.
+  /// The job continues when it loses a host. The job is not requeued, because its processes may
+  /// still be running on hosts that Slurm cannot reach. The orchestrator requests additional jobs,
+  /// which end together with this job.
   package var script: String {
     let line = command.map(Self.quoted).joined(separator: " ")
     return """
@@ -119,7 +120,7 @@ package struct SlurmBatch {
       #SBATCH --nodelist=\(hosts.joined(separator: ","))
       #SBATCH --no-kill
       #SBATCH --no-requeue
-      \(options.map { "#SBATCH \($0)\n" } ?? "")trap 'kill -TERM "$orchestrator"' TERM INT
+      \(sbatchOptions.map { "#SBATCH \($0)\n" } ?? "")trap 'kill -TERM "$orchestrator"' TERM INT
       \(line) &
       orchestrator=$!
       wait "$orchestrator"
@@ -147,7 +148,7 @@ package struct SlurmBatch {
   ) throws -> String {
     let tools = try SlurmTools(environment)
     let answer = try tools.ask(.sbatch, ["--parsable"], input: script)
-    // With several clusters, the name of the cluster follows.
+    // With several clusters, the answer also contains the name of the cluster.
     return String(answer.prefix { !$0.isWhitespace && $0 != ";" })
   }
 }

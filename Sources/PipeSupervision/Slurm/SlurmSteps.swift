@@ -3,28 +3,29 @@ import PipeClient
 import PipeSystem
 import PipeTransport
 
-/// Starts the processes of a topology on the hosts of a Slurm job, ends them there, and finds out
-/// whether they still run.
+/// Starts and ends the processes of a topology on the hosts of a Slurm job, and finds out whether
+/// they are still running.
 ///
-/// If a host does not answer for a long time, Slurm removes it from the job, and the host does not
-/// return to it. Then an additional job is requested that has only this host.
+/// If a host does not answer for a long time, Slurm removes the host from the job, and does not add
+/// it again. Then the orchestrator requests an additional job that has only this host.
 final class SlurmSteps {
   private let job: SlurmJob
   private let commands: SlurmCommands
   private let calls: ChildCalls
-  /// By host that the first job has lost: the job that has the host now; `nil` while it is being requested.
+  /// For each host that the first job has lost: the job that has the host now; `nil` while an
+  /// additional job is being requested.
   private var replacements: [String: String?] = [:]
   /// All additional jobs.
   private var additionalJobs: [String] = []
-  /// The processes about which a host is being asked or will be.
-  private var asked: Set<SlurmStep> = []
-  /// By host: the pending queries.
+  /// The processes about which a query is pending or running.
+  private var queriedSteps: Set<SlurmStep> = []
+  /// For each host: the pending queries.
   private var pendingQueries:
     [String: [(step: SlurmStep, then: (SlurmCommands.ProcessPresence) -> Void)]] = [:]
-  /// The hosts that are being asked now.
+  /// The hosts that are being queried now.
   private var queriedHosts: Set<String> = []
 
-  /// The maximum number of processes in one query: the answer must fit into the pipe.
+  /// The maximum number of processes in one query, so that the answer fits into the pipe.
   private static let queryBatchLimit = 200
 
   /// - Throws: ``SlurmError`` if Slurm's programs are missing.
@@ -43,7 +44,7 @@ final class SlurmSteps {
     return SlurmStep(name, on: host, in: currentJob(of: host) ?? job.id)
   }
 
-  /// Returns a step without a process, for asking a host whether it answers.
+  /// Returns a step without a process, which is used to ask whether a host answers.
   func step(ofHost host: String) -> SlurmStep {
     SlurmStep("\(job.id).host.\(host)", on: host, in: currentJob(of: host) ?? job.id)
   }
@@ -51,22 +52,24 @@ final class SlurmSteps {
   func command(
     _ command: ChildCommand, as step: SlurmStep, of node: String, in topology: String, input: Int32
   ) -> ChildCommand {
-    commands.start(command, as: step, of: "\(job.id).\(topology).\(node)", input: input)
+    commands.startCommand(command, as: step, of: "\(job.id).\(topology).\(node)", input: input)
   }
 
-  /// Sends a signal to a process, on the host where Slurm finds it.
-  /// - Parameter srun: The srun process that waits for the step, if any.
+  /// Sends a signal to a process on the host of its step.
+  /// - Parameter srun: The srun process that waits for the step; `nil` if there is none.
   func signal(_ signal: Signal, to step: SlurmStep, srun: Int32?) {
-    calls.start(commands.end(step, with: signal.number, srun: srun)) { _ in }
+    calls.start(commands.signalCommand(step, with: signal.number, srun: srun)) { _ in }
   }
 
-  /// Returns the command that reads the output of a process of a former orchestrator.
-  func attach(to step: SlurmStep) -> ChildCommand { commands.attach(to: step) }
+  /// Returns the command that reads the output of a process that a former orchestrator started.
+  func attach(to step: SlurmStep) -> ChildCommand { commands.attachCommand(to: step) }
 
-  /// Asks the host of a process whether the process still runs, unless that query is pending already.
-  /// Queries for the same host are combined.
+  /// Asks the host of a process whether the process is still running. Queries to the same host are
+  /// combined.
+  /// - Parameter then: Called with the answer. Not called if a query about the process is already
+  ///   pending, or if no job has the host.
   func ask(_ step: SlurmStep, then: @escaping (SlurmCommands.ProcessPresence) -> Void) {
-    guard asked.insert(step).inserted else { return }
+    guard queriedSteps.insert(step).inserted else { return }
     pendingQueries[step.host, default: []].append((step, then))
     calls.loop.schedule(after: .zero, for: self) { $0.sendNextQuery(step.host) }
   }
@@ -76,7 +79,7 @@ final class SlurmSteps {
       return
     }
     guard let job = currentJob(of: host) else {
-      for (step, _) in all { asked.remove(step) }
+      for (step, _) in all { queriedSteps.remove(step) }
       return
     }
     let pendingQueries = all.prefix(Self.queryBatchLimit)
@@ -85,12 +88,12 @@ final class SlurmSteps {
     }
     queriedHosts.insert(host)
     let probeStep = SlurmStep("\(self.job.id).\(host).asked", on: host, in: job)
-    calls.start(commands.ask(about: pendingQueries.map(\.step.name), as: probeStep)) {
+    calls.start(commands.presenceQuery(about: pendingQueries.map(\.step.name), as: probeStep)) {
       [weak self] answer in
-      let presences = SlurmCommands.ProcessPresence.all(in: answer)
+      let presences = SlurmCommands.ProcessPresence.presences(in: answer)
       if let self {
         queriedHosts.remove(host)
-        for (step, _) in pendingQueries { asked.remove(step) }
+        for (step, _) in pendingQueries { queriedSteps.remove(step) }
         if presences.isEmpty { requestHostAgain(host, in: job) }
       }
       for (step, then) in pendingQueries { then(presences[step.name] ?? .unknown) }
@@ -100,37 +103,39 @@ final class SlurmSteps {
 
   // MARK: Hosts
 
-  /// Requests a job for a host that Slurm has removed, or may have removed, from the job of a step.
-  func lost(_ step: SlurmStep) {
-    guard currentJob(of: step.host) == step.job else { return }
+  /// Requests an additional job for the host of a step. Call this if Slurm has removed the host
+  /// from the step's job, or may have removed it.
+  func requestReplacement(of step: SlurmStep) {
+    guard currentJob(of: step.host) == step.jobID else { return }
     replacements[step.host] = .some(nil)
-    take(step.host)
+    requestJob(with: step.host)
   }
 
-  /// Requests a job for a lost host on which no process could run: the additional job may have lost the
-  /// host, too.
+  /// Requests another job for a lost host, because no query could run on the host: the additional
+  /// job may also have lost the host.
   private func requestHostAgain(_ host: String, in job: String) {
     guard replacements[host] == .some(job) else { return }
     replacements[host] = .some(nil)
-    take(host)
+    requestJob(with: host)
   }
 
-  /// Returns the job that has a host; `nil` if there is none.
+  /// Returns the job that has a host; `nil` if no job has it.
   private func currentJob(of host: String) -> String? {
     guard let replacement = replacements[host] else { return job.id }
     return replacement
   }
 
-  /// Requests the host repeatedly until a job has it.
-  private func take(_ host: String) {
-    let take = commands.take(host, as: replacementJobName, unlessIn: [job.id] + additionalJobs)
+  /// Requests a job with the host, and repeats the request until Slurm grants a job.
+  private func requestJob(with host: String) {
+    let take = commands.allocationCommand(
+      host, as: replacementJobName, unlessIn: [job.id] + additionalJobs)
     calls.start(take) { [weak self] answer in
       guard let self else { return }
-      if let job = SlurmCommands.job(in: answer) {
+      if let job = SlurmCommands.jobID(in: answer) {
         replacements[host] = job
         if job != self.job.id, !additionalJobs.contains(job) { additionalJobs.append(job) }
       } else {
-        calls.loop.schedule(after: .seconds(1), for: self) { $0.take(host) }
+        calls.loop.schedule(after: .seconds(1), for: self) { $0.requestJob(with: host) }
       }
     }
   }
@@ -139,7 +144,7 @@ final class SlurmSteps {
 
   // MARK: The end
 
-  /// Reaps Slurm's commands that have ended.
+  /// Reaps the Slurm commands that have ended.
   func reap() { calls.reap() }
 
   /// Ends the additional jobs.
@@ -154,7 +159,7 @@ final class SlurmSteps {
 package enum SlurmError: Error, Hashable, Sendable {
   case noJob
   case noHosts(job: String)
-  /// The orchestrator runs on a host that is not in the job, so that its address is unknown.
+  /// The orchestrator runs on a host that is not in the job, so its address is unknown.
   case noAddress(job: String)
   case noTool(String)
   case failed(command: String, reason: String)
@@ -180,38 +185,40 @@ extension SlurmError: CustomStringConvertible {
   }
 }
 
-/// The messages of an `srun` about its process. They determine whether the end of the `srun` is the end
-/// of the process.
+/// The messages of an `srun` about its process. They show whether the process has ended when the
+/// `srun` ends.
 package struct SrunReport: Hashable, Sendable {
-  /// Why the fate of the process is unknown.
+  /// The line that gives a reason why the process may still be running; `nil` if there is no such
+  /// line.
   package private(set) var uncertainty: String?
-  /// The last message that is not about the end of a task.
+  /// The last error message of the `srun`, except messages about the end of a task.
   package private(set) var problem: String?
-  /// Whether the `srun` has reported the end of the process, or that the process was never started.
+  /// Whether the `srun` has reported that the process has ended or was never started.
   private var isSettled = false
 
-  private static let prefix = "srun: error: "
+  private static let errorPrefix = "srun: error: "
 
   package init() {}
 
   /// Reads a line of the output of the `srun` or of its process.
   package mutating func take(_ line: String) {
-    guard line.hasPrefix(Self.prefix) else { return }
-    let text = line.dropFirst(Self.prefix.count)
+    guard line.hasPrefix(Self.errorPrefix) else { return }
+    let text = line.dropFirst(Self.errorPrefix.count)
     if text.contains(": task ") {
       isSettled = true
       return
     }
     problem = String(text)
     if text.hasPrefix("Unable to create step") { isSettled = true }
-    // With this message, srun exits with code 0, although the process may still run.
+    // After this message, srun exits with code 0, although the process may still be running.
     if text.hasPrefix("Node failure on") { uncertainty = line }
   }
 
-  /// Whether Slurm has given up the host.
+  /// Whether Slurm has given up the host on which the process ran.
   package var hasLostHost: Bool { uncertainty != nil }
 
-  /// Returns why the end of the `srun` does not prove the end of its process; `nil` if it does.
+  /// Returns the reason why the process may still be running although its `srun` has ended. Returns
+  /// `nil` if the process has certainly ended.
   package func uncertainty(about end: ProcessExit) -> String? {
     if let uncertainty { return uncertainty }
     if end == .exited(code: 0) { return nil }
@@ -220,7 +227,8 @@ package struct SrunReport: Hashable, Sendable {
       + (problem.map { ": \($0)" } ?? "")
   }
 
-  /// Returns how the process has ended: srun reports a signal as a shell does.
+  /// Returns how the process has ended, given how its srun ended. If a signal ended the process,
+  /// srun's exit code is 128 plus the signal's number, as in a shell.
   package static func exit(of srun: ProcessExit) -> ProcessExit {
     if case .exited(let code) = srun, code > 128, code <= 128 + 64 {
       return .signalled(number: code - 128)

@@ -2,40 +2,43 @@ import Glibc
 import PipeSupport
 
 extension CommandDescription {
-  /// Parses arguments and checks them, unless they ask for help. Accepts `--long`, `--long=value`,
-  /// `--long value`, `-s`, `-svalue`, `-abc` and `--`, with options and positionals in any order.
+  /// Parses the arguments, and checks the positionals unless the arguments contain `--help`.
+  /// Accepts `--long`, `--long=value`, `--long value`, `-s`, `-svalue`, `-abc` and `--`, with
+  /// options and positionals in any order.
   package func parse(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
     let parsed = try read(arguments)
     if !parsed.flag(Option.help.long) { try check(parsed) }
     return parsed
   }
 
-  /// Parses the arguments of a program or of one of its verbs. Prints the help and exits if the
-  /// arguments ask for it; exits with code 2 if the arguments are invalid.
+  /// Parses the arguments of a program or verb. If the arguments contain `--help`, prints the help
+  /// and exits. If the arguments are invalid, exits with code 2.
   package func parseOrExit(_ arguments: ArraySlice<String>) -> ParsedArguments {
     do {
       let parsed = try parse(arguments)
       guard parsed.flag(Option.help.long) else { return parsed }
-      print(HelpText().page(self), terminator: "")
+      print(HelpText().helpPage(self), terminator: "")
       exit(0)
     } catch {
       error.exit(of: program)
     }
   }
 
-  /// Parses the options according to the description. Does not check the positionals.
+  /// Parses the options and the positionals according to the description. Does not check the
+  /// positionals.
   package func read(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
-    var reader = ArgumentReader(description: self, rest: arguments)
+    var reader = ArgumentReader(description: self, remainingArguments: arguments)
     return try reader.read()
   }
 
-  /// Checks the number and the kinds of the positionals.
+  /// Throws an error if the number of positionals or one of their values does not fit the
+  /// description.
   package func check(_ parsed: ParsedArguments) throws(UsageError) {
     var rest = parsed.positionals[...]
     for positional in positionals {
       let required = positional.arity == .one || positional.arity == .some
       if rest.isEmpty, required { throw .missingPositional(positional.name, of: command) }
-      let repeats = positional.repeats
+      let repeats = positional.isRepeatable
       for value in repeats ? rest : rest.prefix(1) {
         if let wanted = positional.kind.problem(with: value) {
           throw .invalidValue(of: positional.name, value: value, wanted: wanted)
@@ -50,13 +53,13 @@ extension CommandDescription {
 /// A parser of the arguments of one command.
 private struct ArgumentReader {
   let description: CommandDescription
-  var rest: ArraySlice<String>
+  var remainingArguments: ArraySlice<String>
   var parsed = ParsedArguments()
 
   mutating func read() throws(UsageError) -> ParsedArguments {
-    while let argument = rest.popFirst() {
+    while let argument = remainingArguments.popFirst() {
       if argument == "--" {
-        parsed.positionals += rest
+        parsed.positionals += remainingArguments
         break
       } else if argument.hasPrefix("--") {
         try readLong(argument)
@@ -82,17 +85,17 @@ private struct ArgumentReader {
   }
 
   private mutating func readShorts(_ argument: String) throws(UsageError) {
-    var deadLetters = argument.dropFirst()
-    while let deadLetter = deadLetters.popFirst() {
-      guard let option = description.allOptions.first(where: { $0.short == deadLetter }) else {
-        throw .unknownOption("-\(deadLetter)", suggestion: nil, of: description.command)
+    var letters = argument.dropFirst()
+    while let letter = letters.popFirst() {
+      guard let option = description.allOptions.first(where: { $0.short == letter }) else {
+        throw .unknownOption("-\(letter)", suggestion: nil, of: description.command)
       }
       var attachedValue: String?
-      if option.value != nil, !deadLetters.isEmpty {
-        attachedValue = String(deadLetters.first == "=" ? deadLetters.dropFirst() : deadLetters)
-        deadLetters = ""
+      if option.value != nil, !letters.isEmpty {
+        attachedValue = String(letters.first == "=" ? letters.dropFirst() : letters)
+        letters = ""
       }
-      try take(option, shown: "-\(deadLetter)", attachedValue: attachedValue)
+      try take(option, shown: "-\(letter)", attachedValue: attachedValue)
     }
   }
 
@@ -104,7 +107,7 @@ private struct ArgumentReader {
       parsed.options.append(.init(name: option.long, value: ""))
       return
     }
-    guard let value = attachedValue ?? rest.popFirst() else {
+    guard let value = attachedValue ?? remainingArguments.popFirst() else {
       throw .missingValue(option: shown, placeholder: kind.placeholder)
     }
     if let wanted = kind.problem(with: value) {
@@ -114,7 +117,7 @@ private struct ArgumentReader {
   }
 }
 
-/// The values of a command line, checked against its description.
+/// The options and positionals of a command line, checked against the description of its command.
 package struct ParsedArguments: Hashable, Sendable {
   /// An option on the command line.
   package struct OptionValue: Hashable, Sendable {
@@ -130,20 +133,20 @@ package struct ParsedArguments: Hashable, Sendable {
 
   package init() {}
 
-  /// Whether the command line contains a flag, or an option with a value.
+  /// Whether the command line contains the option with this long name, with or without a value.
   package func flag(_ name: String) -> Bool { options.contains { $0.name == name } }
 
-  /// Returns the last value of an option.
+  /// Returns the last value of an option; `nil` if the option is missing.
   package func value(_ name: String) -> String? { options.last { $0.name == name }?.value }
 
-  /// Returns the last value of an option, converted to `type`.
+  /// Returns the last value of an option, converted to `type`; `nil` if the option is missing.
   package func value<Value: RawRepresentable>(
     _ name: String, as type: Value.Type = Value.self
   ) -> Value? where Value.RawValue == String {
     value(name).flatMap { Value(rawValue: $0) }
   }
 
-  /// Returns the last value of a required option.
+  /// Returns the last value of a required option. Throws an error if the option is missing.
   package func required(
     _ name: String, of description: CommandDescription
   ) throws(UsageError) -> String {
@@ -151,21 +154,21 @@ package struct ParsedArguments: Hashable, Sendable {
     throw .missingOption("--" + name, of: description.command)
   }
 
-  /// Returns the names in the value of an option, which is a comma-separated list.
-  package func list(_ name: String) -> [String]? {
+  /// Returns the value of an option, split at commas; `nil` if the option is missing.
+  package func commaSeparatedValues(_ name: String) -> [String]? {
     value(name).map { $0.split(separator: ",").map(String.init) }
   }
 
-  /// Returns all values of an option that may be repeated.
+  /// Returns all values of an option that can be repeated.
   package func values(_ name: String) -> [String] {
     options.filter { $0.name == name }.map(\.value)
   }
 
   /// Returns the value of an option of kind `count`, clamped to the range of `Int`.
-  package func count(_ name: String) -> Int? { number(name).map { Int(clamping: $0) } }
+  package func countValue(_ name: String) -> Int? { numberValue(name).map { Int(clamping: $0) } }
 
   /// Returns the value of an option of kind `count`.
-  package func number(_ name: String) -> UInt64? { value(name).flatMap { UInt64($0) } }
+  package func numberValue(_ name: String) -> UInt64? { value(name).flatMap { UInt64($0) } }
 
   /// Returns the value of an option of kind `duration`.
   package func duration(_ name: String) -> Duration? {
@@ -180,6 +183,6 @@ package struct ParsedArguments: Hashable, Sendable {
   /// Returns the value of an option of kind `signal`.
   package func signal(_ name: String) -> Signal? { value(name).flatMap { Signal($0) } }
 
-  /// The topology that `-p` names.
+  /// The name of the topology that the option `-p` selects; `nil` if the option is missing.
   package var topology: String? { value(Option.topology.long) }
 }

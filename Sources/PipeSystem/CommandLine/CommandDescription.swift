@@ -1,8 +1,8 @@
 import Glibc
 import PipeSupport
 
-/// The declaration of a program or of one of its verbs: the source of its help, its shell completion
-/// and its argument parser.
+/// The declaration of a program's command line, or of one verb of a program. The help, the shell
+/// completion and the argument parser are derived from the declaration.
 package struct CommandDescription: Sendable {
   package struct Example: Hashable, Sendable {
     package var command: String
@@ -15,13 +15,14 @@ package struct CommandDescription: Sendable {
   package var name: String
   /// A one-line summary for the list of verbs.
   package var summary: String
-  /// More text for the help page of the command.
+  /// Additional text for the help page of the command.
   package var discussion: String
   /// The options of this command, without the universal options.
   package var options: [Option]
   package var positionals: [Positional]
   package var examples: [Example]
-  /// The options of this command, the options that they imply, and the universal options of the program.
+  /// The options of this command, the options that these imply, and the universal options of the
+  /// program.
   package var allOptions: [Option]
 
   /// - Parameters:
@@ -39,43 +40,46 @@ package struct CommandDescription: Sendable {
     self.options = options
     self.positionals = positionals
     self.examples = examples.map { Example(command: $0.0, meaning: $0.1) }
-    // Every command for a running topology also works for a topology on another host.
+    // A command that works on a running topology also works on a topology on another host, and
+    // accepts its options.
     allOptions =
-      options.flatMap { $0 == .topology ? Option.target : [$0] } + universal
+      options.flatMap { $0 == .topology ? Option.targetOptions : [$0] } + universal
   }
 
-  /// The command, as a user types it: `orchestrator kill`.
+  /// The command as a user types it, such as `orchestrator kill`.
   package var command: String { name.isEmpty ? program : "\(program) \(name)" }
 
-  /// The usage line: `orchestrator kill [OPTIONS] NODE...`.
+  /// The usage line, such as `orchestrator kill [OPTIONS] NODE...`.
   package var usage: String {
     ([command, "[OPTIONS]"] + positionals.map(\.usage)).joined(separator: " ")
   }
 }
 
-/// The help pages, generated from descriptions.
+/// Formats the help pages.
 package struct HelpText {
-  /// Formats a heading.
-  package let heading: @Sendable (String) -> String
+  /// Adds the style of a heading, such as bold, to a text.
+  package let styleHeading: @Sendable (String) -> String
   /// The width to which text is wrapped. Unit: columns.
   private let columns: Int
 
   package init(
     columns: Int = 80, heading: @escaping @Sendable (String) -> String = { $0 }
   ) {
-    self.heading = heading
+    self.styleHeading = heading
     self.columns = min(max(columns, 40), 100)
   }
 
   /// Returns the help page of one command.
-  package func page(_ command: CommandDescription) -> String {
-    var parts = ["\(heading("Usage:")) \(command.usage)", wrap(command.summary + ".", indent: 0)]
+  package func helpPage(_ command: CommandDescription) -> String {
+    var parts = [
+      "\(styleHeading("Usage:")) \(command.usage)", wrap(command.summary + ".", indent: 0),
+    ]
     if !command.discussion.isEmpty { parts.append(wrap(command.discussion, indent: 0)) }
     if !command.positionals.isEmpty {
       parts.append(
         section("Arguments:", definitionList(command.positionals.map { ($0.name, $0.summary) })))
     }
-    parts.append(section("Options:", definitionList(options(command.allOptions))))
+    parts.append(section("Options:", definitionList(optionRows(command.allOptions))))
     if !command.examples.isEmpty {
       let examples = command.examples.map { "  \($0.command)\n      \($0.meaning)" }
       parts.append(section("Examples:", examples.joined(separator: "\n")))
@@ -84,10 +88,10 @@ package struct HelpText {
   }
 
   package func section(_ title: String, _ body: String) -> String {
-    heading(title) + "\n" + body
+    styleHeading(title) + "\n" + body
   }
 
-  package func options(_ options: [Option]) -> [(String, String)] {
+  package func optionRows(_ options: [Option]) -> [(String, String)] {
     options.map { option in
       let short = option.short.map { "-\($0), " } ?? "    "
       let value = option.value.map { " " + $0.placeholder } ?? ""
@@ -95,7 +99,7 @@ package struct HelpText {
     }
   }
 
-  /// Formats terms in a column, with their meanings wrapped beside them.
+  /// Formats terms in a left column, and their meanings in a right column, wrapped to the width.
   package func definitionList(_ definitionList: [(term: String, meaning: String)]) -> String {
     let width = min(definitionList.map(\.term.count).max() ?? 0, 30)
     return definitionList.map { term, meaning in
@@ -122,7 +126,8 @@ package struct HelpText {
   }
 }
 
-/// An invalid command line. The label `of` is the command whose help page has more information.
+/// An error in a command line. The argument `of` is the command whose help page the message
+/// recommends or, for `invalidValue`, the name of the option or positional.
 package enum UsageError: Error, Hashable {
   case missingVerb(of: String)
   case unknownVerb(String, suggestion: String?, of: String)
@@ -133,16 +138,18 @@ package enum UsageError: Error, Hashable {
   case missingOption(String, of: String)
   case missingPositional(String, of: String)
   case extraPositional(String, of: String)
+  /// Two options, or an option and a positional, that exclude each other.
+  case conflict(String, String)
 }
 
 extension UsageError: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .missingVerb(let command): "missing verb\n\(Self.advice(command))"
+    case .missingVerb(let command): "missing verb\n\(Self.helpAdvice(command))"
     case .unknownVerb(let verb, let suggestion, let command):
-      "unknown verb '\(verb)'\(Suggestion.hint(suggestion))\n\(Self.advice(command))"
+      "unknown verb '\(verb)'\(Suggestion.hint(suggestion))\n\(Self.helpAdvice(command))"
     case .unknownOption(let option, let suggestion, let command):
-      "unknown option '\(option)'\(Suggestion.hint(suggestion))\n\(Self.advice(command))"
+      "unknown option '\(option)'\(Suggestion.hint(suggestion))\n\(Self.helpAdvice(command))"
     case .missingValue(let option, let placeholder):
       "option '\(option)' requires a value: \(option) \(placeholder)"
     case .unexpectedValue(let option, let value):
@@ -150,15 +157,16 @@ extension UsageError: CustomStringConvertible {
     case .invalidValue(let name, let value, let wanted):
       "invalid value '\(value)' for \(name): \(wanted)"
     case .missingOption(let name, let command):
-      "option '\(name)' is missing\n\(Self.advice(command))"
+      "option '\(name)' is missing\n\(Self.helpAdvice(command))"
     case .missingPositional(let name, let command):
-      "\(name) is missing\n\(Self.advice(command))"
+      "\(name) is missing\n\(Self.helpAdvice(command))"
     case .extraPositional(let value, let command):
-      "unexpected argument '\(value)'\n\(Self.advice(command))"
+      "unexpected argument '\(value)'\n\(Self.helpAdvice(command))"
+    case .conflict(let one, let other): "\(one) and \(other) cannot be used together"
     }
   }
 
-  private static func advice(_ command: String) -> String { "Try '\(command) --help'." }
+  private static func helpAdvice(_ command: String) -> String { "Try '\(command) --help'." }
 
   /// Writes the error to standard error and exits with code 2.
   package func exit(of program: String) -> Never {

@@ -1,55 +1,57 @@
 import Glibc
 import PipeSupport
 
-/// Points in time in the past, in the form that users type: an age, or a time.
+/// A parser of points in time that users type: an age such as `5m`, or a time such as `14:30`.
 package enum MomentArgument {
   /// A description of the accepted forms.
-  static let wanted =
+  static let expectedForms =
     "must be an age such as 5m, or a time such as 14:30, '2026-11-20 14:30' or 2026-11-20T14:30:00Z"
 
-  /// Parses `5m`, `14:30[:05[.123]]` of today, or `2026-11-20[ 14:30[:05[.123]]]`, with `T` or a space
-  /// between date and time. A time after a date may end with `Z` or an offset such as `+01:00`;
-  /// otherwise the local time zone applies. Returns `nil` if the text is none of these.
+  /// Parses an age (`5m`), a time of today (`14:30[:05[.123]]`), or a date with an optional time
+  /// (`2026-11-20[ 14:30[:05[.123]]]`). Returns `nil` for any other text.
+  ///
+  /// The separator between date and time is `T` or a space. A time after a date may end with `Z` or
+  /// an offset such as `+01:00`. Without an offset, the local time zone applies.
   package static func parse(_ text: String, now: Timestamp = .now) -> Timestamp? {
     if let age = DurationText.parse(text) {
       return Timestamp(milliseconds: now.milliseconds - age.wholeMilliseconds)
     }
-    var reader = TimeReader(rest: text.utf8[...])
+    var reader = TimeReader(remainingText: text.utf8[...])
     return reader.read(now: now)
   }
 }
 
 /// A parser of a date, a time of day, or both.
 private struct TimeReader {
-  var rest: Substring.UTF8View.SubSequence
+  var remainingText: Substring.UTF8View.SubSequence
 
   mutating func read(now: Timestamp) -> Timestamp? {
-    let whole = rest
+    let whole = remainingText
     var parts = tm()
-    // The system determines whether daylight saving time applies.
+    // With -1, mktime(3) determines whether daylight saving time applies.
     parts.tm_isdst = -1
     let hasDate = readDate(into: &parts)
     if !hasDate {
-      rest = whole
+      remainingText = whole
       var seconds = time_t(now.milliseconds / 1000)
       var today = tm()
       localtime_r(&seconds, &today)
       (parts.tm_year, parts.tm_mon, parts.tm_mday) = (today.tm_year, today.tm_mon, today.tm_mday)
-    } else if rest.isEmpty {
+    } else if remainingText.isEmpty {
       return Self.timestamp(of: parts, 0, mktime)
     } else if !skip("T"), !skip(" ") {
       return nil
     }
     guard let milliseconds = readTime(into: &parts) else { return nil }
-    guard hasDate, !rest.isEmpty else {
-      return rest.isEmpty ? Self.timestamp(of: parts, milliseconds, mktime) : nil
+    guard hasDate, !remainingText.isEmpty else {
+      return remainingText.isEmpty ? Self.timestamp(of: parts, milliseconds, mktime) : nil
     }
-    guard let offset = readOffset(), rest.isEmpty else { return nil }
+    guard let offset = readOffset(), remainingText.isEmpty else { return nil }
     return Self.timestamp(of: parts, milliseconds - offset * 1000, timegm)
   }
 
-  /// Converts a date and time to a timestamp. Returns `nil` for a day that does not exist, because
-  /// `convert` would return a day of the next month.
+  /// Converts a date and time to a timestamp. Returns `nil` if the day does not exist, such as 31
+  /// April. `convert` would turn such a day into a day of the next month.
   private static func timestamp(
     of parts: tm, _ milliseconds: Int, _ convert: (UnsafeMutablePointer<tm>) -> time_t
   ) -> Timestamp? {
@@ -59,7 +61,8 @@ private struct TimeReader {
     return Timestamp(milliseconds: Int64(seconds) * 1000 + Int64(milliseconds))
   }
 
-  /// Parses `2026-11-20`.
+  /// Parses a date such as `2026-11-20` into `parts`. Returns false if the text does not begin with
+  /// a date.
   private mutating func readDate(into parts: inout tm) -> Bool {
     guard let year = number(digits: 4), skip("-"), let month = number(digits: 2, in: 1...12),
       skip("-"), let day = number(digits: 2, in: 1...31)
@@ -70,7 +73,8 @@ private struct TimeReader {
     return true
   }
 
-  /// Parses `14:30`, `14:30:05` or `14:30:05.123`. Returns the milliseconds.
+  /// Parses `14:30`, `14:30:05` or `14:30:05.123` into `parts`. Returns the milliseconds after the
+  /// second; `nil` if the text does not begin with a time.
   private mutating func readTime(into parts: inout tm) -> Int? {
     guard let hour = number(digits: 2, in: 0...23), skip(":"),
       let minute = number(digits: 2, in: 0...59)
@@ -82,10 +86,10 @@ private struct TimeReader {
     return skip(".") ? number(digits: 3) : 0
   }
 
-  /// Parses `Z` or `+01:00`. Unit of the result: seconds.
+  /// Parses an offset from UTC, such as `Z` or `+01:00`. Unit of the result: seconds.
   private mutating func readOffset() -> Int? {
     if skip("Z") { return 0 }
-    let isWest = rest.first == UInt8(ascii: "-")
+    let isWest = remainingText.first == UInt8(ascii: "-")
     guard skip("+") || skip("-"), let hours = number(digits: 2, in: 0...23), skip(":"),
       let minutes = number(digits: 2, in: 0...59)
     else { return nil }
@@ -93,16 +97,16 @@ private struct TimeReader {
   }
 
   private mutating func number(digits count: Int, in range: ClosedRange<Int> = 0...9999) -> Int? {
-    let digits = rest.prefix(count)
+    let digits = remainingText.prefix(count)
     guard digits.count == count, digits.allSatisfy({ (48...57).contains($0) }) else { return nil }
-    rest = rest.dropFirst(count)
+    remainingText = remainingText.dropFirst(count)
     let number = digits.reduce(0) { $0 * 10 + Int($1 - 48) }
     return range.contains(number) ? number : nil
   }
 
   private mutating func skip(_ character: Unicode.Scalar) -> Bool {
-    guard rest.first == UInt8(ascii: character) else { return false }
-    rest = rest.dropFirst()
+    guard remainingText.first == UInt8(ascii: character) else { return false }
+    remainingText = remainingText.dropFirst()
     return true
   }
 }

@@ -1,10 +1,10 @@
 import PipeSupport
 
-/// The kind of value of an option or a positional. It determines how the help shows the value, how
-/// the parser checks it, and how the shell completes it.
+/// The kind of value of an option or a positional. The kind determines the placeholder in the help,
+/// the validation, and the shell completion.
 package enum ValueKind: Hashable, Sendable {
   case text(String)
-  /// An integer with a minimum.
+  /// An integer of at least `from`. The string is the placeholder in the help.
   case count(String, from: UInt64 = 0)
   /// A duration: `200ms`, `1.5s`, `1m30s`, `2h`.
   case duration
@@ -15,7 +15,7 @@ package enum ValueKind: Hashable, Sendable {
   case node
   /// A node, or an instance of a node: `orders[4711]`.
   case nodeOrInstance
-  /// An event of the node that the previous argument names: a label, or JSON.
+  /// An event of the node in the preceding argument: the event's name, or JSON.
   case event
   case file
   /// A file, or a node if the value does not look like a file.
@@ -45,7 +45,7 @@ package enum ValueKind: Hashable, Sendable {
 }
 
 extension ValueKind {
-  /// Returns a description of the expected value if this value is invalid.
+  /// Returns `nil` if the value is valid; otherwise, a description of the expected value.
   package func problem(with value: String) -> String? {
     switch self {
     case .text, .event, .file, .fileOrNode, .directory: value.isEmpty ? "must not be empty" : nil
@@ -53,7 +53,7 @@ extension ValueKind {
       UInt64(value).map { $0 < least } ?? true ? "must be an integer of at least \(least)" : nil
     case .duration:
       DurationText.parse(value) == nil ? "\(DurationText.ParseFailure(with: value))" : nil
-    case .moment: MomentArgument.parse(value) == nil ? MomentArgument.wanted : nil
+    case .moment: MomentArgument.parse(value) == nil ? MomentArgument.expectedForms : nil
     case .choice(_, let choices):
       choices.contains(value)
         ? nil
@@ -77,16 +77,16 @@ extension ValueKind {
   }
 }
 
-/// One option of a command, used by the help, the shell completion and the parser.
+/// An option of a command, for the help, the shell completion and the parser.
 package struct Option: Hashable, Sendable {
   package var long: String
   package var short: Character?
-  /// `nil` for a flag.
+  /// The kind of the option's value; `nil` for a flag, which has no value.
   package var value: ValueKind?
-  /// The effect of the option, with unit and default.
+  /// The meaning of the option, with the unit and the default of its value.
   package var summary: String
-  /// Whether the option may be repeated. If not, only its last occurrence counts.
-  package var repeats: Bool
+  /// Whether the option can be repeated. If not, only the last occurrence of the option counts.
+  package var isRepeatable: Bool
 
   package init(
     _ long: String, _ short: Character?, value: ValueKind? = nil, repeats: Bool = false,
@@ -95,7 +95,7 @@ package struct Option: Hashable, Sendable {
     self.long = long
     self.short = short
     self.value = value
-    self.repeats = repeats
+    self.isRepeatable = repeats
     self.summary = summary
   }
 
@@ -119,12 +119,12 @@ extension Option {
     "connect", value: .endpoint,
     "With --key: the endpoint at which this host reaches the orchestrator. Default: the endpoint "
       + "in the file")
-  /// The options that select a running topology, on this host or another one.
-  package static let target = [topology, key, connect]
+  /// The options that select a running topology, on this host or on another host.
+  package static let targetOptions = [topology, key, connect]
   package static let help = Option("help", "h", "Shows this help")
 }
 
-/// One positional argument of a command.
+/// A positional argument of a command.
 package struct Positional: Hashable, Sendable {
   package enum Arity: Hashable, Sendable { case one, optional, any, some }
 
@@ -140,8 +140,8 @@ package struct Positional: Hashable, Sendable {
     self.summary = summary
   }
 
-  /// Whether all further arguments belong to this positional.
-  package var repeats: Bool { arity == .any || arity == .some }
+  /// Whether all following arguments belong to this positional.
+  package var isRepeatable: Bool { arity == .any || arity == .some }
 
   /// The usage text: `FILE`, `[FILE]`, `[NODE...]` or `NODE...`.
   package var usage: String {
@@ -156,7 +156,7 @@ package struct Positional: Hashable, Sendable {
 
 extension Option {
   /// The options for the TLS certificate and the private key of a web server.
-  package static let tls = [
+  package static let tlsOptions = [
     Option("tls-certificate", value: .file, "Serves over TLS with this certificate (PEM)"),
     Option(
       "tls-key", value: .file,
@@ -168,8 +168,9 @@ extension Option {
     "socket", value: .text("PATH"),
     "Listens on a Unix socket (mode 0600) instead of a port, for ssh -L and proxies")
 
-  /// The options of a web page, shared by the inspector and by the orchestrator, which starts it.
-  package static let page =
+  /// The options of the inspector's web page. The orchestrator also accepts these options, because
+  /// it starts the inspector.
+  package static let pageOptions =
     [
       Option(
         "port", value: .count("PORT"),
@@ -179,7 +180,7 @@ extension Option {
         "The numeric address to listen on; an address that other hosts can reach requires TLS. "
           + "Default: 127.0.0.1"
       ),
-    ] + tls + [
+    ] + tlsOptions + [
       Option(
         "host", value: .text("NAME"), repeats: true,
         "An additional host name that browsers use, from the certificate or of a proxy; can be "
@@ -195,7 +196,7 @@ package struct NetworkAddress: Hashable, Sendable {
   package let host: String
   package let port: UInt16
 
-  /// - Returns: `nil` if the text is not such an endpoint.
+  /// - Returns: `nil` if the text is not a `tcp://` endpoint with a host and a port.
   package init?(_ text: some StringProtocol) {
     let prefix = "tcp://"
     guard text.hasPrefix(prefix), let colon = text.lastIndex(of: ":"),
@@ -204,7 +205,7 @@ package struct NetworkAddress: Hashable, Sendable {
     let start = text.index(text.startIndex, offsetBy: prefix.count)
     guard start < colon else { return nil }
     let host = text[start..<colon]
-    // Rejects the names of interfaces and source addresses, which are for binding.
+    // Rejects other endpoints of libzmq: the wildcard `*`, and an endpoint with a source address.
     guard host.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
     else { return nil }
     self.host = String(host)

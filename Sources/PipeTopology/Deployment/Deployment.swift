@@ -2,9 +2,11 @@ import PipeMachines
 import PipeSystem
 import PipeWire
 
-/// The locations of the places that topologies refer to: the contents of a deployment file.
+/// The contents of a deployment file: the system that starts processes, and the address or hosts of
+/// each place.
 ///
-/// Source: decision 0062.
+/// A place is a name to which nodes of topology files refer with the key `place`. Source: decision
+/// 0062.
 public struct Deployment: Sendable {
   /// The system that starts processes.
   public enum Engine: String, CaseIterable, Codable, Hashable, Sendable {
@@ -26,12 +28,14 @@ public struct Deployment: Sendable {
   public var address: String?
   /// The places, in the order of the file.
   public var places: [Placement]
-  /// The directory of the journals of nodes that may move, shared by all hosts; `nil` for each
-  /// host's own directory.
-  public var journals: String?
-  /// How long a node with ``HostLossPolicy/move`` continues without the orchestrator. Default: 5 s.
+  /// A directory that all hosts share; `nil` uses a directory on each host.
   ///
-  /// Soon after that the node can be replaced on another host.
+  /// The directory contains the journals of the nodes that may move to another host.
+  public var journals: String?
+  /// The maximum time for which a node with ``HostLossPolicy/move`` continues to run without
+  /// contact to the orchestrator. Default: 5 s.
+  ///
+  /// Soon after this time, the orchestrator can start the node on another host.
   public var lease: Duration
   /// With ``Engine/kubernetes``: the image of all containers, with `orchestrator` and the
   /// topology's programs.
@@ -41,9 +45,9 @@ public struct Deployment: Sendable {
   /// With ``Engine/kubernetes``: the port at which the orchestrator listens. Default: 7300. Range:
   /// 1024…65535.
   public var port: Int
-  /// With ``Engine/kubernetes``: the volume claim of each process that keeps records.
+  /// With ``Engine/kubernetes``: the volume claim of every process that has a journal.
   public var storage: DeploymentStorage
-  /// The codes of expected `check` warnings about the file, which are not reported.
+  /// The codes of expected warnings about the file, which `check` does not report.
   public var silence: [Diagnostic.Code]
 
   /// The default port.
@@ -51,8 +55,10 @@ public struct Deployment: Sendable {
 
   /// The default lease.
   public static let defaultLease: Duration = .seconds(5)
-  /// The range of leases: longer than a process takes to part from its peers, and shorter than `up`
-  /// waits.
+  /// The permitted values of ``lease``.
+  ///
+  /// A lease must be longer than the time that a process needs to disconnect from its peers, and
+  /// shorter than the time that `up` waits.
   public static let leaseRange: ClosedRange<Duration> = .seconds(2)...(.seconds(30))
 
   /// The default address, for a deployment on one host.
@@ -77,21 +83,22 @@ public struct Deployment: Sendable {
     self.journals = journals
   }
 
-  /// Returns the place with the given name, or `nil`.
+  /// Returns the place with this name; `nil` if there is none.
   public func place(_ name: String) -> Placement? {
     places.first { $0.name == name }
   }
 
-  /// The deployment as JSON; ``DeploymentFile`` reads it back to an equal value.
-  public var json: JSONValue { DeploymentKeys.top.written(self).json }
+  /// The deployment as JSON. ``DeploymentFile`` reads an equal value from this JSON.
+  public var json: JSONValue { DeploymentKeys.topLevel.document(of: self).json }
 
-  /// The deployment as YAML; ``DeploymentFile`` reads it back to an equal value, in the same order.
-  public var yaml: String { DeploymentKeys.top.written(self).yaml }
+  /// The deployment as YAML. ``DeploymentFile`` reads an equal value from this YAML, with the
+  /// places in the same order.
+  public var yaml: String { DeploymentKeys.topLevel.document(of: self).yaml }
 }
 
 extension Deployment: Equatable {
-  /// Returns whether two deployments are equal, ignoring the order of the places, which are a
-  /// mapping in the file.
+  /// Returns whether two deployments are equal. The order of their places does not matter, since
+  /// places are a mapping in the file.
   public static func == (left: Deployment, right: Deployment) -> Bool {
     left.engine == right.engine && left.address == right.address
       && left.journals == right.journals && left.lease == right.lease
@@ -101,21 +108,23 @@ extension Deployment: Equatable {
   }
 }
 
-/// A place that nodes refer to by name, with its location.
+/// A named place where nodes run, with its address or hosts.
 ///
-/// The location is an address of this host, or the hosts of an engine, by their names or labels.
+/// With the engine `local`, a place has an address of this host. With other engines, a place has
+/// hosts, given by names or labels.
 public struct Placement: Hashable, Sendable {
   /// The name: `[A-Za-z0-9][A-Za-z0-9_-]{0,40}`.
   public var name: String
   /// With ``Deployment/Engine/local``: the numeric IPv4 address at which the place's nodes listen.
   public var address: String?
-  /// With ``Deployment/Engine/slurm``: the hosts, by their Slurm names; nodes are assigned to them
-  /// round-robin.
+  /// With ``Deployment/Engine/slurm``: the hosts, by their Slurm names. The place's nodes are
+  /// distributed over the hosts round-robin.
   ///
   /// With ``Deployment/Engine/kubernetes``: the nodes of the cluster on which the place's pods may
   /// run.
   public var hosts: [String]
-  /// Spare hosts, which are preferred for nodes with ``HostLossPolicy/move`` that lose their host.
+  /// The spare hosts. If a node with ``HostLossPolicy/move`` loses its host, the node moves to a
+  /// spare host first.
   ///
   /// A submitted job includes the spare hosts.
   public var spare: [String]
@@ -136,7 +145,7 @@ public struct Placement: Hashable, Sendable {
   }
 }
 
-/// The claim of one process on the cluster's storage: a persistent volume.
+/// The volume claim of one process: its request for a persistent volume of the cluster.
 public struct DeploymentStorage: Hashable, Sendable {
   /// The size in the notation of Kubernetes. Default: `1Gi`.
   public var size: String
@@ -152,9 +161,8 @@ public struct DeploymentStorage: Hashable, Sendable {
 
 /// Reads deployment files: YAML, which includes JSON.
 ///
-/// The reader checks everything that depends on the file alone; other checkers compare it with its
-/// topologies and its host.
-/// Source: decision 0062.
+/// The reader makes the checks that require only the file itself. `DeploymentChecker` checks the
+/// deployment against the host and the topologies. Source: decision 0062.
 public enum DeploymentFile {
   /// A deployment with a map of its source locations.
   public typealias Result = (deployment: Deployment, source: SourceMap)
@@ -182,33 +190,33 @@ public enum DeploymentFile {
     package var source: SourceMap
     package var diagnostics: [Diagnostic]
 
-    /// Returns whether the file names a place, even if the place could not be read.
-    func names(_ place: String) -> Bool { source.has(["places", place]) }
+    /// Returns whether the file defines a place, even if the definition is invalid.
+    func definesPlace(named place: String) -> Bool { source.hasValue(at: ["places", place]) }
 
-    /// Whether the file has `journals`, even if the value could not be read.
-    var hasJournalsKey: Bool { source.has(["journals"]) }
+    /// Whether the file has the key `journals`, even if its value is invalid.
+    var hasJournalsKey: Bool { source.hasValue(at: ["journals"]) }
   }
 
-  /// Reads as much of a file as possible, for checks that work with a part of it.
-  /// - Parameter environment: The variables that override the variables of a `.env` file in the same
-  ///   directory.
-  /// - Throws: All errors of a file that no deployment can be made of.
+  /// Reads all valid parts of a file, for checks that can work with an incomplete deployment.
+  /// - Parameter environment: The variables that override the variables of a `.env` file in the
+  ///   same directory.
+  /// - Throws: All errors of the file, if the file has too many errors to produce a deployment.
   package static func examine(
     _ input: TopologyInput, environment: [String: String] = ProcessEnvironment.current
   ) throws(TopologyErrors) -> Examination {
     try examine(
       text: input.bytes(), file: input.name,
-      variables: TopologyVariables(file: input.beside(".env"), environment: environment))
+      variables: TopologyVariables(file: input.pathBeside(".env"), environment: environment))
   }
 
-  /// Reads as much of a text as possible.
+  /// Reads all valid parts of a text.
   package static func examine(
     text: [UInt8], file: String, variables: TopologyVariables = TopologyVariables()
   ) throws(TopologyErrors) -> Examination {
     var (reading, place) = try TopologyReading.beginReading(
       text, file: file, as: .deployment, variables: variables)
-    let keys = DeploymentKeys.top
-    guard let deployment = keys.read(&reading, place, into: keys.start) else {
+    let keys = DeploymentKeys.topLevel
+    guard let deployment = keys.read(&reading, place, into: keys.emptyModel) else {
       throw TopologyErrors(reading.diagnostics)
     }
     return Examination(
@@ -224,5 +232,5 @@ public enum DeploymentFile {
 
   /// The JSON Schema of deployment files: the text of `topologies/deployment.schema.json`.
   package static let schema = TopologySchema.text(
-    of: DeploymentKeys.top, title: "Deployment", shared: ["variable", "nodeName"])
+    of: DeploymentKeys.topLevel, title: "Deployment", shared: ["variable", "nodeName"])
 }

@@ -2,7 +2,8 @@ import PipeSupport
 import PipeSystem
 import PipeWire
 
-/// Checks a deployment against the current host, and against the topologies that use it.
+/// Checks a deployment against the current host, and against the topologies that are deployed with
+/// it.
 package struct DeploymentChecker: DiagnosticCollector {
   let examined: DeploymentFile.Examination
   var source: SourceMap { examined.source }
@@ -10,10 +11,10 @@ package struct DeploymentChecker: DiagnosticCollector {
 
   /// Checks a deployment.
   /// - Parameters:
-  ///   - topologies: All topologies that use the deployment; `nil` if one of them could not be
-  ///     read.
+  ///   - topologies: All topologies that use the deployment; `nil` if one of them could not be read.
   ///   - interfaces: The addresses of the current host.
-  /// - Returns: Errors and warnings in file order, without the diagnostics from reading the file.
+  /// - Returns: Errors and warnings in file order. Does not include the diagnostics that the reader
+  ///   has already reported.
   package static func check(
     _ examined: DeploymentFile.Examination, for topologies: [Topology]?,
     interfaces: [InterfaceAddress]
@@ -37,8 +38,8 @@ package struct DeploymentChecker: DiagnosticCollector {
     self.examined = examined
   }
 
-  /// Checks an address with the engine `local`, whose processes can listen only at addresses of
-  /// this host.
+  /// If the engine is `local`, checks that an address belongs to this host: local processes cannot
+  /// listen at any other address.
   private mutating func check(
     _ address: String, at path: [String], owner: String, _ interfaces: [InterfaceAddress]
   ) {
@@ -70,18 +71,19 @@ package struct DeploymentChecker: DiagnosticCollector {
 
 /// Checks that a topology can run with a deployment.
 ///
-/// The deployment must have each place, nodes that may move need their records on other hosts, and
-/// names must be valid in a cluster.
+/// The deployment must define each place that the topology names. The journals of nodes that may
+/// move must be available on the other hosts. Names must be valid in a cluster.
 package struct PlacementChecker: DiagnosticCollector {
   let topology: Topology
   let source: SourceMap
   let deployment: DeploymentFile.Examination
-  /// The composites, by coordinator; empty if the programs were not described.
+  /// The plans of the coordinators, one for each conflict class; empty if the machines have no
+  /// descriptions.
   let classes: [ConflictClassPlan]
   var diagnostics: [Diagnostic] = []
 
   /// Checks a topology.
-  /// - Parameter classes: The composites in conflict classes, each with one coordinator.
+  /// - Parameter classes: The plans of the coordinators, one for each conflict class.
   /// - Returns: Errors and warnings, in the order of the topology file.
   package static func check(
     _ topology: Topology, source: SourceMap, classes: [ConflictClassPlan] = [],
@@ -92,24 +94,35 @@ package struct PlacementChecker: DiagnosticCollector {
     for node in topology.nodes {
       checker.checkPlace(of: node)
       if node.hostLossPolicy == .move { checker.checkMove(of: node) }
+      if node.shards > 1 { checker.checkShards(of: node) }
     }
     checker.checkNames()
     return checker.diagnostics.inFileOrder
   }
 
   private mutating func checkPlace(of node: NodeSpecification) {
-    guard let place = node.place, !deployment.names(place) else { return }
+    guard let place = node.place, !deployment.definesPlace(named: place) else { return }
     let knownNames = deployment.deployment.places.map(\.name)
     report(
       .unknownPlace, at: ["nodes", node.name, "place"],
-      "node '\(node.name)': no such place '\(place)' in \(self.place(of: ["places"]))"
+      "node '\(node.name)': no such place '\(place)' in \(self.locationText(of: ["places"]))"
         + (knownNames.isEmpty ? "; add the place there" : Suggestion.among(knownNames, like: place))
+    )
+  }
+
+  /// Reports a node with several shards if the engine is Kubernetes: a pod belongs to a single
+  /// node.
+  private mutating func checkShards(of node: NodeSpecification) {
+    guard deployment.deployment.engine == .kubernetes else { return }
+    report(
+      .badValue, at: ["nodes", node.name, "shards"],
+      "node '\(node.name)': 'shards' is not supported with engine 'kubernetes' yet; remove 'shards'"
     )
   }
 
   // MARK: Moving
 
-  /// Checks that a node can move to another host, and that all its records are available there.
+  /// Checks that a node can move to another host, and that its journals are available there.
   private mutating func checkMove(of node: NodeSpecification) {
     guard deployment.deployment.engine != .kubernetes else {
       return report(
@@ -125,7 +138,7 @@ package struct PlacementChecker: DiagnosticCollector {
         .badHostLoss, at: ["nodes", node.name, "on_host_loss"],
         "node '\(node.name)' has no host to move to: place '\(place.name)' has only host "
           + "'\(place.hosts[0])'; add 'spare: [HOST]' at "
-          + "\(self.place(of: ["places", place.name])), or write 'on_host_loss: wait'"
+          + "\(self.locationText(of: ["places", place.name])), or write 'on_host_loss: wait'"
       )
     }
     guard node.constant == nil else { return }
@@ -156,15 +169,18 @@ package struct PlacementChecker: DiagnosticCollector {
     case .power where !deployment.hasJournalsKey:
       report(
         .badHostLoss, at: path,
-        "\(owner): \(recorded) stays on the lost host, since \(place(of: [])) has no 'journals'; "
+        "\(owner): \(recorded) stays on the lost host, since \(locationText(of: [])) has no 'journals'; "
           + "add 'journals: PATH' there, with a directory that all hosts share, or write "
           + "'on_host_loss: wait'")
     case .power: break
     }
   }
 
-  /// Returns the coordinator embedded in a node, with a composite's name and the durability of its
-  /// records. The coordinator moves with the node.
+  /// Returns the name and durability of the coordinator that is embedded in a node; `nil` if there
+  /// is none.
+  ///
+  /// The coordinator moves to another host together with the node. The name is the name of one of
+  /// the coordinator's composites; the durability is the durability of its journal.
   private func embeddedCoordinator(of node: String) -> (name: String, durability: Durability)? {
     if let plan = classes.first(where: { $0.host == node }) { return (plan.name, plan.durability) }
     let within = topology.composites.filter { $0.within == node }.map(\.name)
@@ -176,8 +192,8 @@ package struct PlacementChecker: DiagnosticCollector {
 
   /// Checks that each process that an agent starts has a unique name in the cluster.
   ///
-  /// Ambiguous names are refused. A suffix for the second one would change which process owns which
-  /// volume claim when a node is added.
+  /// Equal names are an error. Adding a suffix to one of them would not be safe: when another node
+  /// is added later, a process could get the volume claim of another process.
   private mutating func checkNames() {
     guard deployment.deployment.engine == .kubernetes else { return }
     let names = ClusterNames(topology: topology.name)
@@ -191,7 +207,7 @@ package struct PlacementChecker: DiagnosticCollector {
     var knownNames: [String: String] = [:]
     let coordinators = classes.filter { $0.host == nil }.map { ["composites", $0.name] }
     for path in topology.nodes.map({ ["nodes", $0.name] }) + coordinators {
-      let name = names.object(of: path[1])
+      let name = names.objectName(of: path[1])
       let problem =
         if name == names.orchestrator {
           "'\(path[1])' would be named '\(name)' in a cluster, which is the name of the "
@@ -209,8 +225,8 @@ package struct PlacementChecker: DiagnosticCollector {
     }
   }
 
-  /// Returns a location in the deployment file as text: `back.yaml:3:1`.
-  private func place(of path: [String]) -> String {
+  /// Returns a location in the deployment file as text, such as `back.yaml:3:1`.
+  private func locationText(of path: [String]) -> String {
     let mark = deployment.source.mark(ofKey: path)
     return "\(deployment.source.file):\(mark.line):\(mark.column)"
   }

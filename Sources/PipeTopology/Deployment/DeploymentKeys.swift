@@ -2,14 +2,16 @@ import PipeMachines
 import PipeSupport
 import PipeSystem
 
-/// The keys of deployment files, declared in the same way as the keys of topology files.
+/// The declarations of the keys in deployment files.
 package enum DeploymentKeys {
-  /// The tables of docs/DEPLOYMENT.md, by their headings.
-  package static let tables = [("Top level", top.lines), ("A place", place.lines)]
+  /// The lines of the tables in docs/DEPLOYMENT.md, each table with its heading.
+  package static let documentationTables = [
+    ("Top level", topLevel.tableLines), ("A place", place.tableLines),
+  ]
 
-  static let top = TopologyMapping(
+  static let topLevel = TopologyMapping(
     meaning: "The addresses or hosts of the places that topologies name.",
-    start: Deployment(),
+    emptyModel: Deployment(),
     keys: [
       TopologyKey(
         "engine", \.engine, .choice,
@@ -50,18 +52,18 @@ package enum DeploymentKeys {
         "With `kubernetes`: the volume claim of each process that has a journal",
         default: "see below"),
       TopologyKey(
-        "silence", \.silence, .codes,
+        "silence", \.silence, .warningCodes,
         "The expected warnings of `check` about this file, as a list of their codes: "
           + "`[unused-place]`",
         default: "none"),
     ],
-    rules: [
+    schemaRules: [
       "patternProperties": ["^x-": true],
       "allOf": .array(Deployment.Engine.allCases.map { EngineKeys.of($0).rule(of: $0) }),
     ]
   ) { reading, fields, deployment in
-    // An engine that could not be read requires no keys.
-    if fields["engine"] == nil || fields.read.contains("engine") {
+    // If the value of `engine` is invalid, it is not known which keys are required.
+    if fields["engine"] == nil || fields.readKeys.contains("engine") {
       reading.checkKeys(of: deployment)
     }
     return true
@@ -69,7 +71,7 @@ package enum DeploymentKeys {
 
   static let place = TopologyMapping(
     meaning: "A place, and its address or hosts.",
-    start: Placement(name: ""),
+    emptyModel: Placement(name: ""),
     keys: [
       TopologyKey(
         "address", \.address, .address,
@@ -95,7 +97,7 @@ package enum DeploymentKeys {
 
   private static let storage = TopologyMapping(
     meaning: "The volume claims in the cluster.",
-    start: DeploymentStorage(),
+    emptyModel: DeploymentStorage(),
     keys: [
       TopologyKey(
         "size", \.size, .storageSize,
@@ -109,13 +111,13 @@ package enum DeploymentKeys {
 }
 
 extension TopologyValue<[String]> {
-  /// A list of unique host names.
+  /// The type of a list of unique host names.
   static var hosts: Self {
     Self(
       schema: [
         "type": "array", "minItems": 1, "uniqueItems": true,
         "items": .orVariable(.pattern(HostName.pattern)),
-      ], write: { $0.isEmpty ? nil : OrderedValue.names($0) }
+      ], writeValue: { $0.isEmpty ? nil : OrderedValue.names($0) }
     ) { reading, place in
       guard let elements = reading.elements(of: place, hint: "a list of hosts") else { return nil }
       var hosts: [String] = []
@@ -141,16 +143,16 @@ extension TopologyValue<[String]> {
 }
 
 extension TopologyValue<Duration> {
-  /// The time that a process may continue without its orchestrator.
+  /// The type of a lease: how long a process may run without contact to its orchestrator.
   static var leaseTerm: Self {
     let terms = Deployment.leaseRange
     let duration = positiveDuration
-    // The default is not written, because some engines refuse the key.
+    // The writer omits the default value, because some engines reject the key.
     var kind = Self(
       schema: duration.schema,
-      write: { $0 == Deployment.defaultLease ? nil : duration.write($0) }
+      writeValue: { $0 == Deployment.defaultLease ? nil : duration.writeValue($0) }
     ) { reading, place in
-      guard let term = duration.read(&reading, place) else { return nil }
+      guard let term = duration.readValue(&reading, place) else { return nil }
       guard terms.contains(term) else {
         reading.report(
           .badDuration, place,
@@ -160,7 +162,7 @@ extension TopologyValue<Duration> {
       }
       return term
     }
-    kind.definitions = duration.definitions
+    kind.schemaDefinitions = duration.schemaDefinitions
     return kind
   }
 }
@@ -187,19 +189,19 @@ private enum HostName {
 }
 
 extension TopologyValue<String> {
-  /// A numeric IPv4 address that peers can connect to.
+  /// The type of a numeric IPv4 address that peers can connect to.
   static var address: Self {
     let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
     let first = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9][0-9]?)"
     let kind = Self(
-      schema: .orVariable(.pattern("^\(first)(\\.\(byte)){3}$")), write: OrderedValue.text
+      schema: .orVariable(.pattern("^\(first)(\\.\(byte)){3}$")), writeValue: OrderedValue.text
     ) { reading, place in
       guard let text = place.node.scalar?.text, let address = IPv4Address(text) else {
         reading.refuse(place, wanted: "a numeric IPv4 address, such as 127.0.0.1")
         return nil
       }
-      // An address in 0.0.0.0/8 means every address of a host, or none.
-      if address.number >> 24 == 0 {
+      // No address in 0.0.0.0/8 belongs to a host.
+      if address.addressBits >> 24 == 0 {
         reading.report(
           .badValue, place,
           "cannot be \(text), to which no process can connect; write the address of a network "
@@ -208,30 +210,33 @@ extension TopologyValue<String> {
       }
       return text
     }
-    return kind.defined("address", "A numeric IPv4 address: 127.0.0.1.")
+    return kind.withDefinition("address", "A numeric IPv4 address: 127.0.0.1.")
   }
 
-  /// A place's name.
+  /// The type of a place's name.
   static var placeName: Self {
-    Self(schema: .orVariable(.reference("nodeName")), write: OrderedValue.text) { reading, place in
+    Self(schema: .orVariable(.reference("nodeName")), writeValue: OrderedValue.text) {
+      reading, place in
       guard let text = reading.string(place, hint: "a place's name"),
-        reading.checkName(text, dots: false, at: place.node.mark, title: place.title)
+        reading.checkName(text, dots: false, at: place.node.position, title: place.title)
       else { return nil }
       return text
     }
   }
 }
 
-/// The keys that an engine requires in a deployment file or refuses, for the reader and the schema.
+/// The keys that an engine requires in a deployment file, and the keys that it rejects. The reader
+/// and the schema both use these rules.
 struct EngineKeys {
-  /// Keys that have no effect, each with the advice in the error message.
+  /// The keys that have no effect with an engine. The value for each key is advice for the error
+  /// message.
   typealias UnsupportedKeys = KeyValuePairs<String, String>
 
   /// The required keys at the top level.
   var requiredKeys: [String] = []
   var unsupportedKeys: UnsupportedKeys
-  /// The keys that locate a place; exactly one of them is required.
-  let place: [String]
+  /// The keys for a place's address or hosts. A place must have exactly one of these keys.
+  let alternativePlaceKeys: [String]
   let unsupportedPlaceKeys: UnsupportedKeys
 
   static func of(_ engine: Deployment.Engine) -> EngineKeys {
@@ -242,12 +247,13 @@ struct EngineKeys {
         unsupportedKeys: [
           "lease": remove, "image": remove, "namespace": remove, "port": remove, "storage": remove,
         ],
-        place: ["address"],
+        alternativePlaceKeys: ["address"],
         unsupportedPlaceKeys: ["hosts": remove, "spare": remove, "labels": remove])
     case .slurm:
       EngineKeys(
         unsupportedKeys: ["image": remove, "namespace": remove, "port": remove, "storage": remove],
-        place: ["hosts"], unsupportedPlaceKeys: ["address": remove, "labels": remove])
+        alternativePlaceKeys: ["hosts"],
+        unsupportedPlaceKeys: ["address": remove, "labels": remove])
     case .kubernetes:
       EngineKeys(
         requiredKeys: ["image"],
@@ -257,7 +263,7 @@ struct EngineKeys {
             ": each journal is on a volume claim of its pod; remove it, and write 'storage'",
           "lease": ": nodes do not move to other hosts; remove it",
         ],
-        place: ["hosts", "labels"],
+        alternativePlaceKeys: ["hosts", "labels"],
         unsupportedPlaceKeys: [
           "address":
             ": each pod has its own address; remove it, and write 'hosts' or 'labels'",
@@ -274,11 +280,11 @@ struct EngineKeys {
     ]
     if engine != Deployment().engine { condition["required"] = ["engine"] }
     var places: [String: JSONValue] = ["properties": Self.none(of: unsupportedPlaceKeys)]
-    if place.count == 1 {
-      places["required"] = .texts(place)
+    if alternativePlaceKeys.count == 1 {
+      places["required"] = .texts(alternativePlaceKeys)
     } else {
-      places["anyOf"] = .array(place.map { ["required": [.string($0)]] })
-      places["not"] = ["required": .texts(place)]
+      places["anyOf"] = .array(alternativePlaceKeys.map { ["required": [.string($0)]] })
+      places["not"] = ["required": .texts(alternativePlaceKeys)]
     }
     var properties = unsupportedKeys.map { ($0.key, JSONValue.bool(false)) }
     properties.append(("places", ["additionalProperties": .object(places)]))
@@ -295,11 +301,12 @@ struct EngineKeys {
 }
 
 extension TopologyReading {
-  /// Checks that the deployment and its places have the keys that the engine requires, and no others.
+  /// Checks that the deployment and its places have all keys that the engine requires, and no key
+  /// that the engine rejects.
   mutating func checkKeys(of deployment: Deployment) {
     let engine = deployment.engine
     let keys = EngineKeys.of(engine)
-    for key in keys.requiredKeys where !source.has([key]) {
+    for key in keys.requiredKeys where !source.hasValue(at: [key]) {
       report(
         .missingKey, at: [],
         "the deployment has no '\(key)', which engine '\(engine.rawValue)' requires; add it")
@@ -307,8 +314,8 @@ extension TopologyReading {
     refuse(keys.unsupportedKeys, in: [], of: "the deployment", engine)
     for place in deployment.places {
       let path = ["places", place.name]
-      let found = keys.place.filter { source.has(path + [$0]) }
-      let names = keys.place.map { "'\($0)'" }.joined(separator: " or ")
+      let found = keys.alternativePlaceKeys.filter { source.hasValue(at: path + [$0]) }
+      let names = keys.alternativePlaceKeys.map { "'\($0)'" }.joined(separator: " or ")
       if found.isEmpty {
         report(
           .missingKey, at: path,
@@ -330,7 +337,7 @@ extension TopologyReading {
     _ unsupportedKeys: EngineKeys.UnsupportedKeys, in path: [String], of owner: String,
     _ engine: Deployment.Engine
   ) {
-    for (key, remedy) in unsupportedKeys where source.has(path + [key]) {
+    for (key, remedy) in unsupportedKeys where source.hasValue(at: path + [key]) {
       report(
         .conflictingKeys, at: source.mark(ofKey: path + [key]),
         "\(owner): '\(key)' has no effect with engine '\(engine.rawValue)'\(remedy)")

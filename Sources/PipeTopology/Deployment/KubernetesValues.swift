@@ -4,7 +4,7 @@ import PipeSupport
 // The values of a deployment for Kubernetes, with the syntax checks of the Kubernetes API.
 
 extension TopologyValue<String> {
-  /// A container image.
+  /// The type of a container image's name.
   static var image: Self {
     matching(
       "^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$", "an image, such as registry.example/hall:1.0"
@@ -14,7 +14,7 @@ extension TopologyValue<String> {
     }
   }
 
-  /// A name that is a single DNS label.
+  /// The type of a namespace's name, which is a single DNS label.
   static var namespace: Self {
     matching(
       "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
@@ -22,7 +22,7 @@ extension TopologyValue<String> {
       where: KubernetesName.isLabel)
   }
 
-  /// The name of a storage class.
+  /// The type of a storage class's name.
   static var storageClass: Self {
     matching(
       "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$",
@@ -30,7 +30,7 @@ extension TopologyValue<String> {
       where: KubernetesName.isSubdomain)
   }
 
-  /// The size of a volume.
+  /// The type of a volume's size.
   static var storageSize: Self {
     matching("^[1-9][0-9]{0,8}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)$", "a size with its unit, such as 1Gi") {
       text in
@@ -41,12 +41,15 @@ extension TopologyValue<String> {
     }
   }
 
-  /// Returns a text that matches a pattern; `isValid` is the same check in code.
-  /// - Parameter hint: The kind of text, as named in messages.
+  /// Returns the type of a text that matches a pattern.
+  /// - Parameters:
+  ///   - pattern: The pattern for the JSON Schema.
+  ///   - hint: The kind of text, as named in messages.
+  ///   - isValid: The check for the reader, which must accept the same texts as `pattern`.
   private static func matching(
     _ pattern: String, _ hint: String, where isValid: @escaping @Sendable (String) -> Bool
   ) -> Self {
-    Self(schema: .orVariable(.pattern(pattern)), write: OrderedValue.text) { reading, cursor in
+    Self(schema: .orVariable(.pattern(pattern)), writeValue: OrderedValue.text) { reading, cursor in
       guard let text = reading.string(cursor, hint: hint) else { return nil }
       guard isValid(text) else {
         reading.report(.badValue, cursor, "must be \(hint), not '\(text)'")
@@ -58,7 +61,8 @@ extension TopologyValue<String> {
 }
 
 extension TopologyValue<Int> {
-  /// An unprivileged port. The default is not written, because other engines refuse the key.
+  /// The type of an unprivileged port. The writer omits the default port, because other engines
+  /// reject the key.
   static var port: Self {
     let range = 1024...65535
     let schema: JSONValue = [
@@ -67,7 +71,7 @@ extension TopologyValue<Int> {
     ]
     return Self(
       schema: .orVariable(schema),
-      write: { $0 == Deployment.defaultPort ? nil : .leaf(.integer(Int64($0))) }
+      writeValue: { $0 == Deployment.defaultPort ? nil : .leaf(.integer(Int64($0))) }
     ) { reading, cursor in
       if let port = cursor.node.scalar?.typedValue.integer.flatMap(Int.init(exactly:)),
         range.contains(port)
@@ -81,7 +85,7 @@ extension TopologyValue<Int> {
 }
 
 extension TopologyValue<[String: String]> {
-  /// Labels of hosts; numbers and Booleans keep their spelling.
+  /// The type of a mapping of host labels. Numbers and Booleans keep their spelling in the file.
   static var labels: Self {
     let part = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
     let value: JSONValue = .orVariable([
@@ -93,7 +97,7 @@ extension TopologyValue<[String: String]> {
         "propertyNames": .pattern("^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?\(part)$"),
         "additionalProperties": value,
       ],
-      write: { labels in
+      writeValue: { labels in
         let members = labels.sorted { $0.key < $1.key }.map {
           ($0.key, OrderedValue.text($0.value))
         }
@@ -114,7 +118,7 @@ extension TopologyValue<[String: String]> {
             "\(cursor.title): '\(member.key)' is not a valid label name; use NAME or DOMAIN/NAME, "
               + "with 1 to 63 characters of A-Z a-z 0-9 . _ - in NAME")
         } else if let scalar = member.value.node.scalar,
-          scalar.value != .null || scalar.written != nil,
+          scalar.value != .null || scalar.writtenText != nil,
           scalar.text.isEmpty || KubernetesName.isLabelPart(scalar.text)
         {
           labels[member.key] = scalar.text
@@ -147,7 +151,7 @@ package enum KubernetesName {
         .allSatisfy { isLabel(String($0)) }
   }
 
-  /// Returns whether a text is a label key: `zone`, `topology.kubernetes.io/zone`.
+  /// Returns whether a text is a label key, such as `zone` or `topology.kubernetes.io/zone`.
   static func isLabelKey(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
     return switch parts.count {
@@ -175,47 +179,48 @@ package enum KubernetesName {
   }
 }
 
-/// The names of a topology's processes in a cluster: DNS labels, since each name is also the name
-/// of a service.
+/// The names of a topology's processes in a cluster. Each name is a DNS label, since it is also the
+/// name of a service.
 ///
-/// A name depends only on the names of the topology and the process. So a change to another part of
-/// the file does not assign a volume claim to another process.
+/// A name depends only on the names of the topology and the process. So each process keeps its
+/// volume claim when other parts of the file change.
 package struct ClusterNames: Sendable {
-  /// The topology's name as a DNS label; the names of all its objects begin with it.
+  /// The topology's name as a DNS label, which is the prefix of all other names.
   package let topology: String
-  private let whole: String
+  private let wholeName: String
 
-  /// The length limit of StatefulSet names: Kubernetes appends a hash and uses the result as a
-  /// label. Unit: bytes.
-  package static let lengthLimit = 52
+  /// The maximum length of a StatefulSet's name. Kubernetes appends a hash, and the result must
+  /// still be a DNS label. Unit: bytes.
+  package static let maximumLength = 52
 
   package init(topology: String) {
     self.topology = Self.label(of: topology)
-    whole = topology
+    wholeName = topology
   }
 
-  /// Whether services can have these names: a service name begins with a letter.
+  /// Whether these names are valid for services, which must begin with a letter.
   var areValidServiceNames: Bool { topology.utf8.first.map { $0 >= UInt8(ascii: "a") } == true }
 
-  /// Returns the name of a process's objects: `hall-door`. A long name is cut and ends with a hash
-  /// of the whole name.
-  package func object(of process: String) -> String {
+  /// Returns the name of a process's Kubernetes objects, such as `hall-door`.
+  ///
+  /// A name that is too long is cut, and ends with a hash of the full name.
+  package func objectName(of process: String) -> String {
     let name = topology + "-" + Self.label(of: process)
-    guard name.utf8.count > Self.lengthLimit else { return name }
-    let hash = FNV.text(of: whole + "/" + process)
-    let start = name.prefix(Self.lengthLimit - 1 - hash.utf8.count)
-    return Self.trimmed(String(start)) + "-" + hash
+    guard name.utf8.count > Self.maximumLength else { return name }
+    let hash = FNV.hexadecimalHash(of: wholeName + "/" + process)
+    let start = name.prefix(Self.maximumLength - 1 - hash.utf8.count)
+    return Self.withoutTrailingHyphens(String(start)) + "-" + hash
   }
 
-  /// The name of the orchestrator's objects.
-  package var orchestrator: String { object(of: Self.orchestratorProcess) }
+  /// The name of the orchestrator's Kubernetes objects.
+  package var orchestrator: String { objectName(of: Self.orchestratorProcess) }
 
   /// The process name that denotes the orchestrator.
   package static let orchestratorProcess = "orchestrator"
 
   /// Returns a name as a DNS label: in lowercase, with `-` for other punctuation.
   package static func label(of name: String) -> String {
-    trimmed(
+    withoutTrailingHyphens(
       String(
         decoding: name.utf8.map { byte -> UInt8 in
           switch byte {
@@ -226,8 +231,8 @@ package struct ClusterNames: Sendable {
         }, as: UTF8.self))
   }
 
-  /// Returns a text without hyphens at its end, where a label must not have any.
-  private static func trimmed(_ text: String) -> String {
+  /// Removes the hyphens at the end of a text: a DNS label cannot end with a hyphen.
+  private static func withoutTrailingHyphens(_ text: String) -> String {
     var text = text
     while text.utf8.last == UInt8(ascii: "-") { text.removeLast() }
     return text

@@ -1,30 +1,39 @@
 import PipeMachines
 import PipeSupport
+import PipeWire
 
-/// A finding of a search of a topology.
+/// An error or warning that the model checker has found in a topology.
 package struct ExplorationFinding: Sendable {
   /// The kind of a finding, with its details. States and events are JSON.
   package enum Kind: Hashable, Sendable {
-    /// No step is possible, and the state is not a declared end.
+    /// No step is possible, and the state is not listed under `end`.
     case deadlock
-    /// Events wait in pipes, and only an event from outside allows a step.
+    /// Events wait in these pipes, and no step is possible until an event comes from outside the
+    /// topology.
     case stuck(pipes: [String])
-    /// Each of these nodes waits for capacity in a pipe to the next one.
+    /// Each of these nodes waits for capacity in a pipe to the next node, and the last node waits
+    /// for the first.
     case fullPipes([String])
     case deadLetter(
       pipe: String, node: String, event: JSONValue, state: JSONValue, reason: String)
     /// A node refuses an event from a pipe with `on_refused: fail`.
     case fatalRefusal(
       pipe: String, node: String, event: JSONValue, state: JSONValue, reason: String)
-    /// A node or a composite never receives an event in a state that accepts the event.
+    /// A node refuses an event from a pipe with `on_refused: ignore`, and the event is dropped.
+    case ignoredEvent(
+      pipe: String, node: String, event: JSONValue, state: JSONValue, reason: String)
+    /// A node or a composite never receives an event in a state in which it accepts the event.
     case neverEnabled(owner: String, event: String)
     case unreachable(node: String, state: String)
     case violated(property: String, ExploredProperty.Demand)
-    /// - Parameter event: The event; `nil` if the node does not complete its start.
+    /// A step of a node ends the process that computes the step.
+    /// - Parameters:
+    ///   - event: The event of the step; `nil` for the node's start.
+    ///   - how: How the process has ended, for the message.
     case crash(node: String, event: JSONValue?, state: JSONValue, how: String)
-    /// A node gave different answers to the same question.
+    /// A node took different steps for the same event in the same state.
     case impure(node: String, event: JSONValue, state: JSONValue, answers: [String])
-    /// Two states that a fold merges behave differently.
+    /// Two states that a `fold` of the `explore` section merges behave differently.
     case brokenFold(
       node: String, field: String, modulo: Int, event: JSONValue?, states: [JSONValue])
     /// A program sends an invalid answer.
@@ -33,13 +42,12 @@ package struct ExplorationFinding: Sendable {
   }
 
   package var kind: Kind
-  /// The path of the related part of the topology file, for ``SourceMap``.
+  /// The path of the related part of the topology file. ``SourceMap`` maps the path to a location.
   package var path: [String]
   /// The shortest scenario that produces the finding; `nil` if no steps lead to it.
   package var scenario: Scenario?
-  /// The number of other findings of the same kind whose events and states have the same labels.
-  ///
-  /// The report shows the first of them.
+  /// The number of similar findings that are not reported. Similar findings have the same kind,
+  /// event names and state names.
   package var similarCount = 0
 
   package init(_ kind: Kind, at path: [String], scenario: Scenario? = nil) {
@@ -50,12 +58,13 @@ package struct ExplorationFinding: Sendable {
 }
 
 extension ExplorationFinding {
-  /// The codes of the kinds of findings; stable, for scripts and for tests.
+  /// The codes of findings. The codes are stable, so that scripts and tests can rely on them.
   package enum Code: String, CaseIterable, Sendable {
     case deadlock, stuck
     case fullPipes = "full-pipes"
     case deadLetter = "dead-letter"
     case fatalRefusal = "fatal-refusal"
+    case ignoredEvent = "ignored-event"
     case neverEnabled = "never-enabled"
     case unreachableState = "unreachable-state"
     case violatedProperty = "violated-property"
@@ -65,8 +74,10 @@ extension ExplorationFinding {
     case badAnswer = "bad-answer"
     case lateAnswer = "late-answer"
 
-    /// Whether the finding is a warning, since the topology can still run.
-    package var isWarning: Bool { self == .neverEnabled || self == .unreachableState }
+    /// Whether findings with this code are warnings, with which the topology can still run.
+    package var isWarning: Bool {
+      self == .ignoredEvent || self == .neverEnabled || self == .unreachableState
+    }
   }
 
   package var code: Code {
@@ -76,6 +87,7 @@ extension ExplorationFinding {
     case .fullPipes: .fullPipes
     case .deadLetter: .deadLetter
     case .fatalRefusal: .fatalRefusal
+    case .ignoredEvent: .ignoredEvent
     case .neverEnabled: .neverEnabled
     case .unreachable: .unreachableState
     case .violated: .violatedProperty
@@ -100,20 +112,26 @@ extension ExplorationFinding {
       return "deadlock: no node can take another step; add a transition to a node, or list these "
         + "states under 'explore: end' if they are final states"
     case .stuck(let pipes):
-      return "stuck: \(Self.list(pipes, "pipe")) hold\(pipes.count == 1 ? "s" : "") events that "
+      return
+        "stuck: \(Self.listText(pipes, "pipe")) hold\(pipes.count == 1 ? "s" : "") events that "
         + "the receiver refuses until an event comes from outside; accept these events in the "
         + "receiver, or record them as dead letters"
     case .fullPipes(let nodes):
       return
-        "cycle of full pipes: each of \(Self.list(nodes, "node")) waits for capacity in a pipe "
+        "cycle of full pipes: each of \(Self.listText(nodes, "node")) waits for capacity in a pipe "
         + "to the next node; send fewer events from a node of the cycle, or raise the 'capacity' of "
         + "a pipe if the number of events in flight is bounded"
     case .deadLetter(let pipe, let node, let event, let state, let reason):
       return "dead letter: \(Self.refusal(pipe, node, event, state, reason)); add a transition, or "
-        + "write 'on_refused: postpone'"
+        + "write 'on_refused: ignore'" + (Self.isInstance(node) ? "" : " or 'on_refused: postpone'")
     case .fatalRefusal(let pipe, let node, let event, let state, let reason):
       return "\(Self.refusal(pipe, node, event, state, reason)), and 'on_refused: fail' ends the "
-        + "node; add a transition, or write 'on_refused: record' or 'on_refused: postpone'"
+        + "node; add a transition, or write 'on_refused: record'"
+        + (Self.isInstance(node) ? "" : " or 'on_refused: postpone'")
+    case .ignoredEvent(let pipe, let node, let event, let state, let reason):
+      return "ignored event: \(Self.refusal(pipe, node, event, state, reason)), and 'on_refused: "
+        + "ignore' drops the event; add 'Ignore' or a transition to the machine, or list the event "
+        + "under 'explore: allow'"
     case .neverEnabled(let owner, let event):
       return "never enabled: '\(owner)' never receives event '\(event)' in a state that accepts "
         + "the event; send the event, list the event under 'explore: from_outside' or 'explore: "
@@ -149,6 +167,9 @@ extension ExplorationFinding {
     }
   }
 
+  /// Returns whether a name is the name of an instance. Instances cannot postpone events.
+  private static func isInstance(_ node: String) -> Bool { InstanceName(node) != nil }
+
   private static func refusal(
     _ pipe: String, _ node: String, _ event: JSONValue, _ state: JSONValue, _ reason: String
   ) -> String {
@@ -156,19 +177,21 @@ extension ExplorationFinding {
       + "(\(reason))"
   }
 
-  private static func list(_ names: [String], _ noun: String) -> String {
+  private static func listText(_ names: [String], _ noun: String) -> String {
     (names.count == 1 ? "\(noun) " : "\(noun)s ") + names.map { "'\($0)'" }.joined(separator: ", ")
   }
 }
 
 extension ExplorationRemark {
-  /// The codes of the kinds of remarks; stable, for scripts.
+  /// The codes of remarks. The codes are stable, so that scripts can rely on them.
   package enum Code: String, Sendable {
     case sampledValues = "sampled-values"
     case assumedGives = "assumed-gives"
     case assumedOutside = "assumed-from-outside"
     case lowerCapacity = "lower-capacity"
-    case folded
+    case fullWhileLocked = "full-while-locked"
+    case folded, instances
+    case effectKeys = "effect-keys"
     case anyBehaviour = "any-behaviour"
     case unshown
     case impure
@@ -183,7 +206,10 @@ extension ExplorationRemark {
     case .assumedGives: .assumedGives
     case .assumedOutside: .assumedOutside
     case .lowerCapacity: .lowerCapacity
+    case .fullWhileLocked: .fullWhileLocked
     case .folded: .folded
+    case .instances: .instances
+    case .effectKeys: .effectKeys
     case .anyBehaviour: .anyBehaviour
     case .unshown: .unshown
     case .impure: .impure
@@ -204,10 +230,12 @@ extension ExplorationRemark {
         + "\(JSONValue.array(tried).text); declare 'values: { \(owner).\(event): { \(field): "
         + "\(JSONValue.array(tried).text) } }'"
     case .assumedGives(let node, let output, let events):
-      return "effect '\(output)' of '\(node)' was assumed to give \(Self.list(events)); declare "
+      return
+        "effect '\(output)' of '\(node)' was assumed to give \(Self.listText(events)); declare "
         + "'gives: { \(node): { \(output): [\(events.joined(separator: ", "))] } }'"
     case .assumedOutside(let owner, let events):
-      return "\(Self.list(events)) to '\(owner)' \(events.count == 1 ? "was" : "were") assumed to "
+      return
+        "\(Self.listText(events)) to '\(owner)' \(events.count == 1 ? "was" : "were") assumed to "
         + "come from outside, since no node or effect gives "
         + "\(events.count == 1 ? "it" : "them"); declare 'from_outside: { \(owner): "
         + "[\(events.joined(separator: ", "))] }'"
@@ -216,6 +244,11 @@ extension ExplorationRemark {
         "pipe '\(pipe)' was full with \(explored) event\(explored == 1 ? "" : "s") in the search, "
         + "and has capacity \(declared) in a run; declare a higher 'explore: capacity', or "
         + "lower the 'capacity' of the pipe"
+    case .fullWhileLocked(let pipe):
+      return
+        "pipe '\(pipe)' was full in the search, which lets its sender wait; in a run, an instance that "
+        + "is locked by a synchronized event sends its events nevertheless; raise the 'capacity' of "
+        + "the pipe"
     case .folded(let node, let field, let modulo, let comparison):
       let fold = "field '\(field)' of '\(node)' wraps to 0 after \(modulo - 1)"
       switch comparison {
@@ -230,6 +263,14 @@ extension ExplorationRemark {
           "\(fold), assuming that merged states behave alike; the behaviour of composite '\(name)' "
           + "in these states was not compared"
       }
+    case .instances(let node, let keys, let keep):
+      return
+        "the search covers the \(keys.count == 1 ? "key" : "keys") \(Self.listText(keys)) of '\(node)'"
+        + (keep.map {
+          "; it keeps instances that have ended, and a run removes them after \(DurationText.write($0))"
+        } ?? "")
+    case .effectKeys(let node, let field):
+      return "effects of '\(node)' give events whose field '\(field)' has the key of their instance"
     case .impure(let node):
       return "'\(node)' gave two different results for one step, and only one of the results was "
         + "searched"
@@ -247,8 +288,9 @@ extension ExplorationRemark {
         + "memory; raise '--memory'"
     case .undecided(let property, .capacity):
       return
-        "property '\(property)' is undecided: the property fails only when a pipe is full that has "
-        + "a higher capacity in a run; declare a higher 'explore: capacity'"
+        "property '\(property)' is undecided: the property fails only while a pipe is full in the "
+        + "search, and the pipe has a higher capacity in a run; declare a higher "
+        + "'explore: capacity'"
     case .undecided(let property, .anyBehaviour):
       return
         "property '\(property)' is undecided: the property depends on a node listed under 'any', "
@@ -289,13 +331,16 @@ extension ExplorationRemark {
     case .firstViolation:
       "the search ended at the first violation; '--all' continues"
     case .cancelled: "the search was stopped"
+    case .unexploredKey(let node, let key):
+      "an event for instance '\(node)[\(key)]' was discarded, since the search does not cover this key; "
+        + "name the key in 'explore: values', or raise 'explore: keys'"
     case .notEvaluated(let node, let event, let reason):
       "event '\(event.caseText)' of '\(node)' could not be evaluated: \(reason)"
     case .noAnswer(let program): "program '\(program)' sent no valid answer"
     }
   }
 
-  private static func list(_ names: [String]) -> String {
+  private static func listText(_ names: [String]) -> String {
     names.isEmpty ? "nothing" : names.map { "'\($0)'" }.joined(separator: ", ")
   }
 
@@ -313,17 +358,32 @@ extension ExplorationRemark {
 
 extension ExplorationVerdict {
   /// The verdict in a sentence.
-  /// - Parameter findings: The number of errors.
+  /// - Parameter findings: The number of findings that are errors.
   package func wording(findings: Int) -> String {
     let found = findings == 0 ? "no findings" : "\(findings) finding\(findings == 1 ? "" : "s")"
     switch degree {
     case .exact:
       return findings == 0
-        ? "exact: all reachable states were searched, no findings" : "exact: \(found)"
+        ? "exact: all reachable states were searched\(instanceCountsText), \(found)"
+        : "exact: \(found)\(instanceCountsText)"
     case .sampled:
-      return "sampled: \(found), for the tried values and the assumptions"
+      return "sampled: \(found)\(instanceCountsText), for the tried values and the assumptions"
     case .incomplete:
-      return "incomplete: \(found) before the search ended; the remaining states may contain errors"
+      return
+        "incomplete: \(found)\(instanceCountsText) before the search ended; the remaining states may contain errors"
     }
+  }
+
+  /// The numbers of keys that the search covers, as part of the verdict's sentence; empty if no
+  /// node has instances.
+  private var instanceCountsText: String {
+    var nodes: [Int: [String]] = [:]
+    for case .instances(let node, let keys, _) in remarks {
+      nodes[keys.count, default: []].append("'\(node)'")
+    }
+    let counts = nodes.sorted { $0.key < $1.key }.map { count, nodes in
+      "up to \(count) key\(count == 1 ? "" : "s") of " + nodes.sorted().joined(separator: " and ")
+    }
+    return counts.isEmpty ? "" : " for " + counts.joined(separator: " and ")
   }
 }

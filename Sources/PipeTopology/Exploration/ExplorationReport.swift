@@ -1,24 +1,26 @@
 import PipeMachines
+import PipeWire
 
 /// The limits and options of a search of a topology.
 package struct ExplorationSettings: Sendable {
   /// The time limit; `nil` for no limit.
-  package var time: Duration?
-  /// Unit: bytes.
-  package var memory = 1 << 30
-  package var threads = 2
-  /// The only properties to check; if empty, all properties and every other kind of finding.
+  package var timeLimit: Duration?
+  /// The memory limit. Unit: bytes.
+  package var memoryLimit = 1 << 30
+  package var threadCount = 2
+  /// The names of the properties to check. If empty, the search checks all properties and finds all
+  /// other kinds of findings.
   package var properties: [String] = []
-  /// Whether a search for properties alone continues after the first violation.
+  /// Whether a search that checks only properties continues after the first violation.
   package var continuesAfterViolation = false
-  /// Whether partial-order reduction is used: the search skips steps that only reorder other steps,
-  /// where the results stay the same.
+  /// Whether the search is reduced (partial-order reduction): it omits interleavings that cannot
+  /// change the verdict.
   package var isReduced = true
-  /// Whether states are stored as 64-bit fingerprints.
+  /// Whether the search stores states as 64-bit hashes, which saves memory.
   package var isHashed = false
   /// Whether the report includes the graph of all states, if the graph is small.
   package var includesGraph = false
-  /// The number of states of one node at which the search ends.
+  /// The maximum number of states of one node. The search ends when a node has more states.
   package var nodeStateLimit = 10_000
 
   package init() {}
@@ -26,15 +28,15 @@ package struct ExplorationSettings: Sendable {
 
 /// The progress of a search.
 package struct ExplorationProgress: Sendable {
-  package var states: Int
-  package var steps: Int
+  package var stateCount: Int
+  package var stepCount: Int
   package var depth: Int
-  /// Unit: bytes.
+  /// The memory that the search uses. Unit: bytes.
   package var byteCount: Int
 
   package init(states: Int, steps: Int, depth: Int, byteCount: Int) {
-    self.states = states
-    self.steps = steps
+    self.stateCount = states
+    self.stepCount = steps
     self.depth = depth
     self.byteCount = byteCount
   }
@@ -43,14 +45,15 @@ package struct ExplorationProgress: Sendable {
 /// The result of a search of a topology.
 package struct ExplorationReport: Sendable {
   package var verdict: ExplorationVerdict
-  /// The findings in no particular order; several findings of a kind are sorted by the length of
-  /// their counterexamples.
+  /// The findings. Findings of the same kind are sorted by the length of their counterexamples; the
+  /// kinds are in no particular order.
   package var findings: [ExplorationFinding]
   package var totals: ExplorationProgress
   package var duration: Duration
   /// Whether partial-order reduction skipped steps and states.
   package var isReduced: Bool
-  /// All reachable states and steps; `nil` unless the search was complete and the graph is small.
+  /// The graph of all reachable states and steps; `nil` if the search was incomplete or the graph
+  /// is large.
   package var graph: ExploredGraph?
 
   package init(
@@ -67,9 +70,10 @@ package struct ExplorationReport: Sendable {
 }
 
 extension ExplorationReport {
-  /// Adds the findings of another search of the topology, with larger pipes, that a limit ended.
+  /// Adds the findings of another search of the same topology that this report does not contain.
   ///
-  /// Those findings are certain. The other search did not prove that anything is impossible.
+  /// The other search used higher pipe capacities and ended at a limit. Its findings are certain,
+  /// although the search is incomplete.
   package mutating func add(findingsOf other: ExplorationReport) {
     let known = Set(findings.map(\.kind))
     findings += other.findings.filter { !known.contains($0.kind) }
@@ -92,19 +96,20 @@ package struct ExploredGraph: Sendable {
 
   /// The text of each state, with one line for each node and each non-empty pipe. The first state
   /// is the initial state.
-  package var states: [[String]]
+  package var stateTexts: [[String]]
   package var steps: [Step]
 
   package init(states: [[String]], steps: [Step]) {
-    self.states = states
+    self.stateTexts = states
     self.steps = steps
   }
 
-  /// The number of states of the largest graph that is drawn.
-  package static let limit = 500
+  /// The maximum number of states in a graph that is drawn.
+  package static let maximumStateCount = 500
 }
 
-/// An entry for expected findings, with the reason. They are counted, but do not fail the check.
+/// An entry of `allow`: a description of expected findings, with the reason. Matching findings are
+/// counted, and do not fail the check.
 public struct AllowedFinding: Hashable, Sendable {
   /// The kinds of findings that a file may allow.
   public enum Kind: String, CaseIterable, Hashable, Sendable {
@@ -112,11 +117,12 @@ public struct AllowedFinding: Hashable, Sendable {
     case fullPipes = "full-pipes"
     case deadLetter = "dead-letter"
     case fatalRefusal = "fatal-refusal"
+    case ignoredEvent = "ignored-event"
     case neverEnabled = "never-enabled"
     case unreachableState = "unreachable-state"
   }
 
-  /// The kind of the findings, by its code.
+  /// The kind of the expected findings.
   public var finding: Kind
   /// The node or composite of the finding; `nil` matches any.
   public var node: String?
@@ -154,6 +160,9 @@ public struct AllowedFinding: Hashable, Sendable {
     case .fatalRefusal(let pipe, let node, let event, let state, _):
       return matches(
         .fatalRefusal, nodes: [node], pipes: [pipe], event: event.caseName, state: state.caseName)
+    case .ignoredEvent(let pipe, let node, let event, let state, _):
+      return matches(
+        .ignoredEvent, nodes: [node], pipes: [pipe], event: event.caseName, state: state.caseName)
     case .neverEnabled(let owner, let event):
       return matches(.neverEnabled, nodes: [owner], event: event)
     case .unreachable(let node, let state):
@@ -166,15 +175,18 @@ public struct AllowedFinding: Hashable, Sendable {
     _ kind: Kind, nodes: [String] = [], pipes: [String] = [], event: String? = nil,
     state: String? = nil
   ) -> Bool {
-    finding == kind && (node.map(nodes.contains) ?? true)
-      // The entry does not allow findings where events wait in other pipes, too.
+    finding == kind
+      && (node.map { node in nodes.contains { $0 == node || InstanceName($0)?.node == node } }
+        ?? true)
+      // An entry with a pipe does not match a finding in which events also wait in other pipes.
       && (pipe.map { pipe in !pipes.isEmpty && pipes.allSatisfy { $0 == pipe } } ?? true)
       && (self.event.map { $0 == event } ?? true) && (self.state.map { $0 == state } ?? true)
   }
 }
 
 extension ExplorationReport {
-  /// Removes the findings that the file allows, and adds a remark with the count for each entry.
+  /// Removes the findings that match an entry. Adds a remark for each entry, with the number of
+  /// removed findings.
   package mutating func allow(_ allowed: [AllowedFinding]) {
     var counts = allowed.map { _ in 0 }
     findings.removeAll { finding in

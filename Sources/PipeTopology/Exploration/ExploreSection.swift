@@ -7,38 +7,47 @@ public struct ExploreSection: Sendable {
   /// The maximum number of events in a pipe during exploration; a lower capacity of the pipe itself
   /// takes precedence.
   ///
-  /// `nil` starts with 2 and raises the number while that may change the result.
+  /// If `nil`, the search starts with 2. While the result may depend on this number, the search
+  /// repeats with a higher number.
   public var capacity: Int?
-  /// The events that nodes and composites receive from outside the topology, by their names.
+  /// The number of instances of each node with a `key`, by node. Default: ``defaultKeyCount``.
+  public var keys: [String: Int]
+  /// The events that come from outside the topology, by the name of the receiving node or composite.
   ///
-  /// A name that is missing receives no events from outside. `nil` lets the search assume the
-  /// events.
+  /// A node or composite that is not listed receives no events from outside. If `nil`, the search
+  /// assumes the events.
   public var fromOutside: [String: [EventPattern]]?
-  /// The values to try: by node or composite, then by event, then by field.
+  /// The values to try for the fields of events: by node or composite, then by event, then by field.
   public var values: [String: [String: [String: ValueSet]]]
-  /// The events that effects may emit: by node, then by the output or state that the effect or
-  /// feedback belongs to.
+  /// The events that effects and feedbacks may emit: by node, then by the output of the effect or
+  /// the state of the feedback.
   public var gives: [String: [String: EffectPattern]]
-  /// The moduli of integer fields that wrap around: by node, then by field, the number that counts as 0.
+  /// The moduli of integer fields, by node and then by field.
+  ///
+  /// The search merges values that have the same remainder. With the modulus 8, a value of 8 counts
+  /// as 0, a value of 9 counts as 1, and so on.
   public var fold: [String: [String: Int]]
-  /// Nodes whose machines are not evaluated: each may send any of its events at any time.
+  /// The nodes whose machines are not evaluated. The search assumes that each of these nodes may
+  /// send any of its events at any time.
   public var any: [String]
-  /// States in which the topology may end; such a state is not a deadlock.
+  /// The combinations of states in which the topology is allowed to end. Such a combination is not
+  /// a deadlock.
   public var end: [StateCombination]
   /// The properties to check, with unique names.
   public var properties: [ExploredProperty]
-  /// The entries for expected findings.
+  /// The descriptions of findings that are expected, and therefore do not fail the check.
   public var allow: [AllowedFinding]
 
   /// Makes a section.
   public init(
-    capacity: Int? = nil, fromOutside: [String: [EventPattern]]? = nil,
+    capacity: Int? = nil, keys: [String: Int] = [:], fromOutside: [String: [EventPattern]]? = nil,
     values: [String: [String: [String: ValueSet]]] = [:],
     gives: [String: [String: EffectPattern]] = [:], fold: [String: [String: Int]] = [:],
     any: [String] = [], end: [StateCombination] = [], properties: [ExploredProperty] = [],
     allow: [AllowedFinding] = []
   ) {
     self.capacity = capacity
+    self.keys = keys
     self.fromOutside = fromOutside
     self.values = values
     self.gives = gives
@@ -54,8 +63,13 @@ public struct ExploreSection: Sendable {
     Set((end + properties.map(\.states)).flatMap(\.states.keys))
   }
 
-  /// The initial capacity of pipes in a search, if the file has none. Unit: events.
+  /// The initial capacity of pipes in a search if the file does not declare a capacity. Unit: events.
   public static let defaultCapacity = 2
+
+  /// The number of instances of a node with a `key` if the file does not declare a number.
+  public static let defaultKeyCount = 2
+  /// The permitted numbers of instances.
+  static let keyCountRange = 1...8
 
   /// Returns the maximum number of events in a pipe during exploration.
   public static func capacity(of pipe: PipeSpecification, in section: ExploreSection?) -> Int {
@@ -64,10 +78,11 @@ public struct ExploreSection: Sendable {
 }
 
 extension ExploreSection: Equatable {
-  /// Returns whether two sections are equal, ignoring the order of the properties, which are a
-  /// mapping in the file.
+  /// Returns whether two sections are equal. The order of the properties has no meaning, since they
+  /// are a mapping in the file.
   public static func == (left: Self, right: Self) -> Bool {
-    left.capacity == right.capacity && left.fromOutside == right.fromOutside
+    left.capacity == right.capacity && left.keys == right.keys
+      && left.fromOutside == right.fromOutside
       && left.values == right.values && left.gives == right.gives && left.fold == right.fold
       && left.any == right.any && left.end == right.end && left.allow == right.allow
       && left.properties.sorted { $0.name < $1.name }
@@ -75,7 +90,7 @@ extension ExploreSection: Equatable {
   }
 }
 
-/// A combination of states of nodes or composites; it holds while each of them is in its state.
+/// A condition that holds while each of several nodes or composites is in its listed state.
 public struct StateCombination: Hashable, Sendable {
   /// The state conditions, by node or composite.
   public var states: [String: StateCondition]
@@ -98,7 +113,7 @@ public struct ExploredProperty: Hashable, Sendable {
   public var name: String
   /// The requirement on the states.
   public var demand: Demand
-  /// The states.
+  /// The combination of states to which ``demand`` applies.
   public var states: StateCombination
 
   /// Makes a property.
@@ -126,8 +141,8 @@ public enum ValueSet: Hashable, Sendable {
     }
   }
 
-  /// Reads a range such as `0..4`; returns `nil` if the text is not a range, or the range is empty
-  /// or exceeds ``limit``.
+  /// Parses a range such as `0..4`. Returns `nil` if the text is not a range, or if the range is
+  /// empty or has more than ``limit`` values.
   init?(range text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, parts[1].isEmpty, let first = Int64(parts[0]),
@@ -138,7 +153,7 @@ public enum ValueSet: Hashable, Sendable {
     self = .range(first...last)
   }
 
-  /// Returns whether a text has the form of a range, even of an invalid one.
+  /// Returns whether a text has the form of a range, even if the range is invalid.
   static func looksLikeRange(_ text: String) -> Bool {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 3 && parts[1].isEmpty
@@ -157,14 +172,15 @@ public enum ValueSet: Hashable, Sendable {
   }
 }
 
-/// An event to try: its name and, for some of its fields, the values to try.
+/// An event to try in a search, with the values to try for some of its fields.
 ///
-/// An omitted field takes the values that the section declares for the event, or else values of its
-/// type. A single value is written directly; `a..b` is a range of integers.
+/// For a field without values, the search tries the values that the section declares for the event,
+/// or else values of the field's type. In the file, a single value is written without a list, and
+/// `a..b` is a range of integers.
 public struct EventPattern: Hashable, Sendable {
   /// The event's name.
   public var event: String
-  /// The fields with given values.
+  /// The values to try, by field.
   public var fields: [String: ValueSet]
 
   /// Makes a pattern.
@@ -176,7 +192,8 @@ public struct EventPattern: Hashable, Sendable {
 
 /// The events that an effect may emit.
 public struct EffectPattern: Hashable, Sendable {
-  /// The events. An effect emits one of them; an effect that is a sequence emits any of them, repeatedly.
+  /// The events. An effect emits one of these events. An effect that is a sequence may emit several
+  /// of them.
   public var events: [EventPattern]
   /// Whether the effect may end without an event.
   public var mayEnd: Bool
@@ -194,6 +211,15 @@ extension TopologyReading {
     guard let section = topology.explore else { return }
     let path = ["explore"]
     let owner = "'explore'"
+    for name in section.keys.keys.sorted() {
+      let place = path + ["keys", name]
+      checkRecipient(name, at: place, owner: owner, topology, among: [.node])
+      guard let node = topology.node(name), node.key == nil else { continue }
+      report(
+        .badValue, at: source.mark(ofKey: place),
+        "\(owner), 'keys': node '\(name)' has no 'key', and therefore no instances; remove the node"
+      )
+    }
     for name in (section.fromOutside ?? [:]).keys.sorted() {
       checkRecipient(name, at: path + ["from_outside", name], owner: owner, topology)
     }
@@ -211,16 +237,21 @@ extension TopologyReading {
     for (index, name) in section.any.enumerated() {
       checkName(
         name, at: source.mark(of: path + ["any", String(index)]), owner: "\(owner), 'any'")
+      guard topology.node(name)?.key != nil else { continue }
+      report(
+        .badValue, at: path + ["any", String(index)],
+        "\(owner), 'any': node '\(name)' has a 'key', and the search cannot assume the events of its "
+          + "instances; remove the node")
     }
     for (index, end) in section.end.enumerated() {
       let list = path + ["end", String(index)]
-      let isListed = end.states.keys.contains { source.has(list + [$0]) }
-      checkStates(end, at: isListed ? list : path + ["end"], owner: "\(owner), 'end'")
+      let isListed = end.states.keys.contains { source.hasValue(at: list + [$0]) }
+      checkStates(end, at: isListed ? list : path + ["end"], owner: "\(owner), 'end'", topology)
     }
     for property in section.properties {
       checkStates(
         property.states, at: path + ["properties", property.name, property.demand.rawValue],
-        owner: "property '\(property.name)'")
+        owner: "property '\(property.name)'", topology)
     }
     for (index, entry) in section.allow.enumerated() {
       checkAllowed(entry, at: path + ["allow", String(index)], topology)
@@ -255,11 +286,30 @@ extension TopologyReading {
   }
 
   private mutating func checkStates(
-    _ combination: StateCombination, at path: [String], owner: String
+    _ combination: StateCombination, at path: [String], owner: String, _ topology: Topology
   ) {
     for name in combination.states.keys.sorted() {
-      checkName(
-        name, at: source.mark(ofKey: path + [name]), owner: owner, among: [.node, .composite])
+      let mark = source.mark(ofKey: path + [name])
+      let instance = InstanceName(name)
+      let node = instance?.node ?? name
+      checkName(node, at: mark, owner: owner, among: [.node, .composite])
+      guard definedNames[node] != nil else { continue }
+      let hasKey = topology.node(node)?.key != nil
+      if instance == nil, hasKey {
+        report(
+          .badValue, at: mark,
+          "\(owner): node '\(name)' has a 'key', and its instances have the states; name an instance, "
+            + "such as '\(name)[a]'")
+      } else if instance != nil, let composite = topology.composite(node), composite.key != nil {
+        report(
+          .badValue, at: mark,
+          "\(owner): composite '\(node)' has no state of its own; name an instance of one of its nodes, "
+            + "such as '\(composite.components.first ?? "")[\(instance?.key ?? "")]'")
+      } else if instance != nil, !hasKey {
+        report(
+          .badValue, at: mark,
+          "\(owner): '\(node)' has no 'key', and therefore no instances; write '\(node)'")
+      }
     }
   }
 }

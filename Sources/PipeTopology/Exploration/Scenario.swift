@@ -2,19 +2,19 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// A sequence of steps of a topology with the expected outcomes: the contents of a scenario file.
+/// The contents of a scenario file: steps of a topology, with their expected outcomes.
 package struct Scenario: Hashable, Sendable {
   package var name: String
   /// The path of the topology file, relative to the scenario's directory.
   package var topology: String
-  /// The property, or the code of the finding, that the scenario demonstrates.
+  /// The name of the property, or the code of the finding, that the scenario demonstrates.
   package var shows: String?
   package var steps: [ScenarioStep]
-  /// The expected states of nodes at the end, by name; other nodes are not compared.
-  package var end: [String: JSONValue]
-  /// The expected contents of pipes at the end, by name, with the head first; other pipes are not
-  /// compared.
-  package var pipes: [String: [JSONValue]]
+  /// The expected states after the last step, by node. Nodes that are not listed are not compared.
+  package var expectedStates: [String: JSONValue]
+  /// The expected contents of pipes after the last step, by pipe, with the oldest event first.
+  /// Pipes that are not listed are not compared.
+  package var expectedPipeContents: [String: [JSONValue]]
 
   package init(
     name: String, topology: String, shows: String? = nil, steps: [ScenarioStep] = [],
@@ -24,8 +24,8 @@ package struct Scenario: Hashable, Sendable {
     self.topology = topology
     self.shows = shows
     self.steps = steps
-    self.end = end
-    self.pipes = pipes
+    self.expectedStates = end
+    self.expectedPipeContents = pipes
   }
 }
 
@@ -34,10 +34,14 @@ package struct ScenarioStep: Hashable, Sendable {
   package enum Action: Hashable, Sendable {
     /// Delivers an event to a node or a composite.
     case takes(owner: String, event: JSONValue, from: Origin)
-    /// Puts an event into a pipe, from a node that is explored as `any`.
+    /// Sends an event into a pipe, from a node listed under `any`.
     case sends(node: String, event: JSONValue, into: String)
     /// Ends an effect or a feedback of a node without an event.
     case ends(node: String, effect: String)
+    /// Fires the timer of a node's state that is due first.
+    /// - Parameter after: The expected duration of the timer, such as `30 s`; `nil` if any duration
+    ///   is expected.
+    case fires(node: String, after: String?)
     /// Kills the process of a node.
     case crash(node: String)
   }
@@ -47,17 +51,17 @@ package struct ScenarioStep: Hashable, Sendable {
     case outside
     /// A pipe, by its name.
     case pipe(String)
-    /// An effect or a feedback of a node, by its output or its state.
+    /// An effect of a node, by its output, or a feedback, by its state.
     case effect(node: String, output: String)
   }
 
   /// The expected outcome of a step.
   package enum Outcome: Hashable, Sendable {
-    /// The given nodes are in these states after the step; other nodes are not compared.
+    /// The states after the step, by node. Nodes that are not listed are not compared.
     case states([String: JSONValue])
-    /// A node refuses the event, for a reason as reported by `orchestrator why`.
+    /// A node refuses the event. The reason is in the same words as in `orchestrator why`.
     case refused(node: String?, reason: String?)
-    /// The process of the node ends.
+    /// The process of the node crashes.
     case processEnds
   }
 
@@ -75,7 +79,7 @@ package enum ScenarioFile {
   /// A scenario with a map of its source locations.
   package typealias Result = (scenario: Scenario, source: SourceMap)
 
-  /// Reads the input of a command-line argument.
+  /// Reads a scenario from a file or from standard input.
   /// - Throws: All errors of the file, in its order.
   package static func read(_ input: TopologyInput) throws(TopologyErrors) -> Result {
     try read(text: input.bytes(), file: input.name)
@@ -87,7 +91,8 @@ package enum ScenarioFile {
   package static func read(text: [UInt8], file: String) throws(TopologyErrors) -> Result {
     var (reading, place) = try TopologyReading.beginReading(
       text, file: file, as: .scenario, variables: TopologyVariables())
-    let scenario = ScenarioKeys.top.read(&reading, place, into: ScenarioKeys.top.start)
+    let scenario = ScenarioKeys.topLevel.read(
+      &reading, place, into: ScenarioKeys.topLevel.emptyModel)
     guard let scenario, !reading.diagnostics.hasErrors else {
       throw TopologyErrors(reading.diagnostics)
     }
@@ -97,8 +102,8 @@ package enum ScenarioFile {
 
 extension Scenario {
   /// The scenario as YAML; ``ScenarioFile`` reads it back to an equal value.
-  package var yaml: String { ScenarioKeys.top.written(self).yaml }
+  package var yaml: String { ScenarioKeys.topLevel.document(of: self).yaml }
 
   /// The scenario as JSON.
-  package var json: JSONValue { ScenarioKeys.top.written(self).json }
+  package var json: JSONValue { ScenarioKeys.topLevel.document(of: self).json }
 }

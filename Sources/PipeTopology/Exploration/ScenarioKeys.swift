@@ -2,14 +2,16 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The keys of scenario files, declared in the same way as the keys of topology files.
+/// The declarations of the keys in scenario files.
 package enum ScenarioKeys {
-  /// The tables of docs/EXPLORE.md, by their headings.
-  package static let tables = [("A scenario", top.lines), ("A step", step.lines)]
+  /// The lines of the tables in docs/EXPLORE.md, each table with its heading.
+  package static let documentationTables = [
+    ("A scenario", topLevel.tableLines), ("A step", step.tableLines),
+  ]
 
-  static let top = TopologyMapping(
+  static let topLevel = TopologyMapping(
     meaning: "Steps of a topology, and their expected outcomes.",
-    start: Scenario(name: "", topology: ""),
+    emptyModel: Scenario(name: "", topology: ""),
     keys: [
       TopologyKey("scenario", \.name, .name, "The scenario's name", isRequired: true),
       TopologyKey(
@@ -21,11 +23,11 @@ package enum ScenarioKeys {
       TopologyKey(
         "steps", \.entries, .list(of: "step", step), "The steps, in order", default: "none"),
       TopologyKey(
-        "end", \.end, .statesByNode,
+        "end", \.expectedStates, .statesByNode,
         "The states of nodes after the last step: `{ NODE: STATE }`. Other nodes are not compared",
         default: "none"),
       TopologyKey(
-        "pipes", \.pipes, .eventsByPipe,
+        "pipes", \.expectedPipeContents, .eventsByPipe,
         "The events in pipes after the last step: `{ PIPE: [EVENT, …] }`, the next event first. "
           + "Other pipes are not compared",
         default: "none"),
@@ -33,10 +35,10 @@ package enum ScenarioKeys {
 
   static let step = TopologyMapping(
     meaning: "One step, and its expected outcome.",
-    start: ScenarioEntry(),
+    emptyModel: ScenarioEntry(),
     keys: [
       TopologyKey(
-        "at", \.at, .text("a node's name"), "The node or composite that takes the event"),
+        "at", \.at, .text("a node's name"), "The node, instance or composite that takes the event"),
       TopologyKey(
         "takes", \.takes, .state, "The event: a label, or `{ label: { field: value } }`"),
       TopologyKey(
@@ -51,6 +53,10 @@ package enum ScenarioKeys {
       TopologyKey(
         "ends", \.ends, .text("an output's name"),
         "Instead of `takes`: the output of the node whose effect ends without giving an event"),
+      TopologyKey(
+        "timer", \.timer, .text("a duration or `any`"),
+        "Instead of `takes`: the timer of the node's state that is due first, by its duration, as in "
+          + "`30 s`; `any` is a timer with any duration"),
       TopologyKey(
         "crash", \.crash, .text("a node's name"),
         "Instead of `at` and `takes`: the node whose process is killed. A crash is not replayed in "
@@ -70,7 +76,7 @@ package enum ScenarioKeys {
   }
 }
 
-/// The keys of one step.
+/// A step as written in the file: the values of its keys.
 struct ScenarioEntry: Sendable {
   enum Expectation: Sendable {
     case states([String: JSONValue])
@@ -86,8 +92,9 @@ struct ScenarioEntry: Sendable {
       "noTransition", "guard", "thrown", "asynchronous", "timedOut", "stateTooLarge", "undecodable",
     ]
 
-    /// Returns the keyword for a reason, which may be followed by a colon and details.
-    static func word(for reason: String) -> String {
+    /// Returns the keyword at the start of a refusal reason, without the details that may follow a
+    /// colon.
+    static func keyword(for reason: String) -> String {
       reasons.first { reason == $0 || reason.hasPrefix($0 + ":") } ?? "undecodable"
     }
   }
@@ -98,17 +105,22 @@ struct ScenarioEntry: Sendable {
   var sends: JSONValue?
   var into: String?
   var ends: String?
+  var timer: String?
   var crash: String?
   var expect: Expectation?
   var refused: ExpectedRefusal?
 
   init() {}
 
+  /// The value of the key `timer` that matches a timer with any duration.
+  private static let anyTimer = "any"
+
   init(_ step: ScenarioStep) {
     switch step.action {
     case .crash(let node): crash = node
     case .sends(let node, let event, let pipe): (at, sends, into) = (node, event, pipe)
     case .ends(let node, let effect): (at, ends) = (node, effect)
+    case .fires(let node, let delay): (at, timer) = (node, delay ?? Self.anyTimer)
     case .takes(let owner, let event, .effect(let node, let output)) where node == owner:
       (at, takes, from) = (owner, event, .effect(node: "", output: output))
     case .takes(let owner, let event, let origin): (at, takes, from) = (owner, event, origin)
@@ -117,11 +129,11 @@ struct ScenarioEntry: Sendable {
     case .states(let states): expect = states.isEmpty ? nil : .states(states)
     case .processEnds: expect = .crash
     case .refused(let node, let reason):
-      refused = ExpectedRefusal(node: node, reason: ExpectedRefusal.word(for: reason ?? ""))
+      refused = ExpectedRefusal(node: node, reason: ExpectedRefusal.keyword(for: reason ?? ""))
     }
   }
 
-  /// The step; its keys are already checked.
+  /// The step that the keys describe; `nil` if keys of the step are missing.
   var step: ScenarioStep? {
     let outcome: ScenarioStep.Outcome =
       if let refused {
@@ -139,11 +151,16 @@ struct ScenarioEntry: Sendable {
       return ScenarioStep(.sends(node: at, event: sends, into: into), outcome)
     }
     if let ends { return ScenarioStep(.ends(node: at, effect: ends), outcome) }
+    if let timer {
+      return ScenarioStep(
+        .fires(node: at, after: timer == Self.anyTimer ? nil : timer), outcome)
+    }
     guard let takes else { return nil }
     return ScenarioStep(.takes(owner: at, event: takes, from: origin(at: at)), outcome)
   }
 
-  /// Returns the origin of the event; without `of`, an effect belongs to the node that accepts its event.
+  /// Returns the origin of the event that `owner` accepts. An effect that names no node belongs to
+  /// `owner`.
   private func origin(at owner: String) -> ScenarioStep.Origin {
     if case .effect("", let output) = from { return .effect(node: owner, output: output) }
     return from ?? .outside
@@ -159,24 +176,30 @@ extension Scenario {
 
 extension TopologyReading {
   fileprivate mutating func complete(_ entry: ScenarioEntry, _ fields: TopologyFields) -> Bool {
-    let place = fields.place
+    let place = fields.cursor
     if let crash = fields["crash"] {
-      if has(["at", "takes", "from", "ends", "refused"], beside: crash, "crash", fields) {
+      if has(["at", "takes", "from", "ends", "timer", "refused"], beside: crash, "crash", fields) {
         return false
       }
-      return fields.read.contains("crash")
+      return fields.readKeys.contains("crash")
     }
     if let sends = fields["sends"], fields["at"] != nil {
-      if has(["takes", "from", "refused", "ends"], beside: sends, "sends", fields) { return false }
+      if has(["takes", "from", "refused", "ends", "timer"], beside: sends, "sends", fields) {
+        return false
+      }
       if fields["into"] == nil {
         report(.missingKey, place, "has no 'into'; a step has both 'sends: EVENT' and 'into: PIPE'")
         return false
       }
-      return fields.read.isSuperset(of: ["at", "sends", "into"])
+      return fields.readKeys.isSuperset(of: ["at", "sends", "into"])
     }
     if let ends = fields["ends"], fields["at"] != nil {
-      if has(["takes", "from", "refused"], beside: ends, "ends", fields) { return false }
-      return fields.read.isSuperset(of: ["at", "ends"])
+      if has(["takes", "from", "refused", "timer"], beside: ends, "ends", fields) { return false }
+      return fields.readKeys.isSuperset(of: ["at", "ends"])
+    }
+    if let timer = fields["timer"], fields["at"] != nil {
+      if has(["takes", "from", "refused"], beside: timer, "timer", fields) { return false }
+      return fields.readKeys.isSuperset(of: ["at", "timer"])
     }
     for key in ["at", "takes"] where fields[key] == nil {
       report(
@@ -191,28 +214,29 @@ extension TopologyReading {
           + "remove one of them")
       return false
     }
-    return fields.read.isSuperset(of: ["at", "takes"])
+    return fields.readKeys.isSuperset(of: ["at", "takes"])
   }
 
-  /// Returns whether a key is combined with a conflicting key, and reports the first conflict.
+  /// Returns whether the step has one of these keys, which conflict with `key`. Reports the first
+  /// conflict.
   private mutating func has(
     _ keys: [String], beside place: TopologyCursor, _ key: String, _ fields: TopologyFields
   ) -> Bool {
     guard let other = keys.first(where: { fields[$0] != nil }) else { return false }
     report(
       .conflictingKeys, at: source.mark(ofKey: place.path),
-      "\(fields.place.owner) has both '\(key)' and '\(other)'; split it into two steps")
+      "\(fields.cursor.owner) has both '\(key)' and '\(other)'; split it into two steps")
     return true
   }
 }
 
 extension TopologyValue<[String: JSONValue]> {
-  /// A mapping from nodes to states.
+  /// The type of a mapping from nodes to states.
   static var statesByNode: Self {
     let condition = TopologyValue<StateCondition>.condition
     return Self(
       schema: ["type": "object", "additionalProperties": condition.schema],
-      write: { states in
+      writeValue: { states in
         .named(states.sorted { $0.key < $1.key }.map { ($0.key, .literal($0.value)) })
       }
     ) { reading, place in
@@ -224,21 +248,23 @@ extension TopologyValue<[String: JSONValue]> {
         return nil
       }
       var states: [String: JSONValue] = [:]
-      for member in members { states[member.key] = condition.read(&reading, member.value)?.state }
+      for member in members {
+        states[member.key] = condition.readValue(&reading, member.value)?.state
+      }
       return states
     }
   }
 }
 
 extension TopologyValue<[String: [JSONValue]]> {
-  /// A mapping from pipes to lists of events.
+  /// The type of a mapping from pipes to lists of events.
   static var eventsByPipe: Self {
     Self(
       schema: [
         "type": "object",
         "additionalProperties": ["type": "array", "items": .reference("case")],
-      ], definitions: TopologyValue<JSONValue>.state.definitions,
-      write: { pipes in
+      ], schemaDefinitions: TopologyValue<JSONValue>.state.schemaDefinitions,
+      writeValue: { pipes in
         .named(pipes.sorted { $0.key < $1.key }.map { ($0.key, .literal(.array($0.value))) })
       }
     ) { reading, place in
@@ -250,7 +276,7 @@ extension TopologyValue<[String: [JSONValue]]> {
       var pipes: [String: [JSONValue]] = [:]
       for member in members {
         pipes[member.key] = reading.elements(of: member.value, hint: "a list of events")?
-          .compactMap { TopologyValue<JSONValue>.state.read(&reading, $0) }
+          .compactMap { TopologyValue<JSONValue>.state.readValue(&reading, $0) }
       }
       return pipes
     }
@@ -258,17 +284,18 @@ extension TopologyValue<[String: [JSONValue]]> {
 }
 
 extension TopologyValue<ScenarioStep.Origin> {
-  /// The origin of an event; an effect without a node belongs to the node that accepts the event.
+  /// The type of an event's origin. An effect without a node belongs to the node that accepts the
+  /// event.
   static var origin: Self {
     let pipe: JSONValue = [
-      "type": "object", "properties": ["pipe": .someText], "required": ["pipe"],
+      "type": "object", "properties": ["pipe": .nonemptyText], "required": ["pipe"],
       "additionalProperties": false,
     ]
     let effect: JSONValue = [
-      "type": "object", "properties": ["effect": .someText, "of": .someText],
+      "type": "object", "properties": ["effect": .nonemptyText, "of": .nonemptyText],
       "required": ["effect"], "additionalProperties": false,
     ]
-    return Self(schema: ["anyOf": [["enum": ["outside"]], pipe, effect]], write: written) {
+    return Self(schema: ["anyOf": [["enum": ["outside"]], pipe, effect]], writeValue: written) {
       $0.origin($1)
     }
   }
@@ -285,15 +312,15 @@ extension TopologyValue<ScenarioStep.Origin> {
 }
 
 extension TopologyValue<ScenarioEntry.Expectation> {
-  /// The expected states of nodes, or the end of the process.
+  /// The type of an expected outcome: the states of nodes, or a crash.
   static var expectation: Self {
     let states = TopologyValue<[String: JSONValue]>.statesByNode
     return Self(
       schema: ["anyOf": [["enum": ["crash"]], states.schema]],
-      write: { expectation in
+      writeValue: { expectation in
         switch expectation {
         case .crash: .text("crash")
-        case .states(let list): states.write(list)
+        case .states(let list): states.writeValue(list)
         }
       }
     ) { reading, place in
@@ -302,13 +329,13 @@ extension TopologyValue<ScenarioEntry.Expectation> {
         reading.refuse(place, wanted: "states of nodes, as in { door: open }, or 'crash'")
         return nil
       }
-      return states.read(&reading, place).map { .states($0) }
+      return states.readValue(&reading, place).map { .states($0) }
     }
   }
 }
 
 extension TopologyValue<ScenarioEntry.ExpectedRefusal> {
-  /// A reason, or a mapping from the refusing node to its reason.
+  /// The type of an expected refusal: a reason, or a mapping from the refusing node to its reason.
   static var refusal: Self {
     let reasons = ScenarioEntry.ExpectedRefusal.reasons
     let reason: JSONValue = ["enum": .texts(reasons)]
@@ -322,7 +349,7 @@ extension TopologyValue<ScenarioEntry.ExpectedRefusal> {
           ],
         ]
       ],
-      write: { refused in
+      writeValue: { refused in
         refused.node.map { .literal(.object([$0: .string(refused.reason)])) }
           ?? .text(refused.reason)
       }

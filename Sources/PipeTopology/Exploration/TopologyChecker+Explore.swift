@@ -28,7 +28,7 @@ extension TopologyChecker {
     }
     for (index, end) in section.end.enumerated() {
       let list = path + ["end", String(index)]
-      let isListed = end.states.keys.contains { source.has(list + [$0]) }
+      let isListed = end.states.keys.contains { source.hasValue(at: list + [$0]) }
       check(end, owner: "'explore', 'end'", at: isListed ? list : path + ["end"])
     }
     for property in section.properties {
@@ -40,10 +40,12 @@ extension TopologyChecker {
 
   // MARK: Events
 
-  /// Returns the events of a node, or the events that a composite accepts; `nil` if they are unknown.
+  /// Returns the events that a node or a composite accepts; `nil` if they are unknown.
+  ///
+  /// The result also contains the name for messages of the machine or the composite.
   private func acceptedEvents(of owner: String) -> (events: [CaseDescription], holder: String)? {
     if topology.composite(owner) != nil {
-      guard let events = events(of: owner) else { return nil }
+      guard let events = synchronizedEvents(of: owner) else { return nil }
       let own = composites?.composition.machines(of: owner).flatMap { name in
         (composites?.machines[name]?.events ?? []).filter { event in
           composites?.owner(of: event.name, in: owner) == name
@@ -64,7 +66,7 @@ extension TopologyChecker {
     for (index, pattern) in patterns.enumerated() {
       let itemPath = path + [String(index)]
       guard let event = events.first(where: { $0.name == pattern.event }) else {
-        let bare = source.has(itemPath + [pattern.event])
+        let bare = source.hasValue(at: itemPath + [pattern.event])
         report(
           .unknownEvent,
           at: bare ? source.mark(ofKey: itemPath + [pattern.event]) : source.mark(of: itemPath),
@@ -109,7 +111,7 @@ extension TopologyChecker {
       guard let index = values.firstIndex(where: { !type.canDecode($0) }) else { continue }
       let listed = path + [name, String(index)]
       report(
-        .typeMismatch, at: source.has(listed) ? listed : path + [name],
+        .typeMismatch, at: source.hasValue(at: listed) ? listed : path + [name],
         "\(owner): "
           + CaseMismatch.wrongType(field, values[index], of: event).text(
             noun: "event", owner: owner)
@@ -117,7 +119,7 @@ extension TopologyChecker {
     }
   }
 
-  /// Checks that the receiver of an event from outside accepts that event, and accepts it directly.
+  /// Checks that a node accepts an event from outside, and that the event is not a synchronized event.
   private mutating func checkAcceptance(
     _ event: String, by name: String, _ owner: String, at path: [String]
   ) {
@@ -141,7 +143,8 @@ extension TopologyChecker {
 
   // MARK: States
 
-  /// Checks that a machine has an output for an effect; a feedback belongs to a state instead.
+  /// Checks that a machine has the output. Names of feedbacks are not checked, since a feedback
+  /// belongs to a state.
   private mutating func checkOutput(_ name: String, of node: String, at path: [String]) {
     guard let machine = topology.node(node).flatMap(machine(of:)) else { return }
     let outputs = machine.outputs.map(\.name)
@@ -175,8 +178,9 @@ extension TopologyChecker {
   }
 
   private mutating func check(_ combination: StateCombination, owner: String, at path: [String]) {
-    for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
-      let itemPath = path + [name]
+    for (listed, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
+      let itemPath = path + [listed]
+      let name = InstanceName(listed)?.node ?? listed
       checkIsSearched(name, owner: owner, at: itemPath)
       checkFolded(condition, of: name, owner: owner, at: itemPath)
       if let composite = topology.composite(name) {
@@ -193,7 +197,7 @@ extension TopologyChecker {
     }
   }
 
-  /// Checks that a node can be in a state: otherwise the condition would never hold.
+  /// Checks that a node or a projection has the state. Otherwise the condition could never hold.
   private mutating func checkCase(
     _ condition: StateCondition, against states: [CaseDescription], holder: String, owner: String,
     at path: [String]
@@ -205,8 +209,9 @@ extension TopologyChecker {
         "\(owner): " + CaseMismatch.noCase(condition.state).text(noun: "state", owner: holder))
       return
     }
-    // A label matches all states of that name; a case with fields must have all of them. A
-    // misspelled field is not reported as missing, too.
+    // A state's name alone matches the state with any values. A condition with fields must list all
+    // fields of the state. If a field is misspelled, the missing field is not reported as a second
+    // error.
     let isMisspelled = problems.contains {
       if case .unknownField = $0 { true } else { false }
     }
@@ -225,7 +230,8 @@ extension TopologyChecker {
         + "'any'; remove the node from 'any', or remove this condition")
   }
 
-  /// Rejects conditions on folded fields, because a fold merges states that differ in them.
+  /// Rejects conditions on folded fields, because a fold merges states with different values of the
+  /// field.
   private mutating func checkFolded(
     _ condition: StateCondition, of name: String, owner: String, at path: [String]
   ) {

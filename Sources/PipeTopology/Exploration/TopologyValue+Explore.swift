@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-/// The keys of a property, which has exactly one of them.
+/// A property as written in the file: one of the two keys has a value, and the other is `nil`.
 struct PropertyEntry: Sendable {
   var never: StateCombination?
   var alwaysPossible: StateCombination?
@@ -26,16 +26,17 @@ struct PropertyEntry: Sendable {
 
 // The values of the `explore` section.
 extension TopologyValue {
-  /// Returns a mapping of keys with its own table in the documentation.
+  /// Returns the type of a mapping that has its own table in the documentation.
   static func section(_ mapping: TopologyMapping<Value>, as name: String) -> Self {
     Self(
-      schema: .reference(name), definitions: mapping.definitions(as: name), write: mapping.written
-    ) { mapping.read(&$0, $1, into: mapping.start) }
+      schema: .reference(name), schemaDefinitions: mapping.schemaDefinitions(as: name),
+      writeValue: mapping.document
+    ) { mapping.read(&$0, $1, into: mapping.emptyModel) }
   }
 }
 
 extension JSONValue {
-  /// Returns the schema of a mapping from any names to values of a schema.
+  /// Returns the schema of a mapping from names to values.
   fileprivate static func byName(_ schema: JSONValue) -> JSONValue {
     ["type": "object", "additionalProperties": schema]
   }
@@ -61,23 +62,25 @@ extension JSONValue {
 }
 
 extension TopologyValue<[String: [EventPattern]]> {
-  /// A mapping from nodes and composites to lists of events.
+  /// The type of a mapping from nodes and composites to lists of events.
   static var eventsFromOutside: Self {
     Self(
-      schema: .byName(.patterns), definitions: TopologyValue<JSONValue>.state.definitions,
+      schema: .byName(.patterns),
+      schemaDefinitions: TopologyValue<JSONValue>.state.schemaDefinitions,
       // An empty mapping means that no events come from outside.
-      write: { OrderedValue.patterns($0) ?? .mapping([]) }
+      writeValue: { OrderedValue.patterns($0) ?? .mapping([]) }
     ) { $0.readPatternLists($1, hint: "a mapping such as { door: [open] }") }
   }
 }
 
 extension TopologyValue<[String: [String: EffectPattern]]> {
-  /// A mapping from nodes and outputs to lists of events, with a null for no event.
+  /// The type of a mapping from nodes, and then from outputs, to lists of events. A null in a list
+  /// means that the effect may end without an event.
   static var eventsOfEffects: Self {
     Self(
       schema: .byName(.byName(.effectPattern)),
-      definitions: TopologyValue<JSONValue>.state.definitions,
-      write: { gives in
+      schemaDefinitions: TopologyValue<JSONValue>.state.schemaDefinitions,
+      writeValue: { gives in
         .named(
           gives.sorted { $0.key < $1.key }.map { node, effects in
             (
@@ -98,11 +101,11 @@ extension TopologyValue<[String: [String: EffectPattern]]> {
 }
 
 extension TopologyValue<[String: [String: [String: ValueSet]]]> {
-  /// A mapping from nodes and events to fields and their values.
+  /// The type of a mapping from events, such as `door.open`, to fields with the values to try.
   static var valuesToTry: Self {
     Self(
       schema: .byName(.byName(.valueSet)),
-      write: { values in
+      writeValue: { values in
         .named(
           values.sorted { $0.key < $1.key }.flatMap { owner, events in
             events.sorted { $0.key < $1.key }.map { event, fields in
@@ -118,13 +121,30 @@ extension TopologyValue<[String: [String: [String: ValueSet]]]> {
   }
 }
 
+extension TopologyValue<[String: Int]> {
+  /// The type of a mapping from nodes to numbers of instances.
+  static var keyCounts: Self {
+    let number = TopologyValue<Int>.integer(in: ExploreSection.keyCountRange, unit: "instances")
+    return Self(
+      schema: .byName(number.schema),
+      writeValue: { counts in
+        .named(counts.sorted { $0.key < $1.key }.map { ($0.key, .leaf(.integer(Int64($0.value)))) })
+      }
+    ) { reading, cursor in
+      reading.byName(cursor, hint: "a mapping such as { orders: 2 }", number.readValue)
+    }
+  }
+}
+
 extension TopologyValue<[String: [String: Int]]> {
-  /// A mapping from nodes and fields to moduli.
+  /// The type of a mapping from nodes to fields and their moduli.
+  ///
+  /// For example: `{ passengers: { round: 8 } }`
   static var folds: Self {
     let number = TopologyValue<Int>.integer(in: 1...65_536, unit: "values")
     return Self(
       schema: .byName(.byName(number.schema)),
-      write: { folds in
+      writeValue: { folds in
         .named(
           folds.sorted { $0.key < $1.key }.map { node, fields in
             (
@@ -138,16 +158,17 @@ extension TopologyValue<[String: [String: Int]]> {
       }
     ) { reading, cursor in
       reading.byName(cursor, hint: "a mapping such as { passengers: { round: 8 } }") {
-        $0.byName($1, hint: "a mapping such as { round: 8 }", number.read)
+        $0.byName($1, hint: "a mapping such as { round: 8 }", number.readValue)
       }
     }
   }
 }
 
 extension TopologyValue<[String]> {
-  /// A list of nodes, which may be empty.
+  /// The type of the list of nodes under `any`, which may be empty.
   static var nodesToAssume: Self {
-    Self(schema: .reference("nodeList"), write: { $0.isEmpty ? nil : OrderedValue.names($0) }) {
+    Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : OrderedValue.names($0) })
+    {
       $0.readNames($1)
     }
   }
@@ -155,10 +176,10 @@ extension TopologyValue<[String]> {
 
 extension TopologyValue<StateCombination> {
   static var combination: Self {
-    Self(schema: .states, write: OrderedValue.combination) { reading, cursor in
+    Self(schema: .states, writeValue: OrderedValue.combination) { reading, cursor in
       let states = reading.byName(
         cursor,
-        hint: "a mapping such as { door: open }", TopologyValue<StateCondition>.condition.read)
+        hint: "a mapping such as { door: open }", TopologyValue<StateCondition>.condition.readValue)
       guard let states else { return nil }
       if states.isEmpty, case .mapping(let entries) = cursor.node.content, entries.isEmpty {
         reading.report(.badValue, cursor, "is empty; name a node and its state: { door: open }")
@@ -169,36 +190,37 @@ extension TopologyValue<StateCombination> {
 }
 
 extension TopologyValue<[StateCombination]> {
-  /// One combination, or a list of them.
+  /// The type of a combination of states, or a list of combinations.
   static var ends: Self {
     let one = TopologyValue<StateCombination>.combination
     return Self(
       schema: ["anyOf": [one.schema, ["type": "array", "items": one.schema]]],
-      write: { ends in
+      writeValue: { ends in
         switch ends.count {
         case 0: nil
-        case 1: one.write(ends[0])
-        default: .list(ends.compactMap(one.write))
+        case 1: one.writeValue(ends[0])
+        default: .list(ends.compactMap(one.writeValue))
         }
       }
     ) { reading, cursor in
       guard case .sequence = cursor.node.content else {
-        return one.read(&reading, cursor).map { [$0] }
+        return one.readValue(&reading, cursor).map { [$0] }
       }
       return reading.elements(of: cursor, hint: "a list of states")?
-        .compactMap { one.read(&reading, $0) }
+        .compactMap { one.readValue(&reading, $0) }
     }
   }
 }
 
 extension TopologyValue<[ExploredProperty]> {
-  /// A mapping from names to properties.
+  /// The type of a mapping from names to properties.
   static var properties: Self {
     let mapping = TopologyKeys.property
     return Self(
-      schema: .named("property"), definitions: mapping.definitions(as: "property"),
-      write: { properties in
-        .named(properties.map { ($0.name, mapping.written(PropertyEntry($0))) })
+      schema: .mappingByName("property"),
+      schemaDefinitions: mapping.schemaDefinitions(as: "property"),
+      writeValue: { properties in
+        .named(properties.map { ($0.name, mapping.document(of: PropertyEntry($0))) })
       }
     ) { reading, cursor in
       let hint = "a mapping such as { shut: { never: { door: open } } }"
@@ -210,7 +232,7 @@ extension TopologyValue<[ExploredProperty]> {
         guard reading.checkName(member.key, dots: false, at: member.mark, title: "property") else {
           return nil
         }
-        return mapping.read(&reading, member.value.named(owner), into: mapping.start)?
+        return mapping.read(&reading, member.value.named(owner), into: mapping.emptyModel)?
           .property(named: member.key)
       }
     }
@@ -250,7 +272,7 @@ extension EffectPattern {
 }
 
 extension TopologyReading {
-  /// Returns the members of a mapping; members that cannot be read are left out.
+  /// Reads the members of a mapping. Invalid members are reported and omitted.
   fileprivate mutating func byName<Value>(
     _ cursor: TopologyCursor, hint: String,
     _ read: (inout TopologyReading, TopologyCursor) -> Value?
@@ -269,8 +291,8 @@ extension TopologyReading {
     }
   }
 
-  /// Returns the pattern of an effect; a null at the end of the list means that it may end without
-  /// an event.
+  /// Reads the events of an effect. A null at the end of the list means that the effect may end
+  /// without an event.
   fileprivate mutating func effectPattern(_ cursor: TopologyCursor) -> EffectPattern? {
     guard var elements = elements(of: cursor, hint: "a list of events") else { return nil }
     let mayEnd = elements.last?.node.scalar?.value == .null
@@ -285,7 +307,7 @@ extension TopologyReading {
     return EffectPattern(elements.compactMap { pattern($0) }, mayEnd: mayEnd)
   }
 
-  /// Returns the pattern of an event whose fields may have values or ranges.
+  /// Reads an event whose fields may have values or ranges.
   private mutating func pattern(_ cursor: TopologyCursor) -> EventPattern? {
     guard let json = readCase(cursor, noun: "an event"), let name = json.caseName,
       let members = json.caseMembers
@@ -330,7 +352,7 @@ extension TopologyReading {
   private mutating func valueSet(_ cursor: TopologyCursor) -> ValueSet? {
     if let text = cursor.node.scalar?.text, ValueSet.looksLikeRange(text) {
       if let range = ValueSet(range: text) { return range }
-      reportRange(text, at: cursor.node.mark, title: cursor.title)
+      reportRange(text, at: cursor.node.position, title: cursor.title)
       return nil
     }
     guard case .sequence(let nodes) = cursor.node.content, !nodes.isEmpty else {

@@ -15,12 +15,12 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
   package static func make() throws(TransportError) -> CurveKeyPair {
     let secret = SecretText()
     guard let key = publicKey({ zmq_curve_keypair($0, secret.buffer.baseAddress) }) else {
-      throw .last("zmq_curve_keypair")
+      throw .lastError("zmq_curve_keypair")
     }
     return CurveKeyPair(key, secret)
   }
 
-  /// Creates the pair of a secret key, from which the public key is derived.
+  /// Creates a key pair from a secret key, and derives the public key.
   /// - Returns: `nil` if the text is not a key.
   package convenience init?(secret text: some Collection<UInt8>) {
     guard text.count == PublicKey.characterCount, !text.contains(0) else { return nil }
@@ -50,7 +50,7 @@ package final class CurveKeyPair: Sendable, CustomStringConvertible {
 
 /// A secret key and a zero byte, wiped when the last reference is released.
 private final class SecretText: Sendable {
-  // Written before other code gets a reference.
+  // The buffer is written only before other code gets a reference to this object.
   nonisolated(unsafe) let buffer: UnsafeMutableBufferPointer<CChar>
 
   init() {
@@ -66,7 +66,7 @@ private final class SecretText: Sendable {
 
 /// The public half of a CURVE key pair, which identifies the owner of the secret half.
 package struct PublicKey: Hashable, Sendable, CustomStringConvertible {
-  /// 40 characters of Z85. Source: ZeroMQ RFC 32.
+  /// The key as 40 characters of Z85. Source: ZeroMQ RFC 32.
   package let text: String
 
   static let characterCount = 40

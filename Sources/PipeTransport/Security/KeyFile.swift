@@ -5,10 +5,10 @@ import PipeSystem
 /// A file with a key pair, which only its owner may read: `{"public":KEY,"secret":KEY}`.
 ///
 /// The key file of a topology's clients also says which orchestrator the pair is for: see
-/// ``ControlAddress``. Other keys in the JSON are ignored.
+/// ``ControlAddress``. Other members of the JSON object are ignored.
 ///
-/// Key pairs are never in a command line or an environment variable, since other users of the host
-/// can see those.
+/// Key pairs are never passed in command lines or environment variables, which other users of the
+/// host could read.
 package enum KeyFile {
   private struct Contents: Codable {
     var `public`: String
@@ -16,11 +16,11 @@ package enum KeyFile {
     var control: ControlAddress?
   }
 
-  private static let mode: mode_t = 0o600
+  private static let fileMode: mode_t = 0o600
   private static let sizeLimit = 4096
 
-  /// Writes a pair and replaces an existing file. A reader finds either the old pair or the new one.
-  /// - Parameter control: The orchestrator that the pair is for, in the file of clients.
+  /// Writes a key pair and replaces an existing file atomically.
+  /// - Parameter control: The address of the orchestrator, for a key file of clients.
   package static func write(
     _ pair: CurveKeyPair, for control: ControlAddress? = nil, to path: String
   ) throws(KeyFileError) {
@@ -33,7 +33,7 @@ package enum KeyFile {
       guard unlink(new) == 0 || errno == ENOENT else {
         throw SystemError("unlink", on: new, code: errno)
       }
-      let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+      let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, fileMode)
       guard descriptor >= 0 else { throw SystemError("open", on: new, code: errno) }
       defer { close(descriptor) }
       try FileSystem.write(text + Array("\n".utf8), to: descriptor, path: new)
@@ -45,13 +45,14 @@ package enum KeyFile {
     }
   }
 
-  /// Reads a pair.
-  /// - Throws: ``KeyFileError``, also if other users may read the file: the secret may have leaked.
+  /// Reads the key pair in a file.
+  /// - Throws: ``KeyFileError``, also if other users can read the file, because the secret may have
+  ///   leaked.
   package static func read(_ path: String) throws(KeyFileError) -> CurveKeyPair {
     try contents(of: path).pair
   }
 
-  /// Reads a pair and the address of its orchestrator.
+  /// Reads the key pair in a file, and the address of the orchestrator that the pair is for.
   /// - Throws: ``KeyFileError``; `missingControlAddress` if the file has no such address.
   package static func readWithControl(
     _ path: String
@@ -64,7 +65,7 @@ package enum KeyFile {
   private static func contents(
     of path: String
   ) throws(KeyFileError) -> (pair: CurveKeyPair, control: ControlAddress?) {
-    // Opening a FIFO would block.
+    // Without `O_NONBLOCK`, opening a FIFO would block.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .system(SystemError("open", on: path, code: errno)) }
     defer { close(descriptor) }
@@ -76,9 +77,9 @@ package enum KeyFile {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw .notOurs(path, owner: status.st_uid)
     }
-    // A file of root may be readable by its group: a secret in a pod, for example.
-    let others: mode_t = status.st_uid == geteuid() ? 0o077 : 0o037
-    guard status.st_mode & others == 0 else {
+    // A file owned by root, such as a secret mounted in a pod, may be readable by its group.
+    let forbiddenModeBits: mode_t = status.st_uid == geteuid() ? 0o077 : 0o037
+    guard status.st_mode & forbiddenModeBits == 0 else {
       throw .open(path, mode: UInt32(status.st_mode & 0o777))
     }
     guard let text = try? FileSystem.read(descriptor, limit: sizeLimit),
@@ -87,8 +88,8 @@ package enum KeyFile {
     return found
   }
 
-  /// Reads a pair from the contents of a key file.
-  /// - Parameter text: The contents; `nil` reads them from standard input.
+  /// Reads the key pair in the contents of a key file.
+  /// - Parameter text: The contents; `nil` reads the contents from standard input.
   package static func read(inline text: String?) throws(KeyFileError) -> CurveKeyPair {
     let bytes =
       text.map { Array($0.utf8) } ?? (try? FileSystem.read(STDIN_FILENO, limit: sizeLimit))
@@ -109,7 +110,7 @@ package enum KeyFile {
 
 /// The address at which an orchestrator listens for clients on other hosts.
 package struct ControlAddress: Codable, Hashable, Sendable {
-  /// The topology that the orchestrator runs.
+  /// The name of the topology that the orchestrator runs.
   package var topology: String
   /// The bound endpoint: `tcp://ADDRESS:PORT`.
   package var endpoint: String
@@ -127,6 +128,7 @@ package struct ControlAddress: Codable, Hashable, Sendable {
 package enum KeyFileError: Error, Hashable, Sendable {
   case system(SystemError)
   case notARegularFile(String)
+  /// The file belongs to another user, neither this process's user nor root.
   case notOurs(String, owner: UInt32)
   /// Users other than the owner may read or write the file.
   case open(String, mode: UInt32)

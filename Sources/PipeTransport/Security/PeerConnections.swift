@@ -1,14 +1,15 @@
 import Glibc
 
-/// The connections of peers that have sent a message, so that the gate can cut them.
+/// The connections that a gate can shut down: all connections with at least one message from the
+/// peer.
 ///
-/// libzmq cannot disconnect a peer from a bound socket. A connection is identified by libzmq's
-/// descriptor, which may have been closed and reused since. So the address of the far end is kept
-/// as well, and compared before a cut. If a wrong connection is cut nevertheless, its peer
-/// reconnects.
+/// libzmq cannot disconnect a peer from a bound socket, so the gate shuts down libzmq's descriptor.
+/// libzmq may have closed the descriptor, and a new connection may have the same descriptor now. So
+/// the gate first checks whether the descriptor still has the stored remote address. A peer whose
+/// connection is nevertheless shut down by mistake reconnects.
 struct PeerConnections {
-  /// A descriptor and the address of its far end.
-  private struct End: Equatable {
+  /// The descriptor of a connection, and the remote address that the connection has.
+  private struct ConnectionEnd: Equatable {
     let descriptor: Int32
     let farEnd: [UInt8]
 
@@ -19,32 +20,34 @@ struct PeerConnections {
     }
   }
 
-  /// The connections by member and connection number.
-  private var ends: [UInt64: [UInt64: End]] = [:]
+  /// The connections, by the member's number and then by the connection's number. A member is an
+  /// admitted peer.
+  private var endsByMember: [UInt64: [UInt64: ConnectionEnd]] = [:]
 
-  func contains(_ tag: ConnectionTag) -> Bool { ends[tag.member]?[tag.connection] != nil }
+  func contains(_ tag: ConnectionTag) -> Bool { endsByMember[tag.member]?[tag.connection] != nil }
 
   /// Records a connection, and forgets connections of the same member that have ended.
   mutating func add(_ tag: ConnectionTag, _ descriptor: Int32) {
-    var own = ends[tag.member] ?? [:]
+    var own = endsByMember[tag.member] ?? [:]
     own = own.filter { $0.value.isCurrent }
-    own[tag.connection] = End(descriptor: descriptor, farEnd: Self.farEnd(of: descriptor) ?? [])
-    ends[tag.member] = own
+    own[tag.connection] = ConnectionEnd(
+      descriptor: descriptor, farEnd: Self.farEnd(of: descriptor) ?? [])
+    endsByMember[tag.member] = own
   }
 
-  /// Cuts one connection.
+  /// Shuts down one connection.
   mutating func cut(_ tag: ConnectionTag) {
-    ends[tag.member]?.removeValue(forKey: tag.connection)?.cut()
-    if ends[tag.member]?.isEmpty == true { ends[tag.member] = nil }
+    endsByMember[tag.member]?.removeValue(forKey: tag.connection)?.cut()
+    if endsByMember[tag.member]?.isEmpty == true { endsByMember[tag.member] = nil }
   }
 
-  /// Cuts all connections of a member.
+  /// Shuts down all connections of a member.
   mutating func cut(of member: UInt64) {
-    for end in (ends.removeValue(forKey: member) ?? [:]).values { end.cut() }
+    for end in (endsByMember.removeValue(forKey: member) ?? [:]).values { end.cut() }
   }
 
-  /// Returns the address of a network connection's far end; `nil` if the descriptor is not a
-  /// network connection.
+  /// Returns the remote address of a network connection; `nil` if the descriptor is not a network
+  /// connection.
   private static func farEnd(of descriptor: Int32) -> [UInt8]? {
     var address = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -60,14 +63,15 @@ struct PeerConnections {
   }
 }
 
-/// A rejected peer, or an ignored message of a peer.
+/// A report that a peer was rejected, or that a message was ignored.
 package struct PeerRefusal: Hashable, Sendable, CustomStringConvertible {
   package enum Reason: Hashable, Sendable {
     /// The gate refused the peer's handshake.
     case unknownKey, revokedKey
-    /// A message came under a routing id that belongs to other peers. The name is empty if the peer has none.
+    /// A message had a routing id that its sender may not use. The string is the routing id; it is
+    /// empty if the sender has not set a routing id.
     case foreignName(String)
-    /// A message came after its key was revoked, or without a key.
+    /// A message arrived after its sender's key was revoked, or its sender had no key.
     case keyNotAllowed
   }
 

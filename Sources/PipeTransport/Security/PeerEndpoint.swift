@@ -4,30 +4,30 @@ import CZMQ
 package struct PeerEndpoint: Sendable {
   /// The keys for a connection between hosts.
   private struct Keys: Sendable {
-    let peer: PublicKey
-    let own: CurveKeyPair
+    let peerKey: PublicKey
+    let ownKeyPair: CurveKeyPair
   }
 
   package let endpoint: String
   private let keys: Keys?
 
-  /// Creates a place on this host, where connections require no keys.
+  /// Creates an endpoint on this host, where connections require no keys.
   package init(_ endpoint: String) {
     self.endpoint = endpoint
     keys = nil
   }
 
   /// - Parameters:
-  ///   - key: The peer's public key. Only a process with the secret half is accepted.
-  ///   - own: This end's key pair, by which the peer admits it.
+  ///   - key: The peer's public key. A process without the matching secret key is rejected.
+  ///   - own: This process's key pair, which the peer's gate must allow.
   package init(_ endpoint: String, key: PublicKey, own: CurveKeyPair) {
     self.endpoint = endpoint
-    keys = Keys(peer: key, own: own)
+    keys = Keys(peerKey: key, ownKeyPair: own)
   }
 
   func connect(_ socket: Socket) throws(TransportError) {
     if let keys {
-      try socket.connect(endpoint, to: keys.peer, as: keys.own)
+      try socket.connect(endpoint, to: keys.peerKey, as: keys.ownKeyPair)
     } else {
       try socket.connect(endpoint)
     }
@@ -35,7 +35,7 @@ package struct PeerEndpoint: Sendable {
 }
 
 extension Socket {
-  /// Connects to a peer with the keys of its place. Other connections of the socket may have other keys.
+  /// Connects to a peer with the endpoint's keys. Other connections of the socket may use other keys.
   package func connect(to peerEndpoint: PeerEndpoint) throws(TransportError) {
     try peerEndpoint.connect(self)
   }
@@ -50,10 +50,10 @@ extension Socket {
     try setNetworkLimits()
   }
 
-  /// Connects to a socket on any host that has the secret half of this key, and to no other.
+  /// Connects to an endpoint, and rejects a peer without the secret half of the key.
   ///
   /// The host name in the endpoint is resolved again for each attempt to connect.
-  /// - Parameter pair: This end's key pair, by which the other end admits it.
+  /// - Parameter pair: This process's key pair, which the peer's gate must allow.
   package func connect(
     _ endpoint: String, to key: PublicKey, as pair: CurveKeyPair
   ) throws(TransportError) {
@@ -68,17 +68,18 @@ extension Socket {
     let code = pair.withSecret {
       zmq_setsockopt(handle, ZMQ_CURVE_SECRETKEY, $0.baseAddress, $0.count)
     }
-    guard code == 0 else { throw .last("zmq_setsockopt(ZMQ_CURVE_SECRETKEY)") }
+    guard code == 0 else { throw .lastError("zmq_setsockopt(ZMQ_CURVE_SECRETKEY)") }
   }
 
   /// Sets how soon both ends notice that the network is down, and that it is up again.
   private func setNetworkLimits() throws(TransportError) {
-    // A silent peer gets a heartbeat every second, and is given up after three more seconds.
+    // A silent peer gets a heartbeat every second. After three more seconds of silence the
+    // connection is closed.
     try set(ZMQ_HEARTBEAT_IVL, 1_000)
     try set(ZMQ_HEARTBEAT_TIMEOUT, 3_000)
     try set(ZMQ_HEARTBEAT_TTL, 3_000)
     try set(ZMQ_TCP_MAXRT, 3_000)
-    // The system's own limit is minutes, and such a wait does not help the next attempt.
+    // The system's own limit is several minutes. A new attempt is better than such a long wait.
     try set(ZMQ_CONNECT_TIMEOUT, 400)
     try set(ZMQ_HANDSHAKE_IVL, 2_000)
   }

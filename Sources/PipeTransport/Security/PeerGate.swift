@@ -1,18 +1,21 @@
 import CZMQ
 import PipeSupport
 
-/// Controls which peers may connect to those sockets of this process that are bound for other hosts.
+/// Controls which peers on other hosts may connect to this process's sockets.
 ///
-/// The gate answers handshakes by its ``ZapPolicy``. A handshake does not contain the routing id,
-/// so the gate also checks each message, and ignores a message that comes under another peer's name.
+/// The gate answers handshakes according to its ``ZapPolicy``. A handshake does not contain the
+/// peer's routing id. So the gate also checks each message, and ignores a message with another
+/// peer's routing id.
 package final class PeerGate {
-  /// The name of the gate's sockets, which distinguishes them from other sockets in the process.
+  /// The ZAP domain, by which libzmq's requests name the gate. Each gate of the process has a
+  /// different domain.
   package let domain: String
   private var policy = ZapPolicy()
   private var connections = PeerConnections()
   private var lastConnection: UInt64 = 0
-  private let report: (PeerRefusal) -> Void
-  // Only the handler answers handshakes: it must live as long as any of the sockets.
+  private let reportRefusal: (PeerRefusal) -> Void
+  // A strong reference: no handshake succeeds without the handler, so the handler must live as long
+  // as the sockets.
   private let handler: ZapHandler
 
   /// The number of refused handshakes.
@@ -23,22 +26,23 @@ package final class PeerGate {
   init(_ domain: String, of handler: ZapHandler, report: @escaping (PeerRefusal) -> Void) {
     self.domain = domain
     self.handler = handler
-    self.report = report
+    self.reportRefusal = report
   }
 
-  /// Allows the peer with this key to connect, under these names instead of its former ones.
-  /// - Returns: Whether the peer may connect. A revoked key stays revoked.
+  /// Allows the peer with this key to connect and to use the routing ids `names`. They replace the
+  /// routing ids of an earlier call.
+  /// - Returns: Whether the peer may connect; `false` for a revoked key, which stays revoked.
   @discardableResult
-  package func allow(_ key: PublicKey, as names: ZapPolicy.Names) -> Bool {
+  package func allow(_ key: PublicKey, as names: ZapPolicy.AllowedNames) -> Bool {
     policy.allow(key, as: names)
   }
 
-  /// Revokes a key: cuts the peer's connections and rejects new ones.
+  /// Revokes a key: shuts down the peer's connections and rejects new connections.
   package func revoke(_ key: PublicKey) {
     if let member = policy.revoke(key) { connections.cut(of: member) }
   }
 
-  /// Admits peers to this socket by the policy. Call this before `bind`.
+  /// Lets only peers that the policy allows connect to the socket. Call this before `bind`.
   /// - Parameter pair: The socket's key pair. The peers know its public half.
   package func secure(_ socket: Socket, as pair: CurveKeyPair) throws(TransportError) {
     try socket.serveCurve(as: pair, domain: domain)
@@ -60,18 +64,18 @@ package final class PeerGate {
   private func refuse(_ reason: PeerRefusal.Reason, _ request: ZapRequest) {
     refusedCount += 1
     guard refusedCount.isWorthLogging else { return }
-    report(
+    reportRefusal(
       PeerRefusal(reason: reason, key: request.key, address: request.address, count: refusedCount))
   }
 
   // MARK: Messages
 
   /// Returns whether a message may be read.
-  /// - Parameter name: The message's routing id; `nil` if the socket does not know routing ids.
+  /// - Parameter name: The message's routing id; `nil` if the socket's type has no routing ids.
   func admits(_ message: inout zmq_msg_t, as name: [UInt8]?) -> Bool {
-    guard let user = zmq_msg_gets(&message, Self.user) else {
-      // Messages from this process have no properties. All other messages follow a handshake.
-      guard zmq_msg_gets(&message, Self.address) != nil else { return true }
+    guard let user = zmq_msg_gets(&message, Self.userProperty) else {
+      // A message from within this process has no address. All other messages must follow a handshake.
+      guard zmq_msg_gets(&message, Self.addressProperty) != nil else { return true }
       drop(&message, .keyNotAllowed, nil)
       return false
     }
@@ -86,7 +90,7 @@ package final class PeerGate {
       }
       return true
     case .foreignName:
-      // A routing id made by libzmq begins with a zero byte.
+      // A routing id that libzmq has generated begins with a zero byte.
       let own = name?.first == 0 ? [] : name ?? []
       drop(&message, .foreignName(String(decoding: own, as: UTF8.self)), tag)
     case .revoked:
@@ -96,8 +100,8 @@ package final class PeerGate {
   }
 
   // Source: zmq_msg_gets(3).
-  private static let user = "User-Id"
-  private static let address = "Peer-Address"
+  private static let userProperty = "User-Id"
+  private static let addressProperty = "Peer-Address"
 
   private static func descriptor(of message: inout zmq_msg_t) -> Int32? {
     let descriptor = zmq_msg_get(&message, ZMQ_SRCFD)
@@ -108,13 +112,14 @@ package final class PeerGate {
   {
     droppedCount += 1
     if droppedCount.isWorthLogging {
-      let address = zmq_msg_gets(&message, Self.address).map { String(cString: $0) } ?? ""
-      report(
+      let address = zmq_msg_gets(&message, Self.addressProperty).map { String(cString: $0) } ?? ""
+      reportRefusal(
         PeerRefusal(
           reason: reason, key: tag.flatMap { policy.key(of: $0.member) }, address: address,
           count: droppedCount))
     }
-    // Otherwise the peer would keep the name and receive the messages sent to that name.
+    // Cuts the peer's connection. Otherwise, the peer would keep the routing id, and would receive
+    // messages that are meant for another peer.
     guard let tag, let descriptor = Self.descriptor(of: &message) else { return }
     if !connections.contains(tag) { connections.add(tag, descriptor) }
     connections.cut(tag)

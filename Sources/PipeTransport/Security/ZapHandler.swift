@@ -2,13 +2,14 @@ import PipeWire
 
 /// Answers libzmq's authentication requests during handshakes, on the loop that owns the bound sockets.
 ///
-/// A context has one handler. It asks the ``PeerGate`` of the socket's domain.
+/// A context has one handler. The handler passes each request to the ``PeerGate`` of the socket's
+/// domain.
 package final class ZapHandler {
   private let socket: Socket
   private struct Gate {
     weak var gate: PeerGate?
   }
-  private var gates: [String: Gate] = [:]
+  private var gatesByDomain: [String: Gate] = [:]
 
   /// The endpoint at which libzmq expects a handler. Source: ZeroMQ RFC 27.
   private static let endpoint = "inproc://zeromq.zap.01"
@@ -24,15 +25,16 @@ package final class ZapHandler {
 
   deinit { socket.close() }
 
-  /// Creates the gate of some sockets. The gate keeps this handler alive.
+  /// Creates a gate. The gate keeps this handler alive.
   /// - Parameters:
-  ///   - domain: A name that no other gate has.
-  ///   - report: Receives refusals: the first ones, and then fewer and fewer.
+  ///   - domain: The gate's ZAP domain, which no other gate has.
+  ///   - report: Called for the first three refusals, then each time the number of refusals reaches
+  ///     a power of two.
   package func makeGate(
     _ domain: String, report: @escaping (PeerRefusal) -> Void
   ) -> PeerGate {
     let gate = PeerGate(domain, of: self, report: report)
-    gates[domain] = Gate(gate: gate)
+    gatesByDomain[domain] = Gate(gate: gate)
     return gate
   }
 
@@ -44,13 +46,14 @@ package final class ZapHandler {
     }
   }
 
-  /// Answers a message with the requester's routing id, an empty part and the request.
+  /// Answers one message. The parts of a message are the requester's routing id, an empty part and
+  /// the request.
   private func answer(_ parts: [[UInt8]]) {
     guard parts.count > 2, parts[1].isEmpty, let request = ZapRequest(Array(parts[2...])) else {
       return
     }
     let reply =
-      gates[request.domain]?.gate?.answer(request) ?? request.reply(.unknown, connection: 0)
+      gatesByDomain[request.domain]?.gate?.answer(request) ?? request.reply(.unknown, connection: 0)
     let all = [parts[0], []] + reply
     for (index, part) in all.enumerated() {
       // The requester may be gone.
@@ -69,23 +72,23 @@ package struct ZapRequest: Hashable, Sendable {
   /// The peer's key; `nil` if it has none.
   package var key: PublicKey?
 
-  private static let version = Array("1.0".utf8)
-  private static let curve = Array("CURVE".utf8)
+  private static let protocolVersion = Array("1.0".utf8)
+  private static let curveMechanism = Array("CURVE".utf8)
 
   /// Parses the parts after the empty part.
   /// - Returns: `nil` if the parts are not a request.
   package init?(_ parts: [[UInt8]]) {
-    guard parts.count >= 6, parts[0] == Self.version else { return nil }
+    guard parts.count >= 6, parts[0] == Self.protocolVersion else { return nil }
     id = parts[1]
     domain = String(decoding: parts[2], as: UTF8.self)
     address = String(decoding: parts[3], as: UTF8.self)
-    if parts[5] == Self.curve, parts.count == 7 { key = PublicKey(bytes: parts[6]) }
+    if parts[5] == Self.curveMechanism, parts.count == 7 { key = PublicKey(bytes: parts[6]) }
   }
 
-  /// Returns the parts of the reply after the empty part.
+  /// Returns the parts of the reply that follow the empty part.
   ///
-  /// After status 300 the connection ends, and the peer tries again; after 400 it does not.
-  /// - Parameter connection: The number that distinguishes this connection of the member from all others.
+  /// After status 300 the peer tries to connect again. After status 400 the peer gives up.
+  /// - Parameter connection: The connection's number, which no other connection of the gate has.
   package func reply(_ verdict: ZapPolicy.Verdict, connection: UInt64) -> [[UInt8]] {
     let (status, text, user) =
       switch verdict {
@@ -94,12 +97,13 @@ package struct ZapRequest: Hashable, Sendable {
       case .unknown: ("300", "not known yet", "")
       case .revoked: ("400", "revoked", "")
       }
-    return [Self.version, id, Array(status.utf8), Array(text.utf8), Array(user.utf8), []]
+    return [Self.protocolVersion, id, Array(status.utf8), Array(text.utf8), Array(user.utf8), []]
   }
 }
 
 /// The `User-Id` of the messages on a secured connection: `MEMBER.CONNECTION`.
 package struct ConnectionTag: Hashable, Sendable {
+  /// The number of the admitted peer.
   package var member: UInt64
   package var connection: UInt64
 

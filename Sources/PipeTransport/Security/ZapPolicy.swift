@@ -1,19 +1,19 @@
 import PipeWire
 
-/// The access rules of some sockets: which keys may connect, and under which routing ids. A value.
+/// The access rules of a gate: which keys may connect, and which routing ids they may use.
 ///
-/// An unknown key may be allowed a moment later. A revoked key is never allowed again.
+/// An unknown key may be allowed later. A revoked key is never allowed again.
 package struct ZapPolicy: Sendable {
-  /// The routing ids that the peer with some key may use.
-  package enum Names: Hashable, Sendable {
-    /// These names, as a ROUTER reads them.
+  /// The routing ids that a peer may use.
+  package enum AllowedNames: Hashable, Sendable {
+    /// The listed names, as bytes.
     case only(Set<[UInt8]>)
-    /// Any name that belongs to no pipe, coordinator or node.
+    /// All names except the names of pipes, coordinators and nodes.
     case clientNames
-    /// These names and the names of clients: for a monitor, which is both a node and a client.
+    /// The listed names and the names of clients, for a monitor: a monitor is both a node and a client.
     case clientNamesAnd(Set<[UInt8]>)
 
-    package static func only(_ names: String...) -> Names {
+    package static func only(_ names: String...) -> AllowedNames {
       .only(Set(names.map { Array($0.utf8) }))
     }
 
@@ -30,16 +30,16 @@ package struct ZapPolicy: Sendable {
   package enum Verdict: Hashable, Sendable {
     /// The peer may connect as the member with this number.
     case member(UInt64)
-    /// The peer may not connect now, and tries again.
+    /// The peer may not connect yet, and tries again.
     case unknown
     /// The peer may never connect, and gives up.
     case revoked
   }
 
-  /// The outcome of a check of a message.
+  /// The outcome of checking a message.
   package enum Admission: Hashable, CaseIterable, Sendable {
     case admitted
-    /// The name belongs to another key.
+    /// The peer may not use this routing id.
     case foreignName
     /// The key was revoked since its handshake.
     case revoked
@@ -47,56 +47,59 @@ package struct ZapPolicy: Sendable {
 
   private struct Member {
     let key: PublicKey
-    var names: Names
+    var allowedNames: AllowedNames
   }
 
   private var members: [UInt64: Member] = [:]
-  private var numbers: [PublicKey: UInt64] = [:]
+  private var memberNumbers: [PublicKey: UInt64] = [:]
   private var lastNumber: UInt64 = 0
   /// The revoked keys, oldest first.
-  private var revoked: [PublicKey] = []
+  private var revokedKeys: [PublicKey] = []
 
-  /// The number of revoked keys to remember. An older key is unknown, so it is rejected as well.
-  package static let rememberedCount = 1024
+  /// The number of revoked keys to remember. Keys revoked earlier count as unknown, and are also
+  /// rejected.
+  package static let maximumRevokedKeyCount = 1024
 
   package init() {}
 
-  /// Allows the peer with this key to connect, under these names instead of its former ones.
-  /// - Returns: Whether the peer may connect. A revoked key stays revoked.
+  /// Allows the peer with this key to connect and to use the routing ids `names`. They replace the
+  /// routing ids of an earlier call.
+  /// - Returns: Whether the peer may connect; `false` for a revoked key, which stays revoked.
   @discardableResult
-  package mutating func allow(_ key: PublicKey, as names: Names) -> Bool {
-    if let number = numbers[key] {
-      members[number]?.names = names
+  package mutating func allow(_ key: PublicKey, as names: AllowedNames) -> Bool {
+    if let number = memberNumbers[key] {
+      members[number]?.allowedNames = names
       return true
     }
-    guard !revoked.contains(key) else { return false }
+    guard !revokedKeys.contains(key) else { return false }
     lastNumber += 1
-    members[lastNumber] = Member(key: key, names: names)
-    numbers[key] = lastNumber
+    members[lastNumber] = Member(key: key, allowedNames: names)
+    memberNumbers[key] = lastNumber
     return true
   }
 
   /// Rejects the peer with this key permanently.
   /// - Returns: The peer's member number, if it was a member.
   package mutating func revoke(_ key: PublicKey) -> UInt64? {
-    let number = numbers.removeValue(forKey: key)
+    let number = memberNumbers.removeValue(forKey: key)
     if let number { members[number] = nil }
-    guard !revoked.contains(key) else { return number }
-    revoked.append(key)
-    if revoked.count > Self.rememberedCount { revoked.removeFirst() }
+    guard !revokedKeys.contains(key) else { return number }
+    revokedKeys.append(key)
+    if revokedKeys.count > Self.maximumRevokedKeyCount { revokedKeys.removeFirst() }
     return number
   }
 
   package func verdict(on key: PublicKey) -> Verdict {
-    if let number = numbers[key] { return .member(number) }
-    return revoked.contains(key) ? .revoked : .unknown
+    if let number = memberNumbers[key] { return .member(number) }
+    return revokedKeys.contains(key) ? .revoked : .unknown
   }
 
-  /// - Parameter name: The message's routing id; `nil` if its socket does not know routing ids.
+  /// Checks whether the member may send a message with the routing id.
+  /// - Parameter name: The message's routing id; `nil` if the socket's type has no routing ids.
   package func admission(of number: UInt64, as name: [UInt8]?) -> Admission {
     guard let member = members[number] else { return .revoked }
     guard let name else { return .admitted }
-    return member.names.contains(name) ? .admitted : .foreignName
+    return member.allowedNames.contains(name) ? .admitted : .foreignName
   }
 
   package func key(of number: UInt64) -> PublicKey? { members[number]?.key }

@@ -1,62 +1,65 @@
 import PipeSupport
 
-/// The topic of a subscription to a feed: the first bytes of the frames to receive.
+/// The topic of a subscription to a feed. A topic is the first bytes of the requested frames.
 ///
-/// A feed publishes a kind of frame only if a topic names it. A topic that is shorter than a kind,
-/// including the empty topic, asks for every state.
+/// A feed publishes a kind of frame only while a subscriber's topic includes that kind. A topic too
+/// short to contain a kind, such as the empty topic, requests all states.
 package enum FeedTopic: Hashable, Sendable {
-  /// Every state, in order. With a value, only the states that a coordinator has committed, or has not.
+  /// All states, in order. `true` limits the topic to states that a coordinator has committed,
+  /// `false` to all other states.
   case states(areCommitted: Bool?)
-  /// The summaries of all nodes that the feed reports on, or of one node.
+  /// The summaries of the named node; `nil`: of all nodes in the feed.
   case summaries(of: String?)
-  /// The steps of all nodes that the feed reports on, or of one node.
+  /// The steps of the named node; `nil`: of all nodes in the feed.
   case steps(of: String?)
-  /// The events that all nodes of the feed, or one of the nodes, have refused or postponed.
+  /// The refused and postponed events of the named node; `nil`: of all nodes in the feed.
   case refusals(of: String?)
   /// The states of all instances of a keyed node, or of one instance, by its name: `orders[4711]`.
   case instances(of: String?)
-  /// The events of the node's outbound pipes, or of one of them.
+  /// The events in the named outbound pipe; `nil`: in all outbound pipes of the node.
   case tap(pipe: String?)
 
-  /// A flag of frames with states that a coordinator has committed.
+  /// The flag of a frame whose state a coordinator has committed.
   package static let committedFlag: UInt8 = 1
 
   package var bytes: [UInt8] {
     switch self {
     case .states(let areCommitted):
-      Self.start(of: .state) + (areCommitted.map { [$0 ? Self.committedFlag : 0] } ?? [])
-    case .summaries(let node): Self.start(of: .summary, about: node)
-    case .steps(let node): Self.start(of: .step, about: node)
-    case .refusals(let node): Self.start(of: .refusal, about: node)
-    case .instances(let name): Self.start(of: .instance, about: name)
-    case .tap(let pipe): Self.start(of: .tap, about: pipe)
+      Self.framePrefix(of: .state) + (areCommitted.map { [$0 ? Self.committedFlag : 0] } ?? [])
+    case .summaries(let node): Self.framePrefix(of: .summary, about: node)
+    case .steps(let node): Self.framePrefix(of: .step, about: node)
+    case .refusals(let node): Self.framePrefix(of: .refusal, about: node)
+    case .instances(let name): Self.framePrefix(of: .instance, about: name)
+    case .tap(let pipe): Self.framePrefix(of: .tap, about: pipe)
     }
   }
 
   /// Returns the first bytes of the frames of a kind.
-  private static func start(of kind: FrameKind) -> [UInt8] {
+  private static func framePrefix(of kind: FrameKind) -> [UInt8] {
     [FrameHeader.magic, FrameHeader.version, kind.rawValue]
   }
 
-  private static func start(of kind: FrameKind, about name: String?) -> [UInt8] {
-    guard let name else { return start(of: kind) }
-    return start(of: kind) + [0] + withUnsafeBytes(of: number(of: name).littleEndian, Array.init)
+  private static func framePrefix(of kind: FrameKind, about name: String?) -> [UInt8] {
+    guard let name else { return framePrefix(of: kind) }
+    return framePrefix(of: kind) + [0]
+      + withUnsafeBytes(of: topicNumber(of: name).littleEndian, Array.init)
   }
 
-  /// Returns the number that represents a name in the `count` of a frame: the 32-bit FNV-1a hash of
-  /// its UTF-8. Two names may have the same number; the body has the name.
-  package static func number(of name: String) -> UInt32 { FNV.hash(of: name) }
+  /// Returns the number that represents a name in a frame's `count`: the 32-bit FNV-1a hash of the
+  /// name in UTF-8. Different names can have the same number, so the body also contains the name.
+  package static func topicNumber(of name: String) -> UInt32 { FNV.hash(of: name) }
 
-  /// Returns the number in a subscription to one instance; `nil` for any other subscription.
+  /// Returns the topic number of the instance in a subscription to one instance; `nil` for any
+  /// other subscription.
   package static func instanceNumber(of subscription: [UInt8]) -> UInt32? {
-    let start = start(of: .instance) + [0]
+    let start = framePrefix(of: .instance) + [0]
     guard subscription.count == start.count + 4, subscription.starts(with: start) else {
       return nil
     }
     return subscription.suffix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
   }
 
-  /// Whether a subscription asks for all or some frames of the topic.
+  /// Whether a subscription requests at least some frames of the topic.
   package func isRequested(by subscription: [UInt8]) -> Bool {
     if case .states = self {} else if subscription.count < 3 { return false }
     let own = bytes
@@ -70,9 +73,10 @@ package struct FeedSubscriptions: Sendable {
 
   package init() {}
 
-  /// Processes a message of an XPUB: the topic behind one byte, which is 1 for a subscription and 0
-  /// for the end of the topic's last subscription.
-  /// - Returns: The topic of a subscription, including a repeated one; `nil` for any other message.
+  /// Processes a message of an XPUB socket: one byte, then a topic. The byte is 1 for a
+  /// subscription, and 0 when the topic's last subscription has ended.
+  /// - Returns: The topic of a subscription, including a repeated subscription; `nil` for any other
+  ///   message.
   package mutating func take(_ message: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let first = message.first else { return nil }
     let topic = Array(message.dropFirst())
@@ -86,9 +90,9 @@ package struct FeedSubscriptions: Sendable {
     return nil
   }
 
-  /// The topics of instances that subscribers ask for: the numbers of their names, or `nil` for all
-  /// instances.
-  package var instances: Set<UInt32>? {
+  /// The topic numbers of the instances that subscribers request; `nil` if a subscriber requests
+  /// all instances.
+  package var instanceNumbers: Set<UInt32>? {
     let all = FeedTopic.instances(of: nil)
     var numbers: Set<UInt32> = []
     for topic in topics where all.isRequested(by: topic) {
@@ -98,12 +102,12 @@ package struct FeedSubscriptions: Sendable {
     return numbers
   }
 
-  /// Whether a subscriber asks for all or some frames of a topic.
+  /// Whether a subscriber requests at least some frames of a topic.
   package func hasSubscriber(for topic: FeedTopic) -> Bool {
     topics.contains { topic.isRequested(by: $0) }
   }
 
-  /// The maximum number of messages that wait at a node for one subscriber. It bounds the memory
-  /// that a stopped subscriber costs.
+  /// The maximum number of messages that a node queues for one subscriber. The limit bounds the
+  /// node's memory when a subscriber stops reading.
   package static let queueLimit: Int32 = 10_000
 }

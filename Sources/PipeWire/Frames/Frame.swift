@@ -1,6 +1,7 @@
 import PipeMachines
 
-/// The kinds of frame, by the conversation that they belong to. `docs/PROTOCOL.md` has the table.
+/// The kinds of frames, grouped by the processes that exchange them. See the table in
+/// `docs/PROTOCOL.md`.
 package enum FrameKind: UInt8, CaseIterable, Sendable {
   // Pipes: the sender's DEALER and the receiver's inbox.
   case open = 1
@@ -13,9 +14,9 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case request = 16
   case reply = 17
   case deadLetter = 18
-  /// To a coordinator: a synchronized event, or a question about one.
+  /// A client's request to a coordinator for a synchronized event, or a query about its outcome.
   case synchronize = 19
-  /// Asks how the receiver would respond to events. The question changes nothing.
+  /// Asks how the receiver would respond to events, without changing its state.
   case explain = 20
   // Feeds: the node's XPUB. See ``FeedTopic``.
   case state = 32
@@ -43,7 +44,7 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case embed = 61
   /// The peer list: the endpoints and keys of the processes that the node communicates with.
   case peers = 62
-  /// The lease is renewed, counted from the instant of the request.
+  /// Renews the lease. The new lease begins at the time of the node's request.
   case renewed = 63
   // Synchronized events: a coordinator's DEALER and a participant's inbox.
   case prepare = 80
@@ -61,20 +62,20 @@ package enum FrameKind: UInt8, CaseIterable, Sendable {
   case command = 64
   case answer = 65
   // Agents, to the orchestrator.
-  /// A report that the agent is alive and what it runs.
+  /// The agent's report that it is alive, with the process that it runs.
   case agent = 96
-  /// Lines that the agent's node has written.
+  /// Lines from the standard output or standard error of the agent's node.
   case output = 97
   // Agents, from the orchestrator.
   case launch = 104
   case signal = 105
-  /// The state of the agent's node. Answers each of the agent's reports.
+  /// The state of the agent's node, as an answer to each of the agent's reports.
   case nodeState = 106
-  /// Another agent has replaced this one, which must kill its node and exit.
+  /// Another agent has replaced the receiving agent. The receiver must kill its node and exit.
   case displaced = 107
 }
 
-/// The fixed head of every frame: 24 bytes, little endian, before the body.
+/// The header of every frame: 24 bytes, little endian, before the body.
 package struct FrameHeader: Hashable, Sendable {
   package static let byteCount = 24
   package static let magic: UInt8 = 0x70
@@ -82,13 +83,13 @@ package struct FrameHeader: Hashable, Sendable {
 
   /// The kind of the frame.
   package var kind: FrameKind
-  /// Bits with a meaning that depends on the kind.
+  /// Flags, whose meaning depends on the kind.
   package var flags: UInt8 = 0
-  /// A count or a code.
+  /// A count or a code, depending on the kind.
   package var count: UInt32 = 0
-  /// A sequence number, a version or a request id.
+  /// A sequence number, a version or a request id, depending on the kind.
   package var sequence: UInt64 = 0
-  /// An incarnation or a session.
+  /// An incarnation or a session, depending on the kind.
   package var number: UInt64 = 0
 
   package init(
@@ -103,14 +104,14 @@ package struct FrameHeader: Hashable, Sendable {
   }
 }
 
-/// The reason why bytes are not a frame.
+/// The reason why bytes are not a valid frame.
 package enum FrameError: Error, Hashable, Sendable, CustomStringConvertible {
   case short(byteCount: Int)
   case magic(UInt8)
   case version(UInt8)
   case kind(UInt8)
   case body(FrameKind)
-  /// A transaction of an epoch that no coordinator can have begun yet.
+  /// The transaction's epoch is in the future, so no coordinator can have begun it.
   case epoch(UInt64)
 
   package var description: String {
@@ -152,7 +153,7 @@ extension FrameHeader {
     bytes.storeBytes(of: number.littleEndian, toByteOffset: 16, as: UInt64.self)
   }
 
-  /// Returns the whole frame with a body.
+  /// Returns a complete frame: this header, followed by a body.
   package func frame(body: some Collection<UInt8> = EmptyCollection()) -> [UInt8] {
     let head = [UInt8](unsafeUninitializedCapacity: Self.byteCount) { buffer, count in
       write(into: UnsafeMutableRawBufferPointer(buffer))
@@ -162,21 +163,51 @@ extension FrameHeader {
   }
 }
 
-/// Consecutive events, each behind its length: the body of an `events` frame.
+/// The body of an `events` frame: consecutive events, each preceded by its length.
+///
+/// All events of a batch have the same schema version of their receiver. If this is not 1, the
+/// frame has ``schemaFlag``, and the body begins with the schema version.
 package struct EventBatch: Hashable, Sendable {
+  /// The flag of an `events` frame whose body begins with the schema version of the events.
+  package static let schemaFlag: UInt8 = 1
+
   /// The sequence number of the first event.
-  package var first: UInt64
+  package var firstSequence: UInt64
   /// The number of events.
   package private(set) var count: UInt64 = 0
-  /// The events, each as a 32-bit length and that number of bytes of JSON.
+  /// The encoded events: for each, a 32-bit length and then the event's JSON.
   package private(set) var bytes: [UInt8] = []
+  /// The schema version of the events.
+  package let schema: Int
 
-  package init(first: UInt64) { self.first = first }
+  package init(first: UInt64, schema: Int = 1) {
+    self.firstSequence = first
+    self.schema = schema
+    guard schema != 1 else { return }
+    bytes = withUnsafeBytes(of: UInt32(clamping: schema).littleEndian, Array.init)
+  }
 
-  /// The sequence number of the last event; `first - 1` if there is none.
-  package var last: UInt64 { first + count - 1 }
+  /// The flags of the frame.
+  package var flags: UInt8 { schema == 1 ? 0 : Self.schemaFlag }
 
-  /// Adds the event that `write` appends.
+  private static func headCount(_ schema: Int) -> Int { schema == 1 ? 0 : 4 }
+
+  /// Returns the schema version of the events in a frame, and the part of the body that contains
+  /// the events.
+  package static func events(
+    of header: FrameHeader, _ body: UnsafeRawBufferPointer
+  ) throws(FrameError) -> (schema: Int, body: UnsafeRawBufferPointer) {
+    guard header.flags & schemaFlag != 0 else { return (1, body) }
+    guard body.count >= 4 else { throw .body(.events) }
+    let schema = UInt32(littleEndian: body.loadUnaligned(as: UInt32.self))
+    return (Int(schema), UnsafeRawBufferPointer(rebasing: body[4...]))
+  }
+
+  /// The sequence number of the last event; `firstSequence - 1` if the batch is empty.
+  package var lastSequence: UInt64 { firstSequence + count - 1 }
+
+  /// Adds an event. `write` appends the event's JSON to the bytes; an error of `write` leaves the
+  /// batch unchanged.
   package mutating func append(_ write: (inout [UInt8]) throws -> Void) rethrows {
     let start = bytes.count
     bytes.append(contentsOf: [0, 0, 0, 0])
@@ -189,21 +220,24 @@ package struct EventBatch: Hashable, Sendable {
     count += 1
   }
 
-  /// Keeps the events through `sequence` and returns a batch of those after it.
+  /// Removes the events after `sequence`, and returns them as a new batch.
   package mutating func split(after sequence: UInt64) -> EventBatch {
-    var rest = EventBatch(first: sequence + 1)
-    let kept = sequence + 1 - first
+    var rest = EventBatch(first: sequence + 1, schema: schema)
+    let kept = sequence + 1 - firstSequence
     let offset = bytes.withUnsafeBytes { body in
-      (0..<kept).reduce(0) { offset, _ in offset + 4 + Self.length(in: body, at: offset) }
+      (0..<kept).reduce(Self.headCount(schema)) { offset, _ in
+        offset + 4 + Self.eventLength(in: body, at: offset)
+      }
     }
-    rest.bytes = Array(bytes[offset...])
+    rest.bytes += bytes[offset...]
     rest.count = count - kept
     bytes.removeSubrange(offset...)
     count = kept
     return rest
   }
 
-  /// Calls back with each event's bytes. Throws if the lengths and the count do not agree.
+  /// Calls `event` with the bytes of each event. Throws before the first call if the lengths and
+  /// the count do not agree.
   package static func forEach(
     in body: UnsafeRawBufferPointer, count: UInt32,
     _ event: (UnsafeRawBufferPointer) -> Void
@@ -211,7 +245,7 @@ package struct EventBatch: Hashable, Sendable {
     try validate(body, count: count)
     var offset = 0
     for _ in 0..<count {
-      let length = Self.length(in: body, at: offset)
+      let length = Self.eventLength(in: body, at: offset)
       event(UnsafeRawBufferPointer(rebasing: body[(offset + 4)..<(offset + 4 + length)]))
       offset += 4 + length
     }
@@ -223,14 +257,14 @@ package struct EventBatch: Hashable, Sendable {
     var offset = 0
     for _ in 0..<count {
       guard offset + 4 <= body.count else { throw .body(.events) }
-      let length = Self.length(in: body, at: offset)
+      let length = Self.eventLength(in: body, at: offset)
       guard length <= body.count - offset - 4 else { throw .body(.events) }
       offset += 4 + length
     }
     guard offset == body.count else { throw .body(.events) }
   }
 
-  private static func length(in body: UnsafeRawBufferPointer, at offset: Int) -> Int {
+  private static func eventLength(in body: UnsafeRawBufferPointer, at offset: Int) -> Int {
     Int(UInt32(littleEndian: body.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
   }
 }
@@ -240,71 +274,80 @@ package struct ArrivedEvents {
   private let body: UnsafeRawBufferPointer
   private let count: UInt32
   private let duplicateCount: Int
-  private let first: UInt64
+  private let firstSequence: UInt64
+  /// The schema version of the events.
+  package let schema: Int
 
   /// - Parameters:
   ///   - body: The body of an `events` frame, with `count` events.
-  ///   - duplicateCount: The number of events at the start that the receiver already has.
+  ///   - duplicateCount: The number of events at the start of the batch that the receiver already has.
   ///   - first: The sequence number of the first new event.
-  package init(in body: UnsafeRawBufferPointer, count: UInt32, duplicateCount: Int, first: UInt64) {
+  ///   - schema: The schema version of the events.
+  package init(
+    in body: UnsafeRawBufferPointer, count: UInt32, duplicateCount: Int, first: UInt64,
+    schema: Int = 1
+  ) {
+    self.schema = schema
     self.body = body
     self.count = count
     self.duplicateCount = duplicateCount
-    self.first = first
+    self.firstSequence = first
   }
 
-  /// Calls back with each new event. Throws before the first call if the batch's lengths and count
-  /// do not agree.
+  /// Calls `take` with each new event. Throws before the first call if the batch's lengths and
+  /// count do not agree.
   package func forEach(
     _ take: (UnsafeRawBufferPointer, _ sequence: UInt64) -> Void
   ) throws(FrameError) {
     var index = 0
     try EventBatch.forEach(in: body, count: count) { bytes in
-      if index >= duplicateCount { take(bytes, first + UInt64(index - duplicateCount)) }
+      if index >= duplicateCount { take(bytes, firstSequence + UInt64(index - duplicateCount)) }
       index += 1
     }
   }
 }
 
-/// Sizes that peers may rely on.
+/// Size limits that peers can rely on.
 package enum WireLimits {
-  /// The largest event, state or request body. Unit: bytes.
-  package static let eventByteCount = 1 << 20
-  /// The largest message read from a socket; a peer that sends a larger one is disconnected.
-  package static let messageByteCount: Int64 = 4 << 20
+  /// The maximum size of an event, a state or a request body. Unit: bytes.
+  package static let maximumEventByteCount = 1 << 20
+  /// The maximum size of a message that a socket receives. A peer that sends a larger message is
+  /// disconnected. Unit: bytes.
+  package static let maximumMessageByteCount: Int64 = 4 << 20
 }
 
 /// Routing ids, by which a ROUTER identifies its peers.
 package enum WireName {
-  /// The sending end of a pipe, at the receiver's inbox.
+  /// Returns the routing id of a pipe's sending end at the receiver's inbox.
   package static func pipe(_ name: String) -> String { "pipe/" + name }
-  /// A coordinator of synchronized events, at the inbox of a participant.
+  /// Returns the routing id of a coordinator at a participant's inbox.
   package static func coordinator(_ name: String) -> String { "sync/" + name }
-  /// A node, at the orchestrator's control socket.
+  /// Returns the routing id of a node at the orchestrator's control socket.
   package static func node(_ name: String) -> String { "node/" + name }
-  /// The agent that starts a node's processes, at the orchestrator's control socket.
+  /// Returns the routing id of a node's agent at the orchestrator's control socket.
   package static func agent(ofNode name: String) -> String { "agent/" + name }
 
-  /// Whether a routing id may belong to a client: a client's id has none of the prefixes above.
+  /// Whether a routing id may belong to a client. Clients' ids begin with none of the prefixes of
+  /// pipes, coordinators, nodes and agents.
   package static func isClientName(_ name: [UInt8]) -> Bool {
-    for prefix in prefixes where name.starts(with: prefix) { return false }
+    for prefix in reservedPrefixes where name.starts(with: prefix) { return false }
     return true
   }
 
-  private static let prefixes = [pipe(""), coordinator(""), node(""), agent(ofNode: "")].map {
-    Array($0.utf8)
-  }
+  private static let reservedPrefixes = [
+    pipe(""), coordinator(""), node(""), agent(ofNode: ""),
+  ].map { Array($0.utf8) }
 }
 
 extension JSONValue {
-  /// Returns the literal of the first integer in a JSON text that is too large to be held as an
-  /// integer; `nil` if there is none.
+  /// Returns the first integer literal in a JSON text that does not fit into 64 bits; `nil` if
+  /// there is none.
   package static func integerOutOfRange(in text: some Sequence<UInt8>) -> String? {
     Array(text).withUnsafeBytes { bytes in
       var tokens = JSONTokens()
       guard tokens.read(bytes) else { return nil }
       return tokens.list.lazy.filter { $0.kind == .number }
-        .map { String(decoding: bytes[Int($0.start)..<Int($0.end)], as: UTF8.self) }
+        .map { String(decoding: bytes[Int($0.startOffset)..<Int($0.endOffset)], as: UTF8.self) }
         .first { !$0.contains { ".eE".contains($0) } && Int64($0) == nil }
     }
   }

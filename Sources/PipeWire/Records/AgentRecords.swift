@@ -1,7 +1,7 @@
-/// The body of `agent`: a report of what a node's agent runs. The agent sends it at each change and
-/// every second, so that a lost report does no harm.
+/// The body of `agent`: an agent's report about its node's process. The agent sends a report at
+/// each change and every second, so that a lost report is soon replaced.
 package struct AgentReport: Codable, Hashable, Sendable {
-  /// The last process that the agent was asked to start, and its stage.
+  /// The last process that the agent was asked to start.
   package struct Process: Codable, Hashable, Sendable {
     package enum Stage: Codable, Hashable, Sendable {
       case running(pid: Int32)
@@ -23,13 +23,14 @@ package struct AgentReport: Codable, Hashable, Sendable {
   }
 
   package var node: String
-  /// Distinguishes this agent from its predecessors. Their processes ended with them.
+  /// The number that distinguishes this agent from earlier agents of the node. The processes of
+  /// earlier agents have ended.
   package var session: UInt64
-  /// The address at which the node listens.
+  /// The network address at which the node listens.
   package var address: String
   /// The name of the agent's host, for display.
   package var host: String?
-  /// The last process; `nil` before the first one.
+  /// The last process that the agent was asked to start; `nil` before the first start.
   package var process: Process?
   /// Whether the agent is ending and starts no more processes.
   package var isLeaving: Bool
@@ -46,8 +47,8 @@ package struct AgentReport: Codable, Hashable, Sendable {
     self.isLeaving = isLeaving
   }
 
-  /// The valid session numbers. JSON has no larger integers.
-  package static let sessions: ClosedRange<UInt64> = 1...(1 << 53)
+  /// The valid session numbers. Larger integers are not exact in all implementations of JSON.
+  package static let sessionRange: ClosedRange<UInt64> = 1...(1 << 53)
 }
 
 /// The body of `launch`: a process for an agent to start.
@@ -57,9 +58,9 @@ package struct AgentLaunch: Codable, Hashable, Sendable {
   package var arguments: [String]
   /// Variables to add to the agent's own environment.
   package var environment: [String: String]
-  /// The directory of the process's journal, which the agent creates; `nil` if it keeps no journal.
+  /// The directory of the process's journal, which the agent creates; `nil` if the node has no journal.
   package var directory: String?
-  /// The contents of a key file, for the process's standard input.
+  /// The contents of a key file. The process reads them from its standard input.
   package var key: String
 
   package init(
@@ -75,7 +76,7 @@ package struct AgentLaunch: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `signal`.
+/// The body of `signal`: a POSIX signal that the agent sends to its node's process.
 package struct AgentSignal: Codable, Hashable, Sendable {
   package var incarnation: UInt64
   package var number: Int32
@@ -86,7 +87,7 @@ package struct AgentSignal: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `output`: whole lines, in the order in which they were read.
+/// The body of `output`: complete lines that the node's process has written, in order.
 package struct AgentOutput: Codable, Hashable, Sendable {
   package var incarnation: UInt64
   /// Whether the lines were written to standard error.
@@ -102,7 +103,7 @@ package struct AgentOutput: Codable, Hashable, Sendable {
 
 /// The body of `nodeState`: the orchestrator's view of a node.
 package struct AgentNote: Codable, Hashable, Sendable {
-  /// The state as displayed: `running`.
+  /// The state of the node as views show it, such as `running`.
   package var state: String
   package var isRunning: Bool
 

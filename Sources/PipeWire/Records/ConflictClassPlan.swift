@@ -1,22 +1,24 @@
 import PipeMachines
 import PipeSupport
 
-/// Composites that share participants. They run in one process, with one coordinator.
+/// The plan of a conflict class: composites that share participants, and therefore have one
+/// coordinator.
 ///
-/// The plan has everything that this process must know about the topology. It is sent as JSON.
+/// The plan contains everything that the coordinator must know about the topology. The orchestrator
+/// sends the plan as JSON.
 package struct ConflictClassPlan: Hashable, Codable, Sendable {
-  /// The name of the coordinator: the name of the first composite in the file.
+  /// The coordinator's name, which is the name of the first of its composites in the topology file.
   package var name: String
-  /// The carrier node, whose process runs the coordinator; `nil` if the coordinator has its own process.
+  /// The carrier node, in whose process the coordinator runs; `nil` if the coordinator has its own
+  /// process.
   package var host: String?
-  /// The executable that runs the coordinator, as the topology names it.
+  /// The executable that runs the coordinator, as written in the topology file.
   package var program: String
-  /// The durability of the coordinator's records, which matches the durability of its
-  /// participants' states.
+  /// The durability of the coordinator's journal, which matches the durability of the participants.
   package var durability: Durability
-  /// The composites, in the order of the file.
+  /// The composites, in the order of the topology file.
   package var composites: [CompositePlan]
-  /// Every node of the composites, in the order of the file.
+  /// All nodes of the composites, in the order of the topology file.
   package var components: [ComponentPlan]
 
   package init(
@@ -31,12 +33,14 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
     self.components = components
   }
 
-  /// Every node that takes part in a synchronized event, sorted. The coordinator locks these nodes.
+  /// The names of all nodes that take part in synchronized events, sorted. The coordinator locks
+  /// these nodes.
   package var participants: [String] {
     Set(composites.flatMap(\.vectors).flatMap(\.participants)).sorted()
   }
 
-  /// Returns the events that a node takes only through composites, each with the composites to ask.
+  /// Returns the events that a node accepts only together with other nodes, each with the
+  /// composites that synchronize the event.
   package func synchronizedEvents(of node: String) -> [String: [String]] {
     var events: [String: [String]] = [:]
     for vector in Set(composites.flatMap(\.vectors)) where vector.participants.contains(node) {
@@ -45,42 +49,49 @@ package struct ConflictClassPlan: Hashable, Codable, Sendable {
     return events.mapValues { $0.sorted() }
   }
 
-  /// The composite with a name, or `nil`.
+  /// The composite with this name; `nil` if there is none.
   package subscript(composite: String) -> CompositePlan? {
     composites.first { $0.name == composite }
   }
 }
 
-/// One composite of a conflict class.
+/// The plan of one composite in a conflict class.
 package struct CompositePlan: Hashable, Codable, Sendable {
   /// The composite's name.
   package var name: String
-  /// The components as the file lists them: nodes or other composites.
+  /// The components in the order of the topology file: nodes or other composites.
   package var components: [String]
-  /// The composite's nodes, in the order of the parts of its state.
+  /// The composite's nodes. The composite's state lists their states in the same order.
   package var nodes: [String]
-  /// The vectors that clients can request, one for each event, by the name of the event. A vector
-  /// of a nested composite has the name of that composite.
+  /// The synchronization vectors of the events that clients can request, sorted by event. A vector
+  /// lists the participants of one event. For an event of a nested composite, the vector names that
+  /// composite.
   package var vectors: [SyncVector]
-  /// The descriptions of these events, in the same order.
+  /// The descriptions of the vectors' events, in the same order.
   package var events: [CaseDescription]
-  /// The events of its nodes that clients cannot request from the composite, with the reason as a sentence.
+  /// The events of the composite's nodes that clients cannot request from the composite, each with
+  /// the reason as a sentence.
   package var refusals: [String: String]
-  /// The events among ``refusals`` that exactly one node takes, on its own, with that node. Such an
-  /// event sent to the composite goes to the node.
+  /// The events in ``refusals`` that exactly one node accepts, each with that node. If such an
+  /// event is sent to the composite, the node receives it.
   package var own: [String: String]
   /// The time limits of participants' asynchronous transitions, by event. Unit: milliseconds.
   package var limits: [String: Int64]?
-  /// The composite state that represents the composite; `nil` for the tuple of its nodes' states.
+  /// The registered name of the composite's projection; `nil` if the composite's state is the tuple
+  /// of its nodes' states.
   package var projection: String?
+  /// The field of an event that is the key of the participating instances; `nil` if the participants
+  /// are nodes without instances.
+  package var key: String?
 
   package init(
     name: String, components: [String], nodes: [String], vectors: [SyncVector],
     events: [CaseDescription], refusals: [String: String] = [:], own: [String: String] = [:],
     limits: [String: Int64]? = nil,
-    projection: String? = nil
+    projection: String? = nil, key: String? = nil
   ) {
     self.name = name
+    self.key = key
     self.own = own
     self.components = components
     self.nodes = nodes
@@ -94,7 +105,8 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   /// Returns the vector of an event; `nil` if clients cannot request the event.
   package func vector(of event: String) -> SyncVector? { vectors.first { $0.event == event } }
 
-  /// Returns the time limit of asynchronous transitions on an event.
+  /// Returns the time limit of participants' asynchronous transitions on an event; zero if there is
+  /// none.
   func evaluationLimit(of event: String) -> Duration { .milliseconds(limits?[event] ?? 0) }
 
   /// Returns the reason why clients cannot request an event from the composite, as a sentence.
@@ -105,7 +117,7 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   }
 }
 
-/// One node of a composite.
+/// The plan of one node of a composite.
 package struct ComponentPlan: Hashable, Codable, Sendable {
   /// The node's name.
   package var node: String
@@ -121,7 +133,7 @@ package struct ComponentPlan: Hashable, Codable, Sendable {
   }
 }
 
-/// The configuration of a coordinator: the composites of its class, and the endpoints of their nodes.
+/// The configuration of a coordinator: its composites, and the endpoints of their nodes.
 package struct CoordinatorPlan: Codable, Hashable, Sendable {
   /// The endpoints of a node of the composites.
   package struct Component: Codable, Hashable, Sendable {
@@ -138,10 +150,10 @@ package struct CoordinatorPlan: Codable, Hashable, Sendable {
 
   package var conflictClass: ConflictClassPlan
   package var components: [Component]
-  /// The composites that receive from pipes, by the names of the pipes.
+  /// The composites that receive events from pipes, by the pipe's name.
   package var pipes: [String: String]
-  /// The nodes that report their steps through pipes, by the names of the pipes: the nodes of
-  /// composites with outbound pipes.
+  /// The nodes that report their steps to the coordinator, by the name of the pipe that carries the
+  /// reports. Only nodes of composites with outbound pipes report their steps.
   package var steps: [String: String]?
 
   package init(

@@ -2,42 +2,43 @@ import PipeMachines
 
 /// A client's request to an orchestrator: the body of `command`.
 package enum ControlCommand: Codable, Hashable, Sendable {
-  /// Return the directory; if `fresh`, with new reports of the nodes.
+  /// Return the directory of nodes and pipes. With `fresh`, ask all nodes for new reports first.
   case directory(fresh: Bool)
   case describe(node: String)
-  /// List the composites, by the processes that coordinate them.
+  /// List the composites, grouped by coordinator.
   case composites
   case start(nodes: [String])
   case stop(nodes: [String])
   case restart(nodes: [String])
   case kill(node: String, signal: Int32)
-  /// Start nodes, and on request all their dependencies. Answer when the nodes run, or at once.
+  /// Start nodes and, with `withDependencies`, all their dependencies. With `waits`, answer when
+  /// the nodes run; otherwise answer at once.
   case bringUp(nodes: [String], withDependencies: Bool, waits: Bool)
-  /// Stop nodes and all their dependents, in order.
+  /// Stop nodes and all nodes that depend on them. Each node stops before its dependencies.
   case bringDown(nodes: [String])
-  /// Read and check a file, and report what it changes.
+  /// Read and check a topology file, and report the changes to the running topology.
   case plan(ChangeRequest)
-  /// Apply the change that was planned under this number.
+  /// Apply the planned change with this number.
   case apply(plan: UInt64)
-  /// Stop in order.
+  /// Stop the topology gracefully. Each node stops before its dependencies.
   case down
-  /// Kill everything.
+  /// Kill all processes of the topology.
   case forceDown
-  /// Report how the run ended, once it has ended.
+  /// Wait until the topology has ended, and report the outcome.
   case outcome
-  /// Read lines of logs, up to the size limit of an answer.
+  /// Read log lines, up to the size limit of an answer.
   case logs(LogRequest)
-  /// Read dead letters with higher numbers from a node's journal, up to the size limit of an answer.
+  /// Read a node's dead letters with numbers above `after`, up to the size limit of an answer.
   case deadLetters(node: String, after: UInt64)
-  /// Describe a node's journal, with its last records.
+  /// Describe a node's journal, with at most `limit` of its last records.
   case journal(node: String, limit: Int)
   /// Read instances from a keyed node's journal, up to the size limit of an answer.
   case instances(node: String, InstanceSelection)
 }
 
 extension ControlCommand {
-  /// Whether a client may send the command again if it does not know whether the orchestrator
-  /// received it. The repeated command takes effect only once.
+  /// Whether a client can safely send the command again if no answer has arrived. The repeated
+  /// command has no further effect.
   package var isRepeatable: Bool {
     switch self {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
@@ -48,23 +49,29 @@ extension ControlCommand {
   }
 }
 
-/// A change of a running topology to a topology file.
+/// A request to change a running topology to match a topology file.
 package struct ChangeRequest: Codable, Hashable, Sendable {
   /// The file's absolute path.
   package var file: String
-  /// The values of `${NAME}` in the file.
+  /// The values of the file's variables, `${NAME}`, by name.
   package var variables: [String: String]
   /// Whether the topology keeps its name, even if the file has another name.
   package var keepsName: Bool
-  /// Whether the change is only reported, and not kept for `apply`.
+  /// Whether to report the change only, without keeping it for `apply`.
   package var isDryRun: Bool
   /// The absolute path of the deployment file; `nil` for the topology's current deployment file, if any.
   package var deployment: String?
+  /// The nodes and pipes whose states and events may be lost if the new programs cannot read them.
+  package var acceptedLosses: [String]?
+  /// The node after which the upgrades of programs pause; `nil` if they do not pause.
+  package var pauseNode: String?
 
   package init(
     file: String, variables: [String: String], keepsName: Bool, isDryRun: Bool,
-    deployment: String? = nil
+    deployment: String? = nil, acceptedLosses: [String]? = nil, pauseNode: String? = nil
   ) {
+    self.pauseNode = pauseNode
+    self.acceptedLosses = acceptedLosses
     self.deployment = deployment
     self.file = file
     self.variables = variables
@@ -79,10 +86,10 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case directory(TopologyDirectory)
   case description(MachineDescription)
   case composites([ConflictClassPlan])
-  /// The command was carried out for these nodes.
+  /// The nodes on which the command has acted.
   case affected(nodes: [String])
   case planned(PlannedChange)
-  /// The errors in a file.
+  /// The errors in a topology file.
   case invalid([Diagnostic])
   case ended(TopologyOutcome)
   case logs(LogPage)
@@ -92,17 +99,25 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case failed(String)
 }
 
-/// The changes that a file would make, and the number to apply them.
+/// The changes that a topology file would make, and the number with which a client applies them.
 package struct PlannedChange: Codable, Hashable, Sendable {
   package var number: UInt64
   package var change: TopologyChange
   package var warnings: [Diagnostic]
-  /// The reason why the change cannot be applied now; `nil` if it can.
+  /// The reason why the change cannot be applied now; `nil` if it can be applied.
   package var obstacle: String?
+  /// The states and events that the new programs cannot read, at most ``failureLimit``; `nil` if
+  /// there are none.
+  package var failures: [MigrationFailure]?
+
+  /// The maximum number of elements of ``failures``.
+  package static let failureLimit = 1_000
 
   package init(
-    number: UInt64, change: TopologyChange, warnings: [Diagnostic], obstacle: String? = nil
+    number: UInt64, change: TopologyChange, warnings: [Diagnostic], obstacle: String? = nil,
+    failures: [MigrationFailure]? = nil
   ) {
+    self.failures = failures
     self.number = number
     self.change = change
     self.warnings = warnings
@@ -110,7 +125,7 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   }
 }
 
-/// The outcome of a run: the exit code, see docs/COMMANDS.md, and a reason if there is one to report.
+/// The outcome of a topology's run: the exit code (see docs/COMMANDS.md) and an optional reason.
 package struct TopologyOutcome: Hashable, Sendable, Codable {
   package var exitCode: Int32
   package var reason: String?
@@ -123,8 +138,8 @@ package struct TopologyOutcome: Hashable, Sendable, Codable {
     self.isInterrupted = isInterrupted
   }
 
-  /// Stopped on request.
+  /// The outcome after a requested stop.
   package static let stopped = TopologyOutcome(exitCode: 0)
-  /// Killed at the second ^C.
+  /// The outcome after a second ^C, which kills all nodes.
   package static let forced = TopologyOutcome(exitCode: 130, reason: "forced to stop")
 }

@@ -1,4 +1,4 @@
-/// An error or warning about a topology: its location, and what to do about it.
+/// An error or warning about a topology, with its location in a file.
 public struct Diagnostic: Codable, Hashable, Sendable {
   /// The severity. A topology with an error cannot run; a topology with a warning can.
   public enum Severity: String, Codable, Hashable, Sendable {
@@ -34,7 +34,8 @@ public struct Diagnostic: Codable, Hashable, Sendable {
 }
 
 extension Diagnostic: CustomStringConvertible {
-  /// `path:line:column: error: text [code]`, without line and column if the location is unknown.
+  /// The diagnostic as text: `path:line:column: error: text [code]`. Without line and column if the
+  /// location is unknown.
   public var description: String {
     let place = mark == .unknown ? "" : ":\(line):\(column)"
     return "\(file)\(place): \(severity.rawValue): \(message) [\(code.rawValue)]"
@@ -50,9 +51,9 @@ extension Diagnostic {
 extension [Diagnostic] {
   /// The diagnostics in the order of the file, without duplicates.
   public var inFileOrder: [Diagnostic] {
-    var seen: Set<Diagnostic> = []
+    var seenDiagnostics: Set<Diagnostic> = []
     return enumerated()
-      .filter { seen.insert($0.element).inserted }
+      .filter { seenDiagnostics.insert($0.element).inserted }
       .sorted { ($0.element.mark, $0.offset) < ($1.element.mark, $1.offset) }
       .map(\.element)
   }
@@ -67,7 +68,7 @@ extension [Diagnostic] {
     filter { $0.isSilenced(by: codes) }
   }
 
-  /// Whether a diagnostic is an error, which keeps the topology from running.
+  /// Whether at least one diagnostic is an error, so that the topology cannot run.
   public var hasErrors: Bool { contains { $0.severity == .error } }
 }
 
@@ -103,7 +104,7 @@ extension Diagnostic {
     case unknownKey = "unknown-key"
     /// A required key is missing.
     case missingKey = "missing-key"
-    /// Two keys that exclude each other, or one without its companion.
+    /// Two keys that exclude each other, or a key without another key that it requires.
     case conflictingKeys = "conflicting-keys"
     /// A value of the wrong type, or out of its range.
     case badValue = "bad-value"
@@ -119,21 +120,21 @@ extension Diagnostic {
     case unsetVariable = "unset-variable"
     /// A `$name` in a position where it is not a variable.
     case plainDollar = "plain-dollar"
-    /// Two nodes, composites, pipes or monitors with one name.
+    /// Two nodes, composites, pipes or monitors with the same name.
     case nameTaken = "name-taken"
-    /// A node that the topology does not have.
+    /// A reference to a node that the topology does not have.
     case unknownNode = "unknown-node"
-    /// Nodes that wait for each other.
+    /// Nodes that depend on each other in a cycle.
     case dependencyCycle = "dependency-cycle"
     /// A node without a program to run it.
     case noProgram = "no-program"
-    /// A program that is missing, cannot be run, or does not describe itself.
+    /// A program that is missing, cannot be run, or does not support `describe`.
     case badProgram = "bad-program"
     /// Parameters that the machine cannot decode.
     case badParameters = "bad-parameters"
     /// A pipe from a node to itself.
     case selfPipe = "self-pipe"
-    /// A pipe into a node that takes no events.
+    /// A pipe to a constant node, which accepts no events.
     case constantReceiver = "constant-receiver"
     /// A machine that the program does not register.
     case unknownMachine = "unknown-machine"
@@ -145,17 +146,17 @@ extension Diagnostic {
     case unknownState = "unknown-state"
     /// An event that the machine does not have.
     case unknownEvent = "unknown-event"
-    /// An event that the machine takes in no state.
+    /// An event that the machine accepts in no state.
     case notInAlphabet = "not-in-alphabet"
-    /// A field that the event or state does not carry.
+    /// A field that the event or state does not have.
     case unknownField = "unknown-field"
     /// A required field of an event or a state is missing.
     case missingField = "missing-field"
     /// A value that does not fit the Swift type of its field.
     case typeMismatch = "type-mismatch"
-    /// A `$name` that the sender's state does not carry.
+    /// A `$name` in a payload template that is not a field of the sender's state.
     case unknownVariable = "unknown-variable"
-    /// A pipe between ports whose events differ.
+    /// A pipe between ports with different event types.
     case unlikeEvents = "unlike-events"
     /// A component that composites cannot contain: a constant or a monitor.
     case badComponent = "bad-component"
@@ -163,55 +164,58 @@ extension Diagnostic {
     case compositeCycle = "composite-cycle"
     /// A participant that is not a component of the composite.
     case unknownParticipant = "unknown-participant"
-    /// A synchronized event that fewer than two machines would take.
+    /// A synchronized event with fewer than two participants.
     case tooFewParticipants = "too-few-participants"
-    /// A synchronized event that the machines could take in several ways.
+    /// A synchronized event with more than one possible set of participants.
     case ambiguousEvent = "ambiguous-event"
     /// A synchronized event whose payload differs between its participants.
     case unlikePayloads = "unlike-payloads"
-    /// A participant that takes a synchronized event by an asynchronous transition.
+    /// A participant that accepts a synchronized event by an asynchronous transition.
     case asynchronousParticipant = "asynchronous-participant"
-    /// Composites that share participants, and so a process, but name different programs.
+    /// Composites that name different programs, although they share participants and therefore a
+    /// coordinator.
     case unlikePrograms = "unlike-programs"
-    /// A node whose process cannot run the coordinator of composites.
+    /// A composite whose `within` does not name a node that can run the composite's coordinator.
     case badHost = "bad-host"
-    /// A composite state that the program does not register.
+    /// A projection that the program does not register.
     case unknownProjection = "unknown-projection"
-    /// A composite state whose parts do not match the components' states.
+    /// A projection whose parameters do not match the components' states.
     case unlikeProjection = "unlike-projection"
-    /// A synchronized event that is sent to a component of its composite.
+    /// A pipe that sends a synchronized event to a component instead of the composite.
     case synchronizedEvent = "synchronized-event"
-    /// An event that the composite does not synchronize.
+    /// An event sent to a composite that does not synchronize the event.
     case notSynchronized = "not-synchronized"
-    /// An output of a machine without an effect: executing it does nothing.
+    /// An output that its machine maps to no effect, so that the output does nothing.
     case unmappedOutput = "unmapped-output"
     /// An out-port without a pipe: events sent there are discarded.
     case unconnectedPort = "unconnected-port"
-    /// A number of restarts that cannot occur within its window.
+    /// A limit on restarts that can never be reached within its time window.
     case unreachableLimit = "unreachable-limit"
-    /// A node's place that the deployment does not define.
+    /// A node names a place that the deployment file does not define.
     case unknownPlace = "unknown-place"
-    /// A place of a deployment where no node runs.
+    /// A place in a deployment file to which no node is assigned.
     case unusedPlace = "unused-place"
-    /// An address of a deployment that does not belong to this host, where its processes would start.
+    /// An address in a deployment file for processes on this host, although the address belongs to
+    /// another host.
     case foreignAddress = "foreign-address"
-    /// A host of a deployment that the engine does not know.
+    /// A host in a deployment file that the engine, such as Slurm or Kubernetes, does not know.
     case unknownHost = "unknown-host"
-    /// A node that should move when its host is lost, but has recorded data that cannot move.
+    /// A node that should move to another host when its host is lost, but whose journal cannot move.
     case badHostLoss = "bad-host-loss"
-    /// A process name in a cluster that belongs to another process, or is not valid for a service.
+    /// A process name that another process of the cluster has, or that is not a valid name of a
+    /// service.
     case clusterName = "cluster-name"
   }
 }
 
-/// A location in a text file. Both counts start at 1, and 0 means unknown.
+/// A location in a text file. Lines and columns are counted from 1; 0 means unknown.
 public struct TextPosition: Codable, Hashable, Sendable {
   /// The line.
   public var line: Int
   /// The column, in characters.
   public var column: Int
 
-  /// Makes a mark.
+  /// Makes a location.
   public init(line: Int, column: Int) {
     self.line = line
     self.column = column

@@ -22,12 +22,25 @@ public struct InstanceName: Hashable, Sendable, CustomStringConvertible {
     guard !key.isEmpty else { return nil }
   }
 
-  /// `NODE[KEY]`.
+  /// The name as text: `NODE[KEY]`.
   public var description: String { "\(node)[\(key)]" }
 }
 
 extension InstanceName {
-  /// Returns the event with the key in its field, unless the event has the field already.
+  /// Returns the node of a participant in a synchronized event: the node of `orders[4711]` is
+  /// `orders`, and the name of a node is returned unchanged.
+  package static func node(of participant: String) -> String {
+    guard isInstance(participant), let name = InstanceName(participant) else { return participant }
+    return name.node
+  }
+
+  /// Whether a participant in a synchronized event is an instance. Names of nodes have no brackets.
+  package static func isInstance(_ participant: String) -> Bool {
+    participant.utf8.last == UInt8(ascii: "]")
+  }
+
+  /// Returns the event with the instance's key in the field `field`. Returns the event unchanged if
+  /// it already has this field.
   /// - Parameter event: A bare label, or `{"label": {"field": value}}`.
   package func event(_ event: JSONValue, keyedBy field: String) -> JSONValue {
     if let label = event.string { return .object([label: .object([field: .string(key)])]) }

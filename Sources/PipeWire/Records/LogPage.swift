@@ -1,17 +1,18 @@
 /// A request for a page of logs: the body of a `logs` command.
 ///
-/// The orchestrator keeps no state between requests: the positions of the last page give the start of
-/// the next one.
+/// The orchestrator keeps no state between requests. The client passes the positions of the last
+/// page to request the next page.
 package struct LogRequest: Codable, Hashable, Sendable {
-  /// The nodes; `nil` for all nodes, including nodes that appear later.
+  /// The nodes whose logs are read; `nil` for all nodes, including nodes that appear later.
   package var nodes: [String]?
-  /// For logs without a mark: the number of last lines to read; `nil` for all lines.
+  /// For logs that are not in `positions`: the number of last lines to read; `nil` for all lines.
   package var lines: Int?
-  /// For logs without a mark: the time of the oldest entry to read. Unit: milliseconds since 1970.
+  /// For logs that are not in `positions`: the time of the oldest entry to read. Unit: milliseconds
+  /// since 1970.
   package var since: Int64?
   package var positions: [LogPosition]
-  /// Whether another request follows. If so, an entry written during this request waits for the
-  /// next one, so that all entries come in order.
+  /// Whether another request follows this request. In this case, entries that are written during
+  /// this request are left for the next request, so that all entries arrive in order.
   package var isFollowed: Bool
 
   package init(
@@ -25,7 +26,8 @@ package struct LogRequest: Codable, Hashable, Sendable {
     self.isFollowed = isFollowed
   }
 
-  /// Continues after a page. A log that is temporarily missing keeps its mark.
+  /// Updates the request to continue after a page with these positions. A log that is temporarily
+  /// missing keeps its position.
   package mutating func take(_ new: [LogPosition]) {
     (lines, since) = (nil, nil)
     let nodes = Set(new.map(\.node))
@@ -33,16 +35,17 @@ package struct LogRequest: Codable, Hashable, Sendable {
   }
 }
 
-/// A position in a node's log, up to which it was read.
+/// The position up to which a node's log was read.
 package struct LogPosition: Codable, Hashable, Sendable {
   package var node: String
-  /// The identity of the file, even after rotation has renamed it.
+  /// The identity of the log file, which rotation does not change.
   package var file: String
   /// The position in the file. Unit: bytes.
   package var offset: Int
   /// The time of the last line that was read. Unit: nanoseconds since 1970.
   package var time: Int64
-  /// The older files at that time, oldest first. They were read before, or the request skips them.
+  /// The rotated files that existed when the position was recorded, oldest first. Later requests do
+  /// not read these files again.
   package var former: [String]
 
   package init(
@@ -70,9 +73,9 @@ package struct LogPage: Codable, Hashable, Sendable {
   }
 
   package var lines: [Line]
-  /// A mark for each existing log.
+  /// The position up to which each existing log was read.
   package var positions: [LogPosition]
-  /// Whether there are more lines than fit into an answer.
+  /// Whether more lines follow that did not fit into the answer.
   package var hasMore: Bool
 
   package init(lines: [Line], positions: [LogPosition], hasMore: Bool) {
@@ -85,9 +88,9 @@ package struct LogPage: Codable, Hashable, Sendable {
 /// Some dead letters of a node, oldest first.
 package struct DeadLetterPage: Codable, Hashable, Sendable {
   package var deadLetters: [DeadLetter]
-  /// Whether there are more dead letters than fit into an answer.
+  /// Whether more dead letters follow that did not fit into the answer.
   package var hasMore: Bool
-  /// The number of refused events that did not become dead letters because there were too many.
+  /// The number of refused events that were not stored because there were too many dead letters.
   package var lost: UInt64
 
   package init(deadLetters: [DeadLetter], hasMore: Bool, lost: UInt64) {
@@ -97,14 +100,14 @@ package struct DeadLetterPage: Codable, Hashable, Sendable {
   }
 }
 
-/// The amount of log that is kept: the current file and the rotated files.
+/// The limits on the log files that are kept, including the current file.
 public struct LogRetention: Hashable, Sendable {
   /// The size at which a file is rotated. Unit: bytes. Default: 1 MiB. Range: 4 KiB…100 MiB.
   public var maxSize: Int
   /// The number of files to keep, including the current file. Default: 3. Range: 1…100.
   public var maxFiles: Int
 
-  /// Makes a retention.
+  /// Makes limits.
   public init(maxSize: Int = 1 << 20, maxFiles: Int = 3) {
     self.maxSize = maxSize
     self.maxFiles = maxFiles
@@ -120,7 +123,7 @@ package enum NodeLogPrefix {
   package static let warning = "piperuntime: warning: "
   package static let error = "piperuntime: error: "
 
-  /// Returns the prefix, before the prefixes above, of lines about an embedded coordinator in the
-  /// same process.
+  /// Returns the prefix of lines about an embedded coordinator. In the log of the carrier node,
+  /// this prefix comes before the other prefixes.
   package static func ofEmbeddedNode(_ node: String) -> String { "[\(node)] " }
 }

@@ -3,14 +3,14 @@ import PipeSystem
 
 /// The arguments with which the orchestrator starts a node: `PROGRAM run --node NAME …`.
 package struct NodeArguments: Hashable, Sendable {
-  /// The content that the node hosts.
+  /// The kind of node, with the arguments for that kind.
   package enum Content: Hashable, Sendable {
     case machine(String, parameters: JSONValue)
-    /// A state that never changes, checked against the machine's state type if a machine is named.
+    /// A constant state. If a machine is named, the state is checked against the machine's state type.
     case constant(JSONValue, machine: String?)
-    /// A monitor of some nodes, or of all.
+    /// A monitor of the nodes in `watch`; `nil`: of all nodes.
     case monitor(String, watch: [String]?, parameters: JSONValue = [:])
-    /// The coordinator of some composites. The configuration has the details.
+    /// The coordinator of these composites. The node's configuration contains their plan.
     case composites([String])
   }
 
@@ -21,38 +21,39 @@ package struct NodeArguments: Hashable, Sendable {
   package var inbox: String
   package var feed: String
   package var incarnation: UInt64
-  /// The node's journal; `nil` if it keeps none.
+  /// The node's journal; `nil` if the node keeps none.
   package var journal: Journal?
-  /// The node's keys if it is bound for other hosts; `nil` if all nodes are on one host.
+  /// The node's keys for connections between hosts; `nil` if all nodes are on one host.
   package var keys: Keys?
-  /// How long the node may run without its orchestrator; `nil` is no limit. For an embedded
-  /// coordinator, the carrier node enforces the limit.
+  /// The maximum time that the node may run without contact to its orchestrator; `nil` is no limit.
+  /// For an embedded coordinator, the carrier node enforces the limit.
   package var lease: Duration?
   /// The settings of a node with a `key`; `nil` if the node has one machine.
   package var instances: Instances?
 
   /// The location of a node's own key pair, and the key of its orchestrator.
   package struct Keys: Hashable, Sendable {
-    /// The path of a file with the node's pair, which no other process has.
+    /// The path of the file with the node's key pair. No other process uses this pair.
     package var path: String
     /// The public key of the orchestrator's control socket.
     package var control: String
 
-    /// A value in place of a path: the node receives the pair on standard input, or in its `embed` frame.
-    package static let inline = "-"
+    /// The value of `path` if there is no file: the node receives its key pair on standard input,
+    /// or in its `embed` frame.
+    package static let inlinePath = "-"
 
     package init(path: String, control: String) {
       self.path = path
       self.control = control
     }
 
-    /// These keys, for a process that cannot read the file.
-    package var inline: Keys { Keys(path: Self.inline, control: control) }
+    /// These keys with `-` as the path, for a process that cannot read the file.
+    package var inlineKeys: Keys { Keys(path: Self.inlinePath, control: control) }
   }
 
   /// The settings of a node with one instance of its machine for each value of a key.
   package struct Instances: Hashable, Sendable {
-    /// The field of an event that has the key.
+    /// The name of the event field that contains the key.
     package var key: String
     /// The maximum number of instances in memory; `nil` is the default.
     package var resident: Int?
@@ -60,10 +61,14 @@ package struct NodeArguments: Hashable, Sendable {
     package var final: [String]
     /// How long an instance is kept after it has ended; `nil` is the default.
     package var keep: Duration?
+    /// The shard that the process is; `nil` if the node has one process.
+    package var shard: NodeShard?
 
     package init(
-      key: String, resident: Int? = nil, final: [String] = [], keep: Duration? = nil
+      key: String, resident: Int? = nil, final: [String] = [], keep: Duration? = nil,
+      shard: NodeShard? = nil
     ) {
+      self.shard = shard
       self.key = key
       self.resident = resident
       self.final = final
@@ -100,7 +105,7 @@ package struct NodeArguments: Hashable, Sendable {
     self.incarnation = incarnation
   }
 
-  /// The descriptor of a node's record, which the orchestrator leaves open for the node: see
+  /// The descriptor of the node's record, which the node inherits from the orchestrator. See
   /// ``ProcessRecord``.
   package static let recordDescriptor: Int32 = 3
 
@@ -131,6 +136,7 @@ package struct NodeArguments: Hashable, Sendable {
         list += ["--final", instances.final.joined(separator: ",")]
       }
       if let keep = instances.keep { list += ["--keep", String(keep.wholeMilliseconds)] }
+      if let shard = instances.shard { list += ["--shards", String(shard.count)] }
     }
     if let lease { list += ["--lease", String(lease.wholeMilliseconds)] }
     return list + [
@@ -139,7 +145,7 @@ package struct NodeArguments: Hashable, Sendable {
     ]
   }
 
-  /// `PROGRAM run`
+  /// Returns the description of the command `PROGRAM run`.
   package static func description(of program: String) -> CommandDescription {
     let names = ValueKind.text("A,B")
     return CommandDescription(
@@ -183,6 +189,9 @@ package struct NodeArguments: Hashable, Sendable {
           "keep", value: .count("MS", from: 1),
           "How long an instance is kept after it has ended, in milliseconds. Default: 7 days"),
         Option(
+          "shards", value: .count("N", from: 2),
+          "The number of shards of the node, which has the name NODE.INDEX. Default: 1"),
+        Option(
           "lease", value: .count("MS", from: 1),
           "Maximum time without contact to the orchestrator, in milliseconds. Default: no limit"),
       ])
@@ -199,26 +208,31 @@ package struct NodeArguments: Hashable, Sendable {
     control = try required("control")
     inbox = try required("inbox")
     feed = try required("feed")
-    incarnation = parsed.number("incarnation") ?? 1
+    incarnation = parsed.numberValue("incarnation") ?? 1
     journal = parsed.value("journal").map {
       Journal(path: $0, durability: parsed.value("durability") ?? .process)
     }
     keys = try parsed.value("key").map { (path) throws(UsageError) in
       Keys(path: path, control: try required("control-key"))
     }
-    lease = parsed.number("lease").map { .milliseconds($0) }
-    instances = parsed.value("instance-key").map {
+    lease = parsed.numberValue("lease").map { .milliseconds($0) }
+    instances = parsed.value("instance-key").map { [node] in
       Instances(
-        key: $0, resident: parsed.number("resident").map { Int(clamping: $0) },
-        final: parsed.list("final") ?? [], keep: parsed.number("keep").map { .milliseconds($0) })
+        key: $0, resident: parsed.numberValue("resident").map { Int(clamping: $0) },
+        final: parsed.commaSeparatedValues("final") ?? [],
+        keep: parsed.numberValue("keep").map { .milliseconds($0) },
+        shard: parsed.numberValue("shards").flatMap {
+          NodeShard(named: node, count: Int(clamping: $0))
+        })
     }
     if let state = try parsed.json("constant") {
       content = .constant(state, machine: parsed.value("machine"))
-    } else if let names = parsed.list("composites") {
+    } else if let names = parsed.commaSeparatedValues("composites") {
       content = .composites(names)
     } else if let monitor = parsed.value("monitor") {
       content = .monitor(
-        monitor, watch: parsed.list("watch"), parameters: try parsed.json("parameters") ?? [:])
+        monitor, watch: parsed.commaSeparatedValues("watch"),
+        parameters: try parsed.json("parameters") ?? [:])
     } else {
       content = .machine(
         try required("machine"), parameters: try parsed.json("parameters") ?? .null)

@@ -1,31 +1,39 @@
 import PipeMachines
 
-/// The wiring of one node, sent to it by the orchestrator in `configure`.
+/// The pipes and synchronized events of one node. The orchestrator sends the configuration to the
+/// node in `configure`.
 package struct NodeConfiguration: Codable, Hashable, Sendable {
-  /// The sending end of a pipe.
+  /// The sending end of one of the node's pipes.
   package struct Out: Codable, Hashable, Sendable {
     /// The pipe's name, unique in the topology.
     package var name: String
-    /// The out-port in code that feeds the pipe, or `nil` if `rule` does.
+    /// The out-port whose events the pipe carries; `nil` if `rule` or `steps` is set.
     package var port: String?
-    /// The state rule that feeds the pipe.
+    /// The rule that sends an event on entering a state; `nil` if `port` or `steps` is set.
     package var rule: Rule?
-    /// The content of the step reports that the pipe sends to a coordinator; `nil` if the pipe is not
-    /// for steps.
+    /// The content of the step reports that the pipe carries to a coordinator; `nil` if the pipe
+    /// carries events.
     package var steps: Steps?
-    /// The node that receives; the coordinator, if the receiver is a composite.
+    /// The receiving node. If the receiver is a composite, this is its coordinator.
     package var receiver: String
-    /// The inbox of the receiver.
+    /// The endpoint of the receiver's inbox.
     package var endpoint: String
     /// The pipe's capacity. Unit: events.
     package var capacity: Int
     /// Whether the node records events before it sends them.
     package var isDurable: Bool
+    /// The keys whose events the pipe carries; `nil` if the pipe carries all events.
+    package var route: Route?
+    /// The schema version of the sent events, which are events of the receiver; `nil` for schema
+    /// version 1.
+    package var schema: Int?
 
     package init(
       name: String, port: String? = nil, rule: Rule? = nil, steps: Steps? = nil, receiver: String,
-      endpoint: String, capacity: Int, isDurable: Bool
+      endpoint: String, capacity: Int, isDurable: Bool, route: Route? = nil, schema: Int? = nil
     ) {
+      self.schema = schema
+      self.route = route
       self.name = name
       self.receiver = receiver
       self.steps = steps
@@ -37,19 +45,37 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
+  /// The part of a pipe of the topology file that carries events to one shard of the receiver.
+  package struct Route: Codable, Hashable, Sendable {
+    /// The name of the pipe in the topology file.
+    package var pipe: String
+    /// The name of the event field that contains the key.
+    package var key: String
+    /// The receiving shard.
+    package var shard: NodeShard
+
+    package init(pipe: String, key: String, shard: NodeShard) {
+      self.pipe = pipe
+      self.key = key
+      self.shard = shard
+    }
+  }
+
   /// The content of a node's step reports to the coordinator of composites with outbound pipes.
   package enum Steps: String, Codable, Hashable, Sendable {
-    /// The states.
+    /// The states only.
     case states
-    /// The states, and the transactions of this coordinator that caused them.
+    /// The states, and the transactions of this coordinator that caused the states.
     case transactions
   }
 
-  /// A rule that sends `send` on each entry into `when`, or of a composite into these states of its nodes.
+  /// A rule of a pipe: the sender sends the event `send` each time it enters the state `when`. For
+  /// a composite, `states` replaces `when`: the rule applies when the composite's nodes enter these
+  /// states.
   package struct Rule: Codable, Hashable, Sendable {
     package var when: String?
     package var send: JSONValue
-    /// The composite whose state the rule is about. For coordinators only.
+    /// The composite that the rule applies to; set only in the configuration of a coordinator.
     package var composite: String?
     package var states: [String: String]?
 
@@ -63,7 +89,7 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// The receiving end of a pipe.
+  /// The receiving end of one of the node's pipes.
   package struct In: Codable, Hashable, Sendable {
     package var name: String
     package var capacity: Int
@@ -81,12 +107,12 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
     }
   }
 
-  /// A node's part in synchronized events.
+  /// The synchronized events that a node takes part in.
   package struct Participant: Codable, Hashable, Sendable {
     /// The node that coordinates the events.
     package var coordinator: String
-    /// The events that the node takes only together with other nodes, each with the composites that
-    /// synchronize it.
+    /// The events that the node accepts only together with other nodes, each with the composites
+    /// that synchronize the event.
     package var events: [String: [String]]
 
     package init(coordinator: String, events: [String: [String]]) {
@@ -97,21 +123,25 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
 
   package var outs: [Out]
   package var ins: [In]
-  /// `nil` for a node that takes no synchronized events.
+  /// The synchronized events of the node; `nil` if there are none.
   package var participant: Participant?
-  /// The plan of a coordinator.
+  /// The plan of a coordinator; `nil` for all other nodes.
   package var plan: CoordinatorPlan?
+  /// The directory of the recorded run, in which the node logs its steps; `nil` if the run is not
+  /// recorded.
+  package var run: String?
 
-  // `participation` is the name on the wire.
+  // JSON uses the name `participation`.
   private enum CodingKeys: String, CodingKey {
-    case outs, ins, plan
+    case outs, ins, plan, run
     case participant = "participation"
   }
 
   package init(
     outs: [Out] = [], ins: [In] = [], participant: Participant? = nil,
-    plan: CoordinatorPlan? = nil
+    plan: CoordinatorPlan? = nil, run: String? = nil
   ) {
+    self.run = run
     self.outs = outs
     self.ins = ins
     self.participant = participant
@@ -119,11 +149,11 @@ package struct NodeConfiguration: Codable, Hashable, Sendable {
   }
 }
 
-/// The failures that a state survives. Source: docs/JOURNAL.md.
+/// The failures that a node's state survives. Source: docs/JOURNAL.md.
 public enum Durability: String, CaseIterable, Codable, Hashable, Sendable {
-  /// No failure; a loss at a crash is reported. Spelled `none` in a file.
+  /// No failure. The loss of the state in a crash is reported. Written as `none` in topology files.
   case volatile = "none"
-  /// The end of any process, at any instant.
+  /// The end or crash of any process, at any time.
   case process
   /// A loss of power.
   case power
@@ -133,7 +163,7 @@ public enum Durability: String, CaseIterable, Codable, Hashable, Sendable {
 }
 
 extension Durability: Comparable {
-  /// Whether the left durability survives less than the right one.
+  /// Whether the left durability survives fewer kinds of failures than the right one.
   public static func < (left: Durability, right: Durability) -> Bool {
     allCases.firstIndex(of: left)! < allCases.firstIndex(of: right)!
   }
@@ -147,9 +177,9 @@ public enum RefusalPolicy: String, CaseIterable, Codable, Hashable, Sendable {
   /// guard refuses the event. Otherwise, for example if the machine's function throws, the event
   /// becomes a dead letter.
   case ignore
-  /// The event keeps its position and waits until the receiver's state changes.
+  /// The receiver keeps the event at its position, and offers it again after the next state change.
   case postpone
-  /// The receiver fails.
+  /// The receiver becomes a failed node.
   case fail
 }
 
@@ -164,19 +194,22 @@ package struct NodeEndpoints: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `peers`: the peer list of a node that is bound for other hosts.
+/// The body of `peers`: the peer list of a node that accepts connections from other hosts.
 ///
 /// The frame's `sequence` is the number of the list. A node ignores a list whose number is not
-/// above the last one. Each list is complete: if one is lost, the next list corrects everything.
+/// greater than the number of its current list. Each list is complete, so a lost list does no harm
+/// once the next list arrives.
 package struct PeerList: Codable, Hashable, Sendable {
-  /// Another process in its current incarnation. The list contains only processes that exist.
+  /// A process that the node communicates with, in its current incarnation. Only existing processes
+  /// are listed.
   package struct Peer: Codable, Hashable, Sendable {
     package var name: String
     package var incarnation: UInt64
     package var endpoints: NodeEndpoints
-    /// The public key of the peer's sockets and connections.
+    /// The public key of the peer.
     package var key: String
-    /// The routing ids that the peer may use at this node's inbox: `pipe/ORDERS`, `sync/LIFT`.
+    /// The routing ids that the peer may use at this node's inbox, such as `pipe/ORDERS` or
+    /// `sync/LIFT`.
     package var names: [String]
 
     package init(
@@ -191,7 +224,8 @@ package struct PeerList: Codable, Hashable, Sendable {
   }
 
   package var peers: [Peer]
-  /// The public keys of clients, which may use any routing id that belongs to no pipe, coordinator or node.
+  /// The public keys of clients. A client may use any routing id except the names of pipes,
+  /// coordinators and nodes.
   package var clients: [String]
 
   package init(peers: [Peer], clients: [String]) {

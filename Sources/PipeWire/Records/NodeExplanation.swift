@@ -1,14 +1,14 @@
 import PipeMachines
 
-/// A node's answer to the question how it would respond to its events: a body of `reply`.
+/// The body of `reply` to `explain`: how a node would now respond to each of its events.
 package struct NodeExplanation: Codable, Hashable, Sendable {
-  /// The reason why the node takes no event now, whatever its state is.
+  /// A reason why the node accepts no event now, whatever its state.
   package enum Hold: Codable, Hashable, Sendable {
-    /// The node is prepared to take an event together with other nodes, or is just taking it.
+    /// The node takes part in a synchronized event that is in progress.
     case transaction(InDoubtTransaction)
-    /// The node is prepared to take an event together with other nodes, and does not know the outcome.
+    /// The node is in doubt: it is prepared for a synchronized event and does not know the outcome.
     case doubt(InDoubtTransaction)
-    /// An asynchronous transition has not returned.
+    /// An asynchronous transition of the node is running.
     case transition
     /// These outbound pipes are full.
     case pipes([String])
@@ -21,11 +21,13 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   /// The node's responses, by the names of the events.
   package var events: [String: Evaluation]
   package var hold: Hold?
-  /// Whether the node has no such instance yet, so that the state is the initial state; `nil` for a
+  /// The timer of the state that is due first; `nil` if no timer is running.
+  package var timer: RunningTimer?
+  /// Whether the instance does not exist yet, so that `state` is the initial state; `nil` for a
   /// node with one machine.
   package var isNew: Bool?
-  /// When the instance entered the state, and why; `nil` for a node with one machine. The time is in
-  /// nanoseconds since 1970.
+  /// The time at which the instance entered the state because of `cause`; `nil` for a node with one
+  /// machine. Unit: nanoseconds since 1970.
   package var time: Int64?
   package var cause: String?
 
@@ -39,12 +41,12 @@ package struct NodeExplanation: Codable, Hashable, Sendable {
   }
 }
 
-/// A coordinator's answer to the same question.
+/// A coordinator's answer to `explain`: the reasons why a synchronized event may have to wait.
 package struct CoordinatorExplanation: Codable, Hashable, Sendable {
   /// A synchronized event that is in progress.
   package struct Transaction: Codable, Hashable, Sendable {
     package var transaction: TransactionID
-    /// The participants. None of them takes another synchronized event before this one ends.
+    /// The participants, which accept no other synchronized event before this transaction ends.
     package var participants: [String]
 
     package init(transaction: TransactionID, participants: [String]) {
@@ -53,7 +55,7 @@ package struct CoordinatorExplanation: Codable, Hashable, Sendable {
     }
   }
 
-  /// The participants that the coordinator can ask.
+  /// The participants that are connected to the coordinator.
   package var connected: [String]
   package var transactions: [Transaction]
 
@@ -64,7 +66,7 @@ package struct CoordinatorExplanation: Codable, Hashable, Sendable {
 }
 
 extension RequestReply {
-  /// Returns a reply with an explanation as JSON.
+  /// Returns a reply that contains the explanation as JSON.
   package static func explained(by explanation: some Encodable) -> RequestReply {
     do { return .explained(try JSONRecord.encode(explanation)) } catch {
       return .invalid("the explanation cannot be written as JSON: \(error)")
@@ -72,29 +74,33 @@ extension RequestReply {
   }
 }
 
-/// An event that a machine refused and its pipe recorded.
+/// A dead letter: a refused event that the node has stored, with the reason.
 public struct DeadLetter: Codable, Hashable, Sendable {
-  /// The number of the dead letter in the node, from 1.
+  /// The number of the dead letter. Each node counts its dead letters from 1.
   public var id: UInt64
-  /// The pipe by which the event arrived; `request` if a client sent it.
+  /// The pipe by which the event arrived; `request` if a client sent the event.
   public var pipe: String
-  /// The event's number in that pipe.
+  /// The event's number in the pipe.
   public var sequence: UInt64
   /// The event as JSON, or as text if it could not be decoded.
   public var event: JSONValue
   /// The reason why the event was not applied.
   public var reason: String
-  /// The state that refused the event, if there was one.
+  /// The state that refused the event; `nil` if the event was not refused in a state.
   public var state: JSONValue?
-  /// The node's version at that time.
+  /// The node's version when the event became a dead letter.
   public var version: UInt64
-  /// The time. Unit: nanoseconds since 1970.
+  /// The time at which the event became a dead letter. Unit: nanoseconds since 1970.
   public var time: Int64
+  /// The schema version of the event; `nil` for schema version 1, and 0 if the event was never an
+  /// event of the machine.
+  public var schema: Int?
 
   package init(
     id: UInt64, pipe: String, sequence: UInt64, event: JSONValue, reason: String,
-    state: JSONValue? = nil, version: UInt64, time: Int64
+    state: JSONValue? = nil, version: UInt64, time: Int64, schema: Int = 1
   ) {
+    self.schema = schema == 1 ? nil : schema
     self.id = id
     self.pipe = pipe
     self.sequence = sequence
@@ -107,12 +113,16 @@ public struct DeadLetter: Codable, Hashable, Sendable {
 }
 
 extension DeadLetter {
-  /// The number of dead letters that a node keeps in memory. A node without a journal keeps no others.
-  package static let keptInMemory = 100
-  /// The number of dead letters that a node with a journal keeps there.
-  package static let limit = 10_000
+  /// Returns the reason to refuse a request for a dead letter that does not exist.
+  package static func unknownMessage(id: UInt64) -> String { "no such dead letter \(id)" }
+
+  /// The maximum number of dead letters that a node keeps in memory. A node without a journal keeps
+  /// only these.
+  package static let maximumInMemoryCount = 100
+  /// The maximum number of dead letters in a node's journal.
+  package static let maximumCount = 10_000
   /// The maximum total size of the dead letters in a journal. Unit: bytes.
-  package static let byteLimit = 64 << 20
+  package static let maximumByteCount = 64 << 20
 
   /// The approximate size of the dead letter in the journal. Unit: bytes.
   package var byteCount: Int {

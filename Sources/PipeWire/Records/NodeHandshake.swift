@@ -2,7 +2,7 @@ import CProcess
 import Glibc
 import PipeMachines
 
-/// The lifecycle of a node under its orchestrator, as a value.
+/// The state machine of a node's lifecycle under its orchestrator.
 ///
 /// ```
 /// greeting --configure--> configured --start--> running --stop--> draining --drained--> ended
@@ -16,27 +16,27 @@ package struct NodeHandshake {
   package enum Action: Hashable {
     /// Connect the pipes and send `ready`.
     case connect
-    /// Open the outbound pipes that are not open yet.
+    /// Open the outbound pipes that the new configuration adds.
     case extend
     /// Enter the initial state.
     case start
-    /// Take no more input, and wait until the queued events are delivered.
+    /// Accept no more input, and wait until the queued events are delivered.
     case drain
-    /// Say goodbye to every peer and leave the loop.
+    /// Send `goodbye` to every peer and end the loop.
     case leave
-    /// Log the unexpected input, and ignore it otherwise.
+    /// Log the unexpected input and do nothing else.
     case ignore
   }
 
-  /// A flag of `stop`: the whole topology stops.
+  /// The flag of `stop` when the whole topology stops.
   package static let allStopFlag: UInt8 = 1
-  /// The exit code of a node whose disk is full, and the count of its `stopped`: `EX_TEMPFAIL` of
-  /// sysexits.h.
+  /// The exit code of a node whose disk is full: `EX_TEMPFAIL` of sysexits.h. The `count` of the
+  /// node's `stopped` frame has the same value.
   package static let diskFullCode: Int32 = 75
 
   package private(set) var phase: Phase = .greeting
 
-  // Each turn reads this property: `==` would compare the texts of the phases.
+  // A `switch`, because each turn reads this property and `==` would compare the phases as text.
   package var isRunning: Bool {
     switch phase {
     case .running: true
@@ -80,17 +80,17 @@ package struct NodeHello: Codable, Hashable, Sendable {
   package var pid: Int32
   package var incarnation: UInt64
   package var description: MachineDescription
-  /// The current phase; `nil` is `greeting`.
+  /// The current phase; `nil` means `greeting`.
   package var phase: NodeHandshake.Phase?
-  /// The reason why the node cannot run, if a restart cannot help: a damaged journal, for example.
-  /// The node then fails with this reason.
+  /// The reason why the node cannot run, such as a damaged journal. Set only if a restart cannot
+  /// help; the orchestrator then marks the node as failed.
   package var failure: String?
-  /// The reason why the node is about to end, if a restart may help: a full disk, for example. The
-  /// machine's description is then meaningless.
+  /// The reason why the node is about to exit, such as a full disk. Set only if a restart may help;
+  /// the machine's description is then meaningless.
   package var temporaryFailure: String?
-  /// The endpoints of the inbox and the feed; `nil` if they are the requested ones.
+  /// The endpoints of the inbox and the feed; `nil` if the node uses the requested endpoints.
   package var endpoints: NodeEndpoints?
-  /// Whether the running node accepts a `configure` with more outbound pipes; `nil` is no.
+  /// Whether the node, while it runs, accepts a `configure` with more outbound pipes; `nil` means no.
   package var opensPipes: Bool?
 
   package init(
@@ -110,14 +110,17 @@ package struct NodeHello: Codable, Hashable, Sendable {
   }
 }
 
-/// The body of `greet`, which a new orchestrator sends to a node that its predecessor started.
+/// The body of `greet`. An orchestrator sends this frame to a node that it adopts from an earlier
+/// orchestrator.
 package struct NodeGreeting: Codable, Hashable, Sendable {
-  /// The new orchestrator's process.
+  /// The process id of the new orchestrator.
   package var orchestrator: Int32
   /// Whether the node continues when the orchestrator is killed.
   package var isDetached: Bool
-  /// The FIFOs for the node's standard output and standard error. Their former reader is gone.
+  /// The path of the FIFO for the node's standard output. The earlier orchestrator no longer reads
+  /// the FIFO that the node has used so far.
   package var output: String?
+  /// The path of the FIFO for the node's standard error.
   package var error: String?
 
   package init(orchestrator: Int32, isDetached: Bool, output: String?, error: String?) {
@@ -127,33 +130,34 @@ package struct NodeGreeting: Codable, Hashable, Sendable {
     self.error = error
   }
 
-  /// Redirects the output of this process to the new orchestrator. A stream that cannot be opened
-  /// stays unchanged: a node without a log is better than none.
+  /// Redirects the output of this process to the new orchestrator. A stream whose FIFO cannot be
+  /// opened stays unchanged, since a node without a log is better than no node.
   package func redirectOutput() {
     for (path, standard) in [(output, STDOUT_FILENO), (error, STDERR_FILENO)] {
       guard let path else { continue }
-      // Does not wait for a reader, which may have died.
+      // A blocking `open` would wait until the orchestrator opens the FIFO, and the orchestrator
+      // may have ended.
       let descriptor = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
       guard descriptor >= 0 else { continue }
-      // A node with a non-blocking stdout would lose lines.
+      // With a non-blocking standard output, the node would lose lines.
       _ = fcntl(descriptor, F_SETFL, 0)
       dup2(descriptor, standard)
       close(descriptor)
     }
   }
 
-  /// Returns a descriptor that becomes readable when the orchestrator ends, for a node that ends with it.
-  package func lifeline() -> Int32? {
+  /// Returns a descriptor that becomes readable when the orchestrator ends; `nil` if the node is
+  /// detached, so that it continues without the orchestrator.
+  package func lifelineDescriptor() -> Int32? {
     guard !isDetached else { return nil }
     let descriptor = pr_process_descriptor(orchestrator)
     return descriptor < 0 ? nil : descriptor
   }
 }
 
-/// The body of `embed`: an embedded coordinator for the process of the carrier node that receives
-/// the frame.
+/// The body of `embed`: a request to a carrier node to run an embedded coordinator in its process.
 package struct EmbeddedNodeRequest: Codable, Hashable, Sendable {
-  /// The arguments that the coordinator would have in a process of its own; see ``NodeArguments``.
+  /// The arguments with which the coordinator would start as its own process; see ``NodeArguments``.
   package var arguments: [String]
   /// The path of the coordinator's record, which the carrier node locks; see ``ProcessRecord``.
   /// `nil` if the carrier node is on another host than the orchestrator and cannot see the record.

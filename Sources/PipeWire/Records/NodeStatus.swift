@@ -6,27 +6,26 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public struct Pipe: Codable, Hashable, Sendable {
     /// The pipe's name.
     public var name: String
-    /// Sending end: the number of events queued so far. Receiving end: the number of events
+    /// The number of events so far. At the sending end: events queued. At the receiving end: events
     /// received in order.
     public var events: UInt64
-    /// Sending end: the number of events that the receiver has applied. Receiving end: the number
-    /// of events applied.
+    /// The number of events that the receiver has applied, as known at this end.
     public var applied: UInt64
-    /// The number of events that wait at this end.
+    /// The number of events that wait at this end now.
     public var waiting: Int
     /// The maximum number of events in flight.
     public var capacity: Int
-    /// Sending end: the number of events that a receiver without a journal had taken, and lost with
-    /// its process.
+    /// At the sending end: the number of events that the receiver had applied and lost when its
+    /// process ended, because it has no journal.
     public var lost: UInt64?
-    /// Sending end: the number of events that could not be encoded, or were too large to send.
+    /// At the sending end: the number of events that could not be encoded, or were too large to send.
     public var unsendable: UInt64?
-    /// Receiving end: the number of refused events that were dropped since this start; `nil` without
-    /// `on_refused: ignore`.
+    /// At the receiving end: the number of refused events that were dropped since the process
+    /// started. `nil` unless the pipe has `on_refused: ignore`.
     public var ignored: UInt64?
 
-    /// Sending end: the number of events that were sent and are not applied yet, wherever they
-    /// wait. The pipe is full when this number reaches its capacity.
+    /// At the sending end: the number of queued or sent events that the receiver has not applied
+    /// yet. The pipe is full when this number reaches its capacity.
     public var underWay: UInt64 { events - min(applied, events) }
 
     package init(
@@ -44,15 +43,16 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
   }
 
-  /// A composite of a coordinator.
+  /// The status of a composite, as its coordinator reports it.
   public struct Composite: Codable, Hashable, Sendable {
     /// The composite's name.
     public var name: String
-    /// The state that the composite shows, or `nil` until every component has reported its state.
+    /// The state of the composite; `nil` until every component has reported its state.
     public var state: JSONValue?
-    /// The number of states that the composite has shown after the first, since this start.
+    /// The number of state changes of the composite since the coordinator started.
     public var version: UInt64
-    /// The outcomes of its synchronized events; `nil` if no client has requested one since this start.
+    /// The outcomes of the composite's synchronized events; `nil` if no event was requested since
+    /// the coordinator started.
     public var requests: Requests?
 
     package init(
@@ -65,23 +65,23 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
   }
 
-  /// A coordinator's answers to requests for a composite's synchronized events.
+  /// The statistics of a coordinator's answers to requests for a composite's synchronized events.
   public struct Requests: Codable, Hashable, Sendable {
     /// The number of requests by outcome: `committed`, `refused`, `busy`, `unavailable`, `unknown`
     /// or `broadcast`.
     public var outcomes: [String: UInt64] = [:]
-    /// The time from the request to the answer.
+    /// The durations from a request to its answer.
     public var durations = DurationCounts()
 
     package init() {}
   }
 
-  /// The messages exchanged for synchronized events: by a coordinator with its callers and all
-  /// participants, by a participant with its coordinator.
+  /// The number of messages for synchronized events. A coordinator counts its messages with clients
+  /// and participants; a participant counts its messages with the coordinator.
   public struct Messages: Codable, Hashable, Sendable {
-    /// The number of messages sent since this start.
+    /// The number of messages sent since the process started.
     public var sent: UInt64 = 0
-    /// The number of messages received since this start.
+    /// The number of messages received since the process started.
     public var received: UInt64 = 0
 
     package init() {}
@@ -91,57 +91,67 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var time: Int64?
   /// The current state, or `nil` before the start.
   public var state: JSONValue?
-  /// The number of steps since the node first entered its initial state. With a journal, this
-  /// includes the steps of earlier processes.
+  /// The time of the last entry into a state; `nil` if it is unknown. Unit: nanoseconds since 1970.
+  public var since: Int64?
+  /// The number of steps since the node first entered its initial state. If the node has a journal,
+  /// this includes the steps of earlier processes.
   public var version: UInt64 = 0
-  /// The number of events taken or refused.
+  /// The number of events accepted, refused or ignored.
   public var events: UInt64 = 0
   /// The number of events refused.
   public var refused: UInt64 = 0
+  /// The number of events that the node's state ignored; `nil` if there are none.
+  public var ignored: UInt64?
   /// The number of dead letters.
   public var deadLetters: UInt64 = 0
-  /// The number of refused events that did not become dead letters because the limit was reached;
-  /// `nil` if there are none.
+  /// The number of refused events that were not stored because the limit of dead letters was
+  /// reached; `nil` if there are none.
   public var deadLettersLost: UInt64?
-  /// The most recent dead letters.
+  /// The most recent dead letters, at most five.
   public var recentDeadLetters: [DeadLetter] = []
   /// The number of events sent to ports without a pipe.
   public var unconnected: UInt64 = 0
-  /// The number of gaps reported on in-pipes.
+  /// The number of gaps in the sequence numbers of inbound pipes.
   public var gaps: UInt64 = 0
   /// The number of frames that the node could not decode.
   public var invalidFrames: UInt64 = 0
   /// The number of effects in progress.
   public var effects: Int = 0
-  /// The full pipes that keep the node from taking input.
+  /// The timer of the state that is due first; `nil` if no timer is running. In a node with
+  /// instances, the first timer of all instances.
+  public var timer: RunningTimer?
+  /// The full outbound pipes, which keep the node from accepting input.
   public var blocked: [String] = []
   /// The sending ends of pipes.
   public var outs: [Pipe] = []
   /// The receiving ends of pipes.
   public var ins: [Pipe] = []
-  /// The synchronized event in doubt: the node is prepared to take it and does not know the outcome.
+  /// The transaction in doubt: the node is prepared for a synchronized event and does not know the
+  /// outcome.
   public var doubt: InDoubtTransaction?
   /// The composites of a coordinator; empty for any other node.
   public var composites: [Composite] = []
-  /// The number of records since this start, each one transaction of the journal; `nil` without a journal.
+  /// The number of transactions written to the journal since the process started; `nil` without a
+  /// journal.
   public var records: UInt64?
-  /// The messages for synchronized events, without messages that belong to no single event, such as
-  /// `join`; `nil` if the node takes no part in synchronized events.
+  /// The number of messages for synchronized events, without messages such as `join` that belong to
+  /// no single event. `nil` if the node takes no part in synchronized events.
   public var synchronization: Messages?
-  /// The durations of a machine's steps: in each turn, for the first event from a pipe or a client,
-  /// and for each event of an effect. They exclude the record, and what an asynchronous transition
-  /// waits for. `nil` if there was no step.
+  /// The durations of the machine's steps; `nil` if there was no step. Measured for each event of
+  /// an effect, and for the first event of each turn from a pipe or a client. A duration excludes
+  /// writing the journal, and the time that an asynchronous transition waits.
   public var steps: DurationCounts?
-  /// The durations of records, each one transaction of the journal; `nil` if there was no record.
+  /// The durations of transactions written to the journal; `nil` if there were none.
   public var recording: DurationCounts?
 
   package init() {}
 }
 
-/// A histogram of durations: how many were at most 1 µs, 4 µs, 16 µs, and so on.
+/// A histogram of durations. The upper bounds of its buckets are 1 µs, 4 µs, 16 µs, and so on.
 public struct DurationCounts: Codable, Hashable, Sendable {
-  /// The number of durations that were at most the bound with the same index and above the bound
-  /// before it. The last number counts the durations above all bounds.
+  /// The number of durations in each bucket. A bucket contains the durations up to the bound with
+  /// the same index and above the preceding bound. The last bucket contains the durations above all
+  /// bounds.
   public private(set) var counts: [UInt64]
   /// The sum of all durations. Unit: nanoseconds.
   public private(set) var total: UInt64 = 0
@@ -149,7 +159,7 @@ public struct DurationCounts: Codable, Hashable, Sendable {
   /// Creates an empty histogram.
   public init() { counts = Array(repeating: 0, count: Self.boundCount + 1) }
 
-  /// The number of bounds. Each bound is four times the one before.
+  /// The number of bounds. Each bound is four times the preceding bound.
   package static let boundCount = 12
   /// The lowest bound. Unit: nanoseconds.
   private static let lowestBound: UInt64 = 1_000
@@ -169,14 +179,15 @@ public struct DurationCounts: Codable, Hashable, Sendable {
   /// The number of measured durations.
   public var count: UInt64 { counts.reduce(0, &+) }
 
-  /// Whether there is one count for each bound, and one more. Another program may have written the counts.
+  /// Whether the histogram has the expected number of buckets. A histogram from another program may
+  /// have a different number.
   package var isComplete: Bool { counts.count == Self.boundCount + 1 }
 }
 
-/// A node's report beside its state, at most ten times a second: its counters, and how often it has
-/// taken each transition.
+/// A node's counters and transition counts, which its feed publishes at most ten times a second.
 public struct NodeSummary: Codable, Hashable, Sendable {
-  /// The node's counters, without a state; `nil` if another composite of the same process reports them.
+  /// The node's counters, without a state; `nil` if another composite of the same process reports
+  /// these counters.
   public var status: NodeStatus?
   /// The transition counts; `nil` if there are none.
   public var transitions: TransitionCounts?
@@ -187,13 +198,13 @@ public struct NodeSummary: Codable, Hashable, Sendable {
   }
 }
 
-/// How often a machine has taken each of its transitions. The node counts only while a subscriber
-/// asks for it.
+/// The number of times that a machine has taken each of its transitions. A node counts only while a
+/// client subscribes to the counts.
 public struct TransitionCounts: Codable, Hashable, Sendable {
-  /// The version after which counting began.
+  /// The node's version when counting began.
   public var since: UInt64
-  /// The counts, by the name of the state's case and then of the event's; `*` represents all values
-  /// of a type without cases.
+  /// The counts, by the name of the state's case and then of the event's case. `*` represents all
+  /// values of a type without cases, and `(after)` the timers of the state.
   public var counts: [String: [String: UInt64]]
 
   package init(since: UInt64, counts: [String: [String: UInt64]] = [:]) {
@@ -201,18 +212,20 @@ public struct TransitionCounts: Codable, Hashable, Sendable {
     self.counts = counts
   }
 
-  /// The name that represents all states, or all events, of a type without cases.
+  /// The name that represents all values of a state or event type without cases.
   package static let anyCase = "*"
+  /// The name that represents the timers of a state, among the names of events.
+  package static let timerEventName = "(after)"
 
   /// The total of all transitions.
   public var total: UInt64 { counts.values.reduce(0) { $1.values.reduce($0, +) } }
 }
 
-/// The reason why a node's `status` cannot be used: it does not match ``NodeStatus``.
+/// An error in a node's `status` frame, which does not match ``NodeStatus``.
 package enum StatusError: Error, Hashable, Sendable {
-  /// The key with this path is missing: `outs[0].waiting`.
+  /// The key with this path is missing. Example of a path: `outs[0].waiting`.
   case missingKey(String)
-  /// The value of the key with this path has another type.
+  /// The value of the key with this path has the wrong type.
   case wrongValue(of: String)
   /// The status is not a JSON object.
   case unreadable
@@ -246,17 +259,18 @@ extension StatusError {
   fileprivate init(_ error: any Error) {
     switch error as? DecodingError {
     case .keyNotFound(let key, let context):
-      self = .missingKey(Self.path(context.codingPath + [key]))
+      self = .missingKey(Self.codingPathText(context.codingPath + [key]))
     case .typeMismatch(_, let context), .valueNotFound(_, let context),
       .dataCorrupted(let context):
       self =
-        context.codingPath.isEmpty ? .unreadable : .wrongValue(of: Self.path(context.codingPath))
+        context.codingPath.isEmpty
+        ? .unreadable : .wrongValue(of: Self.codingPathText(context.codingPath))
     case nil: self = .unreadable
     @unknown default: self = .unreadable
     }
   }
 
-  private static func path(_ keys: [any CodingKey]) -> String {
+  private static func codingPathText(_ keys: [any CodingKey]) -> String {
     let path = keys.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }.joined()
     return String(path.drop { $0 == "." })
   }

@@ -1,14 +1,14 @@
 import PipeMachines
 
-/// A step of a node as its feed publishes it, or a number of steps that were not published.
+/// A step of a node in the node's feed, or a count of steps that were not published.
 package struct NodeStep: Codable, Hashable, Sendable {
-  /// An event of a pipe.
+  /// The identity of an event in a pipe, and optionally the event.
   package struct PipedEvent: Codable, Hashable, Sendable {
     package var pipe: String
-    /// The stream that numbers the event.
+    /// The id of the stream in which the event has its number. Source: docs/PROTOCOL.md.
     package var stream: UInt64
     package var number: UInt64
-    /// The event, if the step has sent it.
+    /// The event; `nil` if the step has received the event, rather than sent it.
     package var event: JSONValue?
 
     package init(pipe: String, stream: UInt64, number: UInt64, event: JSONValue? = nil) {
@@ -19,7 +19,13 @@ package struct NodeStep: Codable, Hashable, Sendable {
     }
   }
 
-  /// An event that a client has sent.
+  /// The kind of a step that enters no state.
+  package enum Entry: String, Codable, Hashable, Sendable {
+    /// An internal transition, or a synchronized event that the node ignores.
+    case `internal`
+  }
+
+  /// The identity of a client's request.
   package struct RequestOrigin: Codable, Hashable, Sendable {
     package var client: UInt64
     package var number: UInt64
@@ -31,12 +37,17 @@ package struct NodeStep: Codable, Hashable, Sendable {
   }
 
   package var node: String
+  /// The name of the instance that took the step, such as `orders[4711]`; `nil` if the node has no
+  /// `key`, and for skipped steps.
+  package var instance: String?
   package var incarnation: UInt64
-  /// The version after the step; for skipped steps, the version after the last one.
+  /// The version of the node or the instance after the step. For skipped steps, the version of the
+  /// node after the last skipped step.
   package var version: UInt64
-  /// The index of the step among the steps of the node's process, including skipped steps.
+  /// The index of the step in the sequence of all steps of the node's process, including skipped steps.
   package var index: UInt64
-  /// The number of steps, up to this version, that were not published; `nil` if this is a step.
+  /// The number of steps that were not published, up to this version; `nil` if this is a published
+  /// step.
   package var skipped: UInt64?
   /// The time of the step. Unit: nanoseconds since 1970.
   package var time: Int64?
@@ -44,28 +55,30 @@ package struct NodeStep: Codable, Hashable, Sendable {
   package var from: JSONValue?
   package var event: JSONValue?
   package var state: JSONValue?
-  /// The source of the event, if it came from a pipe.
+  /// The kind of the step; `nil` if the node has entered a state.
+  package var entry: Entry?
+  /// The pipe through which the event arrived; `nil` if the event has another source.
   package var source: PipedEvent?
-  /// The source of the event, if a client sent it.
+  /// The client's request; `nil` if the event has another source.
   package var request: RequestOrigin?
-  /// The transaction, if the node took the event together with other nodes.
+  /// The transaction of a synchronized event; `nil` for all other events.
   package var transaction: TransactionID?
-  /// The version of the step that started the effect, if an effect gave the event.
+  /// The version of the step that started the effect; `nil` if no effect produced the event.
   package var effect: UInt64?
   /// The events that the step has sent.
   package var sent: [PipedEvent]?
 }
 
-/// An event that a node has sent into a pipe, as its feed publishes it, or a number of events that
-/// were not published.
+/// An event that a node has sent into a pipe, or a count of events that were not published. Part of
+/// the node's feed.
 package struct TappedEvent: Codable, Hashable, Sendable {
   package var node: String
   package var pipe: String
-  /// The stream that numbers the event.
+  /// The id of the stream in which the event has its number. Source: docs/PROTOCOL.md.
   package var stream: UInt64
-  /// The event's number; for skipped events, the number of the last one.
+  /// The event's number. For skipped events, the number of the last skipped event.
   package var number: UInt64
-  /// The number of events, up to this number, that were not published; `nil` if this is an event.
+  /// The number of events that were not published, up to `number`; `nil` if this is a published event.
   package var skipped: UInt64?
   /// The time of the event. Unit: nanoseconds since 1970.
   package var time: Int64?
@@ -73,14 +86,17 @@ package struct TappedEvent: Codable, Hashable, Sendable {
 }
 
 extension NodeStep {
-  /// Reads a frame of a feed.
+  /// The name of the instance or, if the node has no `key`, of the node.
+  package var name: String { instance ?? node }
+
+  /// Decodes a `step` frame of a feed.
   package init(frame: UnsafeRawBufferPointer) throws {
     self = try FeedBody.read(.step, in: frame)
   }
 }
 
 extension TappedEvent {
-  /// Reads a frame of a feed.
+  /// Decodes a `tap` frame of a feed.
   package init(frame: UnsafeRawBufferPointer) throws {
     self = try FeedBody.read(.tap, in: frame)
   }

@@ -1,92 +1,97 @@
 import PipeMachines
 import PipeSupport
 
-/// The event that a pipe rule sends, made from the state that was entered.
+/// A template for the event that a pipe's rule sends. Values of the entered state replace the
+/// template's variables.
 ///
-/// A string that consists of `$name` alone becomes the state's value of that name, with its type. A
-/// `$name` inside a longer string becomes text; `$$` is a dollar sign. A value that the state
-/// leaves out, as Swift leaves out a `nil`, is `null`.
+/// A string `$name` is replaced by the state's value with this name, which keeps its JSON type. A
+/// `$name` inside a longer string is replaced by text. `$$` is a dollar sign. If the state has no
+/// such value, because it is `nil` in Swift, the result is `null`.
 package struct PayloadTemplate: Hashable, Sendable {
   private enum Piece: Hashable {
     case bytes([UInt8])
-    /// A value with its JSON type.
+    /// A string that consists only of the variable with this index in `variableKeys`. The
+    /// variable's value keeps its JSON type.
     case whole(Int)
-    /// A value inside a string.
+    /// The variable with this index in `variableKeys`, inside a longer string.
     case embedded(Int)
   }
 
   private var pieces: [Piece] = []
-  private var keys: [[UInt8]] = []
-  /// The bytes of a template without variables.
+  private var variableKeys: [[UInt8]] = []
+  /// The rendered event if the template has no variables; otherwise `nil`.
   package private(set) var constant: [UInt8]?
 
-  /// Parses a template: a bare label, or `{label: {field: value}}`.
+  /// Parses a template: the name of an event, or `{name: {field: value}}`.
   package init(_ json: JSONValue) throws(PayloadTemplateError) {
     if case .string(let label) = json {
       append(JSONValue.string(label).bytes)
     } else {
       try append(json)
     }
-    if keys.isEmpty {
+    if variableKeys.isEmpty {
       guard case .bytes(let bytes)? = pieces.first else { return }
       constant = bytes
     }
   }
 
-  /// The names of the state's values that the template uses.
-  package var variables: [String] { keys.map { String(decoding: $0, as: UTF8.self) } }
+  /// The names of the template's variables, which are fields of the state.
+  package var variables: [String] { variableKeys.map { String(decoding: $0, as: UTF8.self) } }
 
-  /// The variable for the key of the instance, in rules of a keyed node.
+  /// The name of the variable that contains the key of the instance, in rules of a keyed node.
   package static let keyVariable = "key"
 
-  /// Returns the event's JSON, made from the JSON of the state that was entered.
+  /// Returns the event as JSON, with the variables replaced by values of the state.
   /// - Parameter key: The key of the instance that entered the state; `nil` if the node has one
   ///   machine.
   package func render(state: [UInt8], key: String? = nil) -> [UInt8] {
     if let constant { return constant }
-    var out: [UInt8] = []
+    var output: [UInt8] = []
     let ranges = ranges(in: state)
     for piece in pieces {
       switch piece {
-      case .bytes(let bytes): out.append(contentsOf: bytes)
+      case .bytes(let bytes): output.append(contentsOf: bytes)
       case .whole(let index) where isKey(index) && key != nil:
-        out.append(contentsOf: JSONValue.string(key ?? "").bytes)
+        output.append(contentsOf: JSONValue.string(key ?? "").bytes)
       case .embedded(let index) where isKey(index) && key != nil:
-        out.append(contentsOf: JSONValue.string(key ?? "").bytes.dropFirst().dropLast())
+        output.append(contentsOf: JSONValue.string(key ?? "").bytes.dropFirst().dropLast())
       case .whole(let index):
         if let range = ranges[index] {
-          out.append(contentsOf: state[range])
+          output.append(contentsOf: state[range])
         } else {
-          out.append(contentsOf: "null".utf8)
+          output.append(contentsOf: "null".utf8)
         }
       case .embedded(let index):
-        if let range = ranges[index] { Self.embed(state[range], into: &out) }
+        if let range = ranges[index] { Self.embed(state[range], into: &output) }
       }
     }
-    return out
+    return output
   }
 
-  private func isKey(_ index: Int) -> Bool { keys[index].elementsEqual(Self.keyVariable.utf8) }
+  private func isKey(_ index: Int) -> Bool {
+    variableKeys[index].elementsEqual(Self.keyVariable.utf8)
+  }
 
-  /// Returns the ranges of the values in `{"case":{"key":value,…}}`.
+  /// Returns the range of each variable's value in a state `{"case":{"name":value,…}}`; `nil` for a
+  /// missing value.
   private func ranges(in state: [UInt8]) -> [Range<Int>?] {
-    var ranges: [Range<Int>?] = Array(repeating: nil, count: keys.count)
+    var ranges: [Range<Int>?] = Array(repeating: nil, count: variableKeys.count)
     var tokens = JSONTokens()
     guard state.withUnsafeBytes({ tokens.read($0) }), tokens.list.count > 2,
       tokens.list[0].kind == .object, tokens.list[2].kind == .object
     else { return ranges }
     var position = 3
-    while position < tokens.list[2].next {
-      let key = state[Int(tokens.list[position].start)..<Int(tokens.list[position].end)]
-      if let index = keys.firstIndex(where: { $0[...] == key }) {
+    while position < tokens.list[2].nextIndex {
+      let key = state[Int(tokens.list[position].startOffset)..<Int(tokens.list[position].endOffset)]
+      if let index = variableKeys.firstIndex(where: { $0[...] == key }) {
         ranges[index] = tokens.list[position + 1].range
       }
-      position = Int(tokens.list[position + 1].next)
+      position = Int(tokens.list[position + 1].nextIndex)
     }
     return ranges
   }
 
-  // MARK: Taking apart
+  // MARK: Parsing
 
   private mutating func append(_ json: JSONValue) throws(PayloadTemplateError) {
     switch json {
@@ -137,12 +142,12 @@ package struct PayloadTemplate: Hashable, Sendable {
 
   private mutating func index(of name: String) -> Int {
     let key = Array(name.utf8)
-    if let index = keys.firstIndex(of: key) { return index }
-    keys.append(key)
-    return keys.count - 1
+    if let index = variableKeys.firstIndex(of: key) { return index }
+    variableKeys.append(key)
+    return variableKeys.count - 1
   }
 
-  /// Appends a value's JSON inside a JSON string.
+  /// Appends a value as text to an unfinished JSON string. `value` is the value's JSON.
   private static func embed(_ value: ArraySlice<UInt8>, into out: inout [UInt8]) {
     if value.first == UInt8(ascii: "\"") {
       out.append(contentsOf: value.dropFirst().dropLast())
@@ -153,7 +158,7 @@ package struct PayloadTemplate: Hashable, Sendable {
   }
 }
 
-/// The `$` syntax of payload templates: `$name` takes a value, `$$` is a dollar sign.
+/// The `$` syntax of payload templates: `$name` is replaced by a value, `$$` is a dollar sign.
 package enum TemplateText {
   /// A piece of a string.
   package enum Piece: Hashable, Sendable {
@@ -190,7 +195,7 @@ package enum TemplateText {
     return pieces
   }
 
-  /// Returns the variable that makes up a whole string, or `nil`.
+  /// Returns the variable's name if the whole string is one variable; otherwise `nil`.
   package static func wholeVariable(_ text: String) -> String? {
     if case .some(let pieces) = try? parse(text), pieces.count == 1,
       case .variable(let name) = pieces[0]
@@ -201,9 +206,9 @@ package enum TemplateText {
   }
 }
 
-/// An error for a string with a `$` that no name follows.
+/// An error in a template: a `$` without a name after it.
 package struct PayloadTemplateError: Error, Hashable, CustomStringConvertible {
-  /// The string.
+  /// The string that contains the error.
   package var text: String
 
   package var description: String {

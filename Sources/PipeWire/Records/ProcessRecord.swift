@@ -2,24 +2,26 @@ import PipeMachines
 import PipeSupport
 import PipeSystem
 
-/// A record of the process that was started for a node. The orchestrator writes the record before
-/// it starts the process. If the orchestrator is killed, its successor compares the record with the
-/// wanted process.
+/// The contents of a file about a node's process, which the orchestrator writes before it starts
+/// the process. If the orchestrator is killed, a new orchestrator compares this record with the
+/// process that it would start.
 package struct ProcessRecord: Codable, Hashable, Sendable {
-  /// The properties that distinguish the wanted process from others.
+  /// The properties of a process that a new orchestrator compares.
   package struct Launch: Codable, Hashable, Sendable {
     /// The path of the program.
     package var program: String
-    /// The identity of the program's build.
+    /// The identity of the program file, which differs after a rebuild.
     package var build: String
+    /// The version of the pinned program: a hash of its contents; `nil` if it is not pinned.
+    package var version: String?
     /// The arguments without the incarnation.
     package var arguments: [String]
-    /// The variables that the topology sets, without the environment of the process that starts the program.
+    /// The environment variables that the topology file sets, without inherited variables.
     package var environment: [String: String]
-    /// The body of its `configure` as JSON: the same however often it was encoded and decoded.
+    /// The body of the node's `configure` as a JSON value, so that encoding and decoding do not
+    /// change it.
     package var configuration: JSONValue
-    /// The working directory; `nil` for the directory of the process that starts the
-    /// program.
+    /// The working directory; `nil` if it is inherited.
     package var directory: String?
     /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
     package var host: String?
@@ -37,7 +39,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       self.configuration = (try? JSONValue(encoding: configuration)) ?? .null
     }
 
-    /// The address at which the node listens, if it is bound for other hosts.
+    /// The network address at which the node listens; `nil` if other hosts cannot connect to the
+    /// node.
     package var address: String? {
       guard let option = arguments.firstIndex(of: "--inbox") else { return nil }
       let prefix = "tcp://"
@@ -47,16 +50,18 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
       return bound.dropFirst(prefix.count).split(separator: ":").first.map(String.init)
     }
 
-    /// Whether the process must not run for long without its orchestrator. An embedded coordinator
-    /// has no lease of its own: its carrier node's process has one.
+    /// Whether the process has a lease, which limits how long the process runs without its
+    /// orchestrator. An embedded coordinator has no lease of its own: its carrier node has the
+    /// lease.
     package var hasLease: Bool { arguments.contains("--lease") && host == nil }
 
-    /// Whether the wanted process differs only by more outbound pipes, which a process opens while it runs.
-    package func isExtended(by wanted: Launch) -> Bool {
+    /// Whether the wanted process differs only in additional outbound pipes, which a running
+    /// process can open.
+    package func differsOnlyInAddedPipes(from wanted: Launch) -> Bool {
       guard case .object(var members) = configuration,
         case .object(let others) = wanted.configuration,
-        // A coordinator applies its plan only when it starts. The same holds for a node bound for
-        // other hosts.
+        // Coordinators, and nodes that other hosts can connect to, apply a changed configuration
+        // only when they start.
         members["plan"] == nil, host == nil, address == nil,
         case .array(let outs) = members["outs"] ?? .array([]),
         case .array(let wantedOuts) = others["outs"] ?? .array([]),
@@ -71,7 +76,8 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
         && added.allSatisfy { $0["steps"] == nil && !names.contains($0["name"]) }
     }
 
-    /// Returns how the wanted process differs, or `nil` if it does not.
+    /// Returns the first difference between this process and the wanted process; `nil` if there is
+    /// none.
     package func difference(from wanted: Launch) -> Difference? {
       if host != wanted.host { return .host(wanted: wanted.host) }
       if program != wanted.program { return .program(wanted: wanted.program) }
@@ -88,20 +94,20 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     }
   }
 
-  /// The reason why a process is not the wanted one.
+  /// A difference between a process and the wanted process.
   package enum Difference: Codable, Hashable, Sendable, CustomStringConvertible {
     case program(wanted: String)
-    /// The node should run in the process of another node, or in its own process.
+    /// The node should run in the process of the carrier node `wanted`; `nil`: in its own process.
     case host(wanted: String?)
     case build
-    /// The node's place has another address.
+    /// The deployment file gives the node's place another address.
     case place(wanted: String)
     /// The machine, its parameters or its durability.
     case hosted
     case environment
     case directory
     case pipes
-    /// The node's part in synchronized events, or its plan as a coordinator.
+    /// The node's role in synchronized events, or its plan as a coordinator.
     case composites
 
     package var description: String {
@@ -120,7 +126,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
     }
   }
 
-  /// The location of a process on another host: a step of a Slurm job.
+  /// The step of a Slurm job in which a process runs on another host.
   package struct Step: Codable, Hashable, Sendable {
     package var name: String
     package var host: String
@@ -140,14 +146,14 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   package var isDetached: Bool
   /// The time of the start. Unit: nanoseconds since 1970.
   package var startedAt: Int64
-  /// The dependencies of the node, which stops before they do.
+  /// The nodes that this node depends on. This node stops before its dependencies.
   package var dependencies: [String]
   /// The time from the stop request to the kill. Unit: milliseconds.
   package var stopTimeout: Int64
   /// The number of the signal for a stop request; `nil` for SIGTERM.
   package var stopSignal: Int32?
-  /// The Slurm step of the process; `nil` on the orchestrator's host. The record of a step is
-  /// locked by its `srun`.
+  /// The Slurm step in which the process runs; `nil` if the process runs on the orchestrator's
+  /// host. The `srun` command of a step holds the lock on this record.
   package var step: Step?
 
   package init(

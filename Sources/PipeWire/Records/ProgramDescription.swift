@@ -1,11 +1,11 @@
 import PipeMachines
 import PipeSystem
 
-/// A node program's description of what it can host.
+/// A program's description of the machines, monitors and composite states that it registers.
 public struct ProgramDescription: Codable, Hashable, Sendable {
   /// The executable's name.
   public var program: String
-  /// The version of the wire protocol that the program speaks.
+  /// The version of the wire protocol that the program uses.
   public var protocolVersion: Int
   /// The machines that the program registers.
   public var machines: [MachineDescription]
@@ -13,15 +13,20 @@ public struct ProgramDescription: Codable, Hashable, Sendable {
   public var monitors: [String]
   /// The composite states that the program registers.
   public var composites: [CompositeStateDescription]
-  /// Whether the program's nodes can be carrier nodes of embedded coordinators. Programs in other
-  /// languages, and older builds, do not report this.
+  /// Whether the program's nodes can be carrier nodes of embedded coordinators. `false` for
+  /// programs that do not report this, such as programs in other languages.
   public var embedsCoordinators: Bool
+  /// Whether the program can try to read journals before its nodes start. `false` for programs that
+  /// do not report this.
+  public var readsJournals: Bool
 
   /// Makes a description.
   public init(
     program: String, protocolVersion: Int, machines: [MachineDescription], monitors: [String] = [],
-    composites: [CompositeStateDescription] = [], embedsCoordinators: Bool = true
+    composites: [CompositeStateDescription] = [], embedsCoordinators: Bool = true,
+    readsJournals: Bool = true
   ) {
+    self.readsJournals = readsJournals
     self.embedsCoordinators = embedsCoordinators
     self.program = program
     self.protocolVersion = protocolVersion
@@ -30,19 +35,20 @@ public struct ProgramDescription: Codable, Hashable, Sendable {
     self.composites = composites
   }
 
-  /// Returns the machine with a registered name, or `nil`.
+  /// Returns the machine with this registered name; `nil` if there is none.
   public func machine(_ name: String) -> MachineDescription? {
     machines.first { $0.machine == name }
   }
 
-  /// Returns the composite state with a registered name, or `nil`.
+  /// Returns the composite state with this registered name; `nil` if there is none.
   public func composite(_ name: String) -> CompositeStateDescription? {
     composites.first { $0.name == name }
   }
 }
 
 extension ProgramDescription {
-  /// Decodes a description. A program without composite states may leave them out.
+  /// Decodes a description. The keys `composites`, `embedsCoordinators` and `readsJournals` are
+  /// optional.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     program = try container.decode(String.self, forKey: .program)
@@ -53,10 +59,11 @@ extension ProgramDescription {
       try container.decodeIfPresent([CompositeStateDescription].self, forKey: .composites) ?? []
     embedsCoordinators =
       try container.decodeIfPresent(Bool.self, forKey: .embedsCoordinators) ?? false
+    readsJournals = try container.decodeIfPresent(Bool.self, forKey: .readsJournals) ?? false
   }
 }
 
-/// A request for a program's description of a machine with parameters.
+/// A request that a program describe a machine with these parameters.
 package struct DescriptionRequest: Hashable, Sendable {
   package var machine: String
   package var parameters: JSONValue
@@ -66,7 +73,7 @@ package struct DescriptionRequest: Hashable, Sendable {
     self.parameters = parameters
   }
 
-  /// `PROGRAM describe`
+  /// Returns the description of the command `PROGRAM describe`.
   package static func description(of program: String) -> CommandDescription {
     CommandDescription(
       "describe", of: program, "Describes the program's machines as JSON",
@@ -102,13 +109,13 @@ package struct DescriptionRequest: Hashable, Sendable {
   package var arguments: [String] { ["--machine", machine, "--parameters", parameters.text] }
 }
 
-/// A node program's description of a composite state that it registers.
+/// A program's description of a registered composite state.
 public struct CompositeStateDescription: Codable, Hashable, Sendable {
   /// The registered name.
   public var name: String
   /// The cases of the composite state.
   public var states: [CaseDescription]
-  /// The states of the components, in order.
+  /// The types of the components' states, in order.
   public var components: [StateTypeDescription]
 
   /// Makes a description.

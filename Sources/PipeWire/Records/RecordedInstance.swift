@@ -18,11 +18,14 @@ package struct RecordedInstance: Hashable, Sendable {
   /// When the instance ended in a final state; `nil` if it has not ended. Unit: nanoseconds since
   /// 1970.
   package var ended: Int64?
+  /// The schema version of the state.
+  package var schema: Int
 
   package init(
     id: Int64, key: InstanceKey, version: UInt64, time: Int64, cause: String, label: String,
-    state: [UInt8], ended: Int64? = nil
+    state: [UInt8], ended: Int64? = nil, schema: Int = 1
   ) {
+    self.schema = schema
     self.id = id
     self.ended = ended
     self.key = key
@@ -35,7 +38,9 @@ package struct RecordedInstance: Hashable, Sendable {
 }
 
 extension RecordedInstance: Codable {
-  private enum CodingKeys: CodingKey { case id, key, version, time, cause, label, state, ended }
+  private enum CodingKeys: CodingKey {
+    case id, key, version, time, cause, label, state, ended, schema
+  }
 
   package init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)
@@ -47,7 +52,8 @@ extension RecordedInstance: Codable {
       cause: try values.decode(String.self, forKey: .cause),
       label: try values.decode(String.self, forKey: .label),
       state: try values.decode(JSONValue.self, forKey: .state).bytes,
-      ended: try values.decodeIfPresent(Int64.self, forKey: .ended))
+      ended: try values.decodeIfPresent(Int64.self, forKey: .ended),
+      schema: try values.decodeIfPresent(Int.self, forKey: .schema) ?? 1)
   }
 
   package func encode(to encoder: any Encoder) throws {
@@ -62,20 +68,23 @@ extension RecordedInstance: Codable {
       (try? JSONValue(parsing: state)) ?? .string(String(decoding: state, as: UTF8.self)),
       forKey: .state)
     try values.encodeIfPresent(ended, forKey: .ended)
+    if schema != 1 { try values.encode(schema, forKey: .schema) }
   }
 }
 
 /// The instances to read.
 package struct InstanceSelection: Codable, Hashable, Sendable {
-  /// Only instances with keys after this one, compared byte by byte.
+  /// Selects only instances whose keys come after this key, compared byte by byte; `nil` for no
+  /// limit.
   package var after: String?
-  /// Only the instances with these keys; `nil` for all.
+  /// Selects only the instances with these keys; `nil` for all keys.
   package var keys: [String]?
-  /// Only instances in this state.
+  /// Selects only instances in the state with this case name; `nil` for all states.
   package var label: String?
-  /// Only instances whose last step was before this time. Unit: nanoseconds since 1970.
+  /// Selects only instances whose last step was before this time; `nil` for no limit. Unit:
+  /// nanoseconds since 1970.
   package var time: Int64?
-  /// The maximum number of instances.
+  /// The maximum number of instances to read.
   package var limit: Int
 
   package init(

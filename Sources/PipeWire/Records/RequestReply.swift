@@ -6,41 +6,41 @@ package enum RequestReply: Sendable {
   case accepted(version: UInt64, state: [UInt8])
   /// The machine refused the event in this state.
   case refused(Refusal, version: UInt64, state: [UInt8])
-  /// The node takes no input now; the text gives the reason.
+  /// The node accepts no input now. The text is the reason.
   case busy(String)
-  /// The bytes are not an event of the machine.
+  /// The request does not contain an event of the machine. The text is the error.
   case invalid(String)
-  /// The node does not take the request now, and the client sends it again with the same number.
-  /// This process has not applied the request; an earlier process may have.
+  /// The node does not accept the request now, and the client must send it again with the same
+  /// number. The node's current process has not applied the request. An earlier process may have.
   case unavailable(String)
-  /// The node has forgotten the client. The request may have been applied earlier, and is not
-  /// applied now. Requests with numbers above this one are new.
+  /// The node has forgotten the client's earlier requests, so it does not apply this request, which
+  /// may already have been applied. The client may send new requests with numbers above `through`.
   case forgotten(through: UInt64)
-  /// The request is done. It was not a step.
+  /// The node has carried out a request that is not a step.
   case done
   /// The outcome of a synchronized event.
   case synchronized(TransactionReply)
   /// The node's hypothetical responses to events, as JSON.
   case explained([UInt8])
 
-  /// The code in the reply's header.
+  /// The code of a reply, which is the `count` of the frame's header.
   package enum Code: UInt32, Sendable {
     case accepted = 0, refused = 1, busy = 2, invalid = 3, unavailable = 4, done = 5, synchronized =
       6
     case explained = 7
-    /// A commit, as reported to an effect of a participant.
+    /// The commit of a synchronized event, reported to the participant's effect that requested it.
     case committed = 8
     case forgotten = 9
   }
 
   /// Returns the frame that answers a request.
   package func frame(to request: UInt64) -> (header: FrameHeader, body: [UInt8]) {
-    let (code, version, body) = parts
+    let (code, version, body) = encodedParts
     let header = FrameHeader(.reply, count: code.rawValue, sequence: request, number: version)
     return (header, body)
   }
 
-  private var parts: (code: Code, version: UInt64, body: [UInt8]) {
+  private var encodedParts: (code: Code, version: UInt64, body: [UInt8]) {
     switch self {
     case .accepted(let version, let state):
       // The reply leaves out a state that was dropped, or that the client does not need.
@@ -48,18 +48,18 @@ package enum RequestReply: Sendable {
       return (.accepted, version, Array(#"{"state":"#.utf8) + state + Array("}".utf8))
     case .refused(let refusal, let version, let state):
       // The state is JSON already, and is appended unchanged.
-      var body = JSONValue.object(refusal.members).bytes
+      var body = JSONValue.object(refusal.recordMembers).bytes
       guard !state.isEmpty else { return (.refused, version, body) }
       body.removeLast()
       body += Array(#","state":"#.utf8)
       return (.refused, version, body + state + Array("}".utf8))
-    case .busy(let text): return (.busy, 0, Self.error(text))
-    case .invalid(let text): return (.invalid, 0, Self.error(text))
-    case .unavailable(let text): return (.unavailable, 0, Self.error(text))
+    case .busy(let text): return (.busy, 0, Self.errorBody(text))
+    case .invalid(let text): return (.invalid, 0, Self.errorBody(text))
+    case .unavailable(let text): return (.unavailable, 0, Self.errorBody(text))
     case .forgotten(let last):
       return (
         .forgotten, last,
-        Self.error(
+        Self.errorBody(
           "the node no longer knows whether the request was "
             + "applied")
       )
@@ -69,22 +69,23 @@ package enum RequestReply: Sendable {
     }
   }
 
-  private static func error(_ text: String) -> [UInt8] {
+  private static func errorBody(_ text: String) -> [UInt8] {
     JSONValue.object(["error": .string(text)]).bytes
   }
 }
 
-// A refusal in JSON records: its code is under `reason`, and the text of a thrown error under `error`.
+// The format of a refusal in JSON records: `reason` is its code, and `error` the text of a thrown
+// error.
 
 extension Refusal {
   /// The members that represent the refusal in a record.
-  package var members: [String: JSONValue] {
-    var members: [String: JSONValue] = ["reason": .string(code)]
-    if let error { members["error"] = .string(error) }
-    return members
+  package var recordMembers: [String: JSONValue] {
+    var recordMembers: [String: JSONValue] = ["reason": .string(code)]
+    if let error { recordMembers["error"] = .string(error) }
+    return recordMembers
   }
 
-  /// Reads the refusal that ``members`` represents; `nil` if the record has none.
+  /// Reads a refusal that was written as ``recordMembers``; `nil` if the record contains none.
   package init?(of record: JSONValue?) {
     guard let code = record?["reason"]?.string else { return nil }
     self.init(code: code, error: record?["error"]?.string)
@@ -93,7 +94,7 @@ extension Refusal {
 
 /// The identity of a client's request, which stays the same when the request is sent again.
 package struct RequestKey: Hashable, Sendable {
-  /// The client's own random number; 0 if the node need not identify its requests.
+  /// The client's random number; 0 if the node does not have to recognize repeated requests.
   package var client: UInt64
   package var id: UInt64
 
@@ -105,14 +106,15 @@ package struct RequestKey: Hashable, Sendable {
   /// The flag of a request whose client needs no state in the reply.
   package static let withoutStateFlag: UInt8 = 1
 
-  /// The limit of request numbers: every request has a lower number.
+  /// The upper limit of request numbers. All requests have lower numbers.
   package static let idLimit: UInt64 = 1 << 62
 
-  /// Returns the first number of a client's requests to a node. It is higher than the numbers of
-  /// earlier clients, which the node may have forgotten.
+  /// Returns the number of a client's first request to a node. The number is higher than the
+  /// numbers of earlier clients' requests, which the node may have forgotten.
   /// - Parameter time: The current time. Unit: nanoseconds since 1970.
   package static func firstID(at time: Int64) -> UInt64 {
-    // At most 2^20 requests in a millisecond.
+    // The time in milliseconds is followed by 20 bits: a client sends at most 2^20 requests in a
+    // millisecond.
     min(UInt64(max(0, time) / 1_000_000), idLimit >> 21) << 20 | 1
   }
 }

@@ -1,29 +1,31 @@
 import PipeMachines
 
-/// One state of one node, as its feed publishes it.
+/// A state of a node, from the node's feed.
 public struct StateChange: Hashable, Sendable {
   /// The node's name.
   public var node: String
-  /// The number of the node's starts.
+  /// The incarnation of the node's process, counted from 1.
   public var incarnation: UInt64
-  /// The number of the node's steps since this start.
+  /// The node's version: the number of its steps up to this state.
   public var version: UInt64
-  /// When the node entered the state. Unit: nanoseconds since 1970.
+  /// The time at which the node entered the state. Unit: nanoseconds since 1970.
   public var time: Int64
   /// The cause of the state: `start`, `request`, `effect`, or a pipe's name.
   public var cause: String
   /// The state as JSON.
   public var state: JSONValue
-  /// The number of states of this incarnation that this observer missed before this one: because it
-  /// was too slow, or asks for the latest state only. Unit: states.
+  /// The number of states between the last received state and this state that the client has
+  /// missed. A client misses states when it is too slow, or when it requests only the latest state.
+  /// Unit: states.
   public var missed: UInt64 = 0
-  /// The transactions in doubt: the node, or a node of the composite, is prepared and does not know
-  /// the outcome; see ``TopologyClient/states(of:_:reportingInDoubt:)``.
+  /// The transactions in doubt: the node, or a node of the composite, is prepared for them and does
+  /// not know their outcomes. See ``TopologyClient/states(of:_:reportingInDoubt:)``.
   public var doubts: [InDoubtTransaction] = []
-  /// Whether the node only passes through the state during a step, as a model does. Such a state is
-  /// not recorded: if the node is killed before its step is over, the state may be seen again.
+  /// Whether the state is intermediate: the node, such as a model, has published the state before
+  /// the end of a step. Intermediate states are not recorded. If the node is killed before the step
+  /// ends, the state may be published again.
   public var isIntermediate = false
-  /// Whether the state was reported before, and only the information beside it is new.
+  /// Whether the same state was reported before, and only other properties have changed.
   package var isRepeated = false
   /// The node's summary, if it was requested.
   public var summary: NodeSummary?
@@ -44,7 +46,7 @@ public struct StateChange: Hashable, Sendable {
     self.isIntermediate = isIntermediate
   }
 
-  /// Decodes the state. Throws `DecodingError` if the state is not of the type.
+  /// Decodes the state. Throws `DecodingError` if the JSON does not match the type.
   public func state<State: Decodable>(as type: State.Type = State.self) throws -> State {
     try state.decode(type)
   }

@@ -1,6 +1,6 @@
-/// The changes that a new file makes to a running topology, node by node. A pure value.
+/// The changes that a new topology file makes to a running topology, by node.
 package struct TopologyChange: Codable, Hashable, Sendable {
-  /// A difference that requires no new process.
+  /// A changed property of a node that requires no new process.
   package enum Aspect: String, Codable, Hashable, Sendable, CaseIterable {
     case restart = "restart policy"
     case timeouts
@@ -14,11 +14,11 @@ package struct TopologyChange: Codable, Hashable, Sendable {
   /// The reason why a node gets a new process.
   package enum Reason: Codable, Hashable, Sendable {
     case launch(ProcessRecord.Difference)
-    /// A monitor watches other nodes.
+    /// The node is a monitor, and the list of watched nodes has changed.
     case watched
-    /// The carrier node restarts, whose process the node shares.
+    /// The node is an embedded coordinator, and its carrier node restarts.
     case host(String)
-    /// The node has failed, and may succeed under the new supervision.
+    /// The node has failed, and may succeed with the new values of these properties.
     case supervision([Aspect])
   }
 
@@ -27,16 +27,16 @@ package struct TopologyChange: Codable, Hashable, Sendable {
     case starts
     case stops
     case restarts(Reason)
-    /// The node had failed, or had ended by itself.
+    /// The node starts again after it had failed or had ended by itself.
     case startsAgain(Reason)
-    /// The node was stopped manually. It gets its new process when it is started manually.
+    /// The node was stopped manually, and changes only when it is started manually.
     case staysStopped(Reason)
-    /// Only aspects that require no new process differ.
+    /// The node keeps its process: only these properties have changed.
     case updatedInPlace([Aspect])
     case unchanged
   }
 
-  /// A node and the effect on it.
+  /// A node and the effect of the change on this node.
   package struct Entry: Codable, Hashable, Sendable {
     package var node: String
     package var fate: Fate
@@ -52,11 +52,12 @@ package struct TopologyChange: Codable, Hashable, Sendable {
 
   package init(entries: [Entry]) { self.entries = entries }
 
-  /// Whether no node differs.
+  /// Whether the change affects no node.
   package var isEmpty: Bool { entries.allSatisfy { $0.fate == .unchanged } }
 
-  /// The nodes whose next process differs from their last one.
-  package var replaced: Set<String> {
+  /// The nodes whose future process differs from their last process: they restart, start again
+  /// after they had ended, or stay stopped until they are started manually.
+  package var replacedNodes: Set<String> {
     Set(
       entries.filter { entry in
         switch entry.fate {
@@ -67,7 +68,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
   }
 
   /// The nodes that are started, in the order of the new file.
-  package var started: [String] {
+  package var startedNodes: [String] {
     entries.filter { entry in
       switch entry.fate {
       case .starts, .restarts, .startsAgain: true
@@ -78,7 +79,7 @@ package struct TopologyChange: Codable, Hashable, Sendable {
 }
 
 extension TopologyChange {
-  /// `1 node added, 2 restarted, 3 unchanged`, or `nothing to change` if no node differs.
+  /// The change as text: `1 node added, 2 restarted, 3 unchanged`, or `nothing to change`.
   package var summary: String {
     guard !isEmpty else { return "nothing to change" }
     let parts = [
@@ -92,8 +93,8 @@ extension TopologyChange {
     }.joined(separator: ", ")
   }
 
-  /// A line for each node that differs: `~ door   restarts: its pipes were changed`.
-  package var lines: [String] {
+  /// One line for each affected node: `~ door   restarts: its pipes were changed`.
+  package var entryLines: [String] {
     let shown = entries.filter { $0.fate != .unchanged }
     let width = shown.map(\.node.count).max() ?? 0
     return shown.map { entry in
@@ -154,7 +155,7 @@ extension TopologyChange.Reason: CustomStringConvertible {
 }
 
 extension [TopologyChange.Aspect] {
-  /// `restart policy and timeouts differ`
+  /// The properties as text: `restart policy and timeouts differ`.
   package var text: String {
     let names = map(\.rawValue)
     guard let last = names.last, names.count > 1 else {

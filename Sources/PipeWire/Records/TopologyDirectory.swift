@@ -1,59 +1,65 @@
 import PipeMachines
 
-/// One node of a running topology, as its orchestrator knows it.
+/// The orchestrator's information about a node of a running topology.
 public struct NodeInformation: Codable, Hashable, Sendable {
-  /// The kind of content that a node hosts.
+  /// The kind of a node.
   public enum Kind: String, Codable, Sendable { case machine, constant, monitor, composite }
 
   /// The node's name.
   public var name: String
-  /// The kind of content that the node hosts.
+  /// The node's kind.
   public var kind: Kind
-  /// The registered name of the machine or monitor that the node hosts.
+  /// The registered name of the node's machine or monitor.
   public var hosts: String?
   /// The carrier node of an embedded coordinator; `nil` if the node has its own process.
   public var within: String?
   /// The path of the node's program.
   public var program: String
+  /// A hash of the program that the node's last process runs; `nil` on another host.
+  public var programVersion: String?
   /// The phase of the node's lifecycle: `running`, `backing off`, `failed`, …
   public var phase: String
-  /// Whether the node takes events now.
+  /// Whether the node accepts events now.
   public var isRunning: Bool
-  /// Why the node is not running, or what happened to it last.
+  /// The reason why the node is not running, or the last change of the node.
   public var reason: String?
   /// The process id, if a process exists.
   public var pid: Int32?
-  /// The number of the node's starts, including former runs.
+  /// The number of the node's starts, including earlier runs of the topology.
   public var incarnation: UInt64
-  /// The number of the node's starts after the first of this run.
+  /// The number of restarts in this run of the topology.
   public var restarts: UInt64
-  /// When the process was started. Unit: nanoseconds since 1970.
+  /// The time at which the process was started. Unit: nanoseconds since 1970.
   public var startedAt: Int64?
-  /// The endpoint for pipes and requests; empty if the node is bound for other hosts and not there yet.
+  /// The endpoint for pipes and requests; empty if the node is on another host and has not started yet.
   public var inbox: String
-  /// The endpoint of the node's states; empty if the node is bound for other hosts and not there yet.
+  /// The endpoint of the node's feed; empty if the node is on another host and has not started yet.
   public var feed: String
   /// The public key of the node's sockets; `nil` if all nodes are on one host.
   public var key: String?
-  /// The place that the topology file names for the node; `nil` if the file names none.
+  /// The node's `place` in the topology file; `nil` if the file has none for the node.
   public var place: String?
-  /// The engine's host on which the node runs; `nil` if it is the orchestrator's own host.
+  /// The name of the host on which the node runs; `nil` for the orchestrator's own host.
   public var hostName: String?
-  /// The name of the node's process, or of a composite's coordinator, if it is bound for other
-  /// hosts; `nil` if all nodes are on one host.
+  /// The name of the node's process, or of a composite's coordinator; `nil` if all nodes are on one
+  /// host.
   public var process: String?
-  /// The durability of the state.
+  /// The durability of the node's state.
   public var durability: Durability
-  /// The field of events by which the node has instances; `nil` if it has one machine.
+  /// The name of the event field whose value selects the instance; `nil` if the node has one
+  /// machine.
   public var instanceField: String?
-  /// The path of the node's journal; `nil` if it keeps none.
+  /// For a process of a node with `shards`: the shard that the process is. `nil` if the node has
+  /// one process.
+  public var shard: NodeShard?
+  /// The path of the node's journal; `nil` if the node keeps none.
   public var journal: String?
   /// The node's last report about itself.
   public var status: NodeStatus?
-  /// The names of the state's fields, as declared, if the state is a struct.
+  /// The names of the state's fields, in the order of declaration, if the state is a struct.
   public var stateFields: [String]?
-  /// The transactions in doubt: the node, or a participant of the composite, is prepared and does
-  /// not know the outcome.
+  /// The transactions in doubt. The node, or a participant of the composite, is prepared for these
+  /// transactions and does not know their outcomes.
   public var doubts: [InDoubtTransaction] = []
 
   package init(
@@ -76,14 +82,14 @@ public struct NodeInformation: Codable, Hashable, Sendable {
 }
 
 extension NodeInformation {
-  /// The name of the inbox, which stays the same for as long as the topology runs. Across hosts,
-  /// each process of a node has another endpoint, and composites that share a process share the endpoint.
+  /// A name for the inbox that does not change while the topology runs. The endpoint cannot serve
+  /// as this name: on several hosts, each process of a node has a different endpoint.
   package var inboxName: String { process.map { "inbox of \($0)" } ?? inbox }
-  /// The name of the feed, which stays the same as well.
+  /// A name for the feed that does not change while the topology runs.
   package var feedName: String { process.map { "feed of \($0)" } ?? feed }
 }
 
-/// One pipe of a running topology.
+/// The orchestrator's information about a pipe of a running topology.
 public struct PipeInformation: Codable, Hashable, Sendable {
   /// The pipe's name.
   public var name: String
@@ -102,7 +108,7 @@ public struct PipeInformation: Codable, Hashable, Sendable {
   }
 }
 
-/// A running topology, as its orchestrator knows it.
+/// The orchestrator's information about its running topology.
 public struct TopologyDirectory: Codable, Hashable, Sendable {
   /// The topology's name.
   public var topology: String
@@ -132,10 +138,35 @@ public struct TopologyDirectory: Codable, Hashable, Sendable {
     self.pipes = pipes
   }
 
-  /// The node with the name, or `nil`.
+  /// The node with this name; `nil` if there is none.
   public subscript(node name: String) -> NodeInformation? { nodes.first { $0.name == name } }
 
-  /// The names of the state's fields, by node, for states that are structs.
+  /// Returns the shards of a node, in the order of the directory; an empty list if the node has one
+  /// process.
+  package func shards(of name: String) -> [NodeInformation] {
+    nodes.filter { $0.shard?.node == name }
+  }
+
+  /// Returns the processes of a node: the node itself, or its shards. Returns an empty list if there
+  /// is no such node.
+  package func processes(of name: String) -> [NodeInformation] {
+    self[node: name].map { [$0] } ?? shards(of: name)
+  }
+
+  /// Returns the process that hosts an instance of a node; `nil` if there is no such node.
+  package func host(of key: InstanceKey, in name: String) -> NodeInformation? {
+    self[node: name] ?? shards(of: name).first { $0.shard?.owns(key) == true }
+  }
+
+  /// The names of nodes that commands accept. The name of a node with shards is followed by the
+  /// names of its shards.
+  package var names: [String] {
+    nodes.flatMap { node in
+      node.shard.map { $0.index == 0 ? [$0.node, node.name] : [node.name] } ?? [node.name]
+    }
+  }
+
+  /// The names of the states' fields, by node. Contains only nodes whose states are structs.
   package var stateFields: [String: [String]] {
     Dictionary(
       nodes.compactMap { node in node.stateFields.map { (node.name, $0) } },

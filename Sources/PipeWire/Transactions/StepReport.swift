@@ -1,20 +1,24 @@
 import PipeMachines
 
-/// A step report: a node's report of one step to the coordinator of composites with outbound pipes.
+/// A node's report of one step to the coordinator. Nodes of composites with outbound pipes send
+/// step reports.
 package struct StepReport: Hashable, Sendable {
   /// The cause of the state.
   package enum Entry: String, Hashable, Sendable {
-    /// A step.
+    /// A step that has entered a state.
     case step
-    /// The start of a node without recorded state: it has entered its initial state.
+    /// A step that has entered no state: an internal transition, or an ignored synchronized event.
+    case `internal`
+    /// The start of a node without a recorded state, which has entered its initial state.
     case first
-    /// No cause: a restarted node is in the state that it had before.
+    /// No new cause: a restarted node has restored its recorded state.
     case none
   }
 
   package var entry: Entry
-  /// The receiving coordinator's synchronized event that caused the state. For a restarted node,
-  /// the last one that it has taken.
+  /// The transaction that caused the state; `nil` if it is not a transaction of the coordinator that
+  /// receives the report. For a restarted node, the last transaction of the coordinator in which the
+  /// node took part.
   package var transaction: TransactionID?
   /// The state as JSON; `nil` if it cannot be reported.
   package var state: [UInt8]?
@@ -25,17 +29,16 @@ package struct StepReport: Hashable, Sendable {
     self.state = state
   }
 
-  /// The size of the largest state that is reported: with its other members, the report is an
-  /// event. Unit: bytes.
-  package static let stateByteCount = WireLimits.eventByteCount - 128
-  /// The deepest nesting of a state that is reported: values made from it are nested two levels deeper.
-  package static let stateDepth = JSONTokens.deepest - 2
+  /// The maximum size of a reported state. The complete report must fit into an event. Unit: bytes.
+  package static let stateByteCount = WireLimits.maximumEventByteCount - 128
+  /// The maximum nesting of a reported state. Values made from the state are nested two levels deeper.
+  package static let stateDepth = JSONTokens.maximumDepth - 2
 
-  /// Returns why a state cannot be reported, and what to do about it; `nil` if it can.
+  /// Returns the reason why a state cannot be reported, with advice; `nil` if it can be reported.
   package static func obstacle(toReporting state: [UInt8]) -> String? {
     let advice =
-      "keep large data outside the state, and a reference to the data, such as a file path, in the "
-      + "state"
+      "store large data outside the state; keep only a reference to the data in the state, such as a "
+      + "file path"
     if state.count > stateByteCount {
       return "the state has \(state.count) bytes; the limit is \(stateByteCount); \(advice)"
     }
@@ -55,7 +58,7 @@ package struct StepReport: Hashable, Sendable {
     bytes.append(UInt8(ascii: "}"))
   }
 
-  /// Parses the output of ``write(into:)``; `nil` for anything else.
+  /// Parses the output of ``write(into:)``; `nil` for any other input.
   package init?(_ bytes: [UInt8]) {
     guard let members = JSONTokens.members(of: bytes),
       let text = members["entry"].flatMap(JSONTokens.label), let entry = Entry(rawValue: text)
@@ -77,16 +80,16 @@ extension JSONTokens {
     }
     var members: [String: ArraySlice<UInt8>] = [:]
     var index = 1
-    while index < tokens.list[0].next {
+    while index < tokens.list[0].nextIndex {
       let key = tokens.list[index]
-      members[String(decoding: bytes[Int(key.start)..<Int(key.end)], as: UTF8.self)] =
+      members[String(decoding: bytes[Int(key.startOffset)..<Int(key.endOffset)], as: UTF8.self)] =
         bytes[tokens.list[index + 1].range]
-      index = Int(tokens.list[index + 1].next)
+      index = Int(tokens.list[index + 1].nextIndex)
     }
     return members
   }
 
-  /// Returns the text of a string without escapes; `nil` for anything else.
+  /// Returns the contents of a JSON string without escapes; `nil` for any other JSON.
   package static func label(_ bytes: ArraySlice<UInt8>) -> String? {
     let quote = UInt8(ascii: "\"")
     guard bytes.count >= 2, bytes.first == quote, bytes.last == quote else { return nil }

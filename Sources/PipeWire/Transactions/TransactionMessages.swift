@@ -2,34 +2,37 @@ import PipeMachines
 
 /// A message from a coordinator to a participant.
 package enum CoordinatorMessage: Hashable, Sendable {
-  /// Asks the participant whether it takes the event, and to prepare if so.
+  /// Asks the participant to prepare for the event, or to refuse the event.
   ///
-  /// A participant that refuses sends ``ParticipantMessage/changed`` at its next step, if `wantsChange`.
+  /// If `wantsChange` is set, a participant that refuses sends ``ParticipantMessage/changed`` at
+  /// its next step.
   ///
-  /// If one of its own effects requested the event, `emitted` is the lower half of the request's
-  /// number: the effect may have withdrawn the request.
+  /// If an effect of the participant requested the event, `emitted` is the lower half of the
+  /// request's number. The participant then checks that the effect has not withdrawn the request.
   case prepare(TransactionID, event: [UInt8], wantsChange: Bool, emitted: UInt32? = nil)
   case commit(TransactionID)
   case abort(TransactionID)
-  /// Asks the participant to take the event on its own.
+  /// Asks the participant to accept the event alone, without the other participants.
   case deliver(TransactionID, event: [UInt8])
 }
 
-/// A participant's first message on each connection, which says that it takes part.
+/// The first message that a participant sends on each connection to its coordinator.
 package struct ParticipantJoin: Hashable, Sendable {
-  /// The highest transaction that the participant has seen.
+  /// The highest transaction that the participant has received.
   package var watermark: TransactionID
-  /// The transaction that the participant is prepared for, if it does not know the outcome.
-  package var prepared: TransactionID?
-  /// The participant's record of the coordinator's journal; `nil` if the participant was not prepared
-  /// under the coordinator's name, or the coordinator kept no journal then.
+  /// The transactions that the participant is prepared for, in ascending order: at most one of a
+  /// node, and at most one of each instance of a keyed node.
+  package var prepared: [TransactionID]
+  /// The participant's record of the coordinator's journal. `nil` if this coordinator has never
+  /// prepared the participant, or had no journal.
   package var history: History?
 
-  /// The data by which a coordinator detects that its journal is not the one that it had.
+  /// The data by which a coordinator detects that its journal was replaced.
   package struct History: Hashable, Sendable {
     /// The id of the coordinator's journal when the participant was last prepared.
     package var journal: UInt64
-    /// The last transaction of that journal whose commit the participant has recorded; 0.0 before the first.
+    /// The last transaction of this journal whose commit the participant has recorded; 0.0 before
+    /// the first commit.
     package var committed: TransactionID
 
     package init(journal: UInt64, committed: TransactionID) {
@@ -39,7 +42,7 @@ package struct ParticipantJoin: Hashable, Sendable {
   }
 
   package init(
-    watermark: TransactionID, prepared: TransactionID? = nil, history: History? = nil
+    watermark: TransactionID, prepared: [TransactionID] = [], history: History? = nil
   ) {
     self.watermark = watermark
     self.prepared = prepared
@@ -49,58 +52,80 @@ package struct ParticipantJoin: Hashable, Sendable {
 
 /// A message from a participant to its coordinator.
 package enum ParticipantMessage: Hashable, Sendable {
-  /// The participant is prepared for this move, whatever happens.
+  /// The participant promises to take this step if the transaction commits. The promise survives a
+  /// crash.
   case yes(TransactionID, ParticipantMove)
   case no(TransactionID, ParticipantRefusal)
-  /// The participant has moved, and will not ask again.
+  /// The participant has taken the step, and will not ask for the outcome again.
   case ack(TransactionID)
   /// Asks for the outcome of the transaction.
   case query(TransactionID)
-  /// The participant's transition is running, and it has promised nothing yet. Asks whether the
-  /// coordinator still waits for it.
+  /// The participant's asynchronous transition is running, and the participant has promised nothing
+  /// yet. Asks whether the coordinator still waits for an answer.
   case evaluating(TransactionID)
-  /// The answer to `deliver`: the number of the participant's steps after the event, or the reason
-  /// why it did not take the event.
+  /// The answer to `deliver`: the participant's version after the event, or the reason why the
+  /// participant did not accept the event.
   case delivered(TransactionID, Result<UInt64, ParticipantRefusal>)
-  /// The participant has moved since it last refused.
+  /// The participant has taken a step since its last refusal.
   case changed
+  /// The instance with this key of a keyed node has taken a step since its last refusal.
+  case instanceChanged(String)
 }
 
-/// A step of a participant: the number of its steps and its state after it.
+/// A step of a participant: the version and the state after the step.
 package struct ParticipantMove: Hashable, Sendable {
   package var version: UInt64
   package var state: [UInt8]
+  /// Whether the participant enters no state: its transition is internal, or it ignores the event.
+  /// Messages to the coordinator do not contain this value, which the coordinator does not need.
+  package var isInternal: Bool
 
-  package init(version: UInt64, state: [UInt8]) {
+  package init(version: UInt64, state: [UInt8], isInternal: Bool = false) {
     self.version = version
     self.state = state
+    self.isInternal = isInternal
+  }
+
+  // The top bit of a recorded version marks an internal move. Records of earlier programs have no
+  // internal moves, and no version comes near this bit.
+  private static let internalBit: UInt64 = 1 << 63
+
+  /// The version in a record, where the highest bit marks an internal move.
+  package var recordedVersion: UInt64 { isInternal ? version | Self.internalBit : version }
+
+  /// Reads a move from a record.
+  package init(recordedVersion: UInt64, state: [UInt8]) {
+    self.init(
+      version: recordedVersion & ~Self.internalBit, state: state,
+      isInternal: recordedVersion & Self.internalBit != 0)
   }
 }
 
-/// The reason why a participant does not take an event.
+/// The reason why a participant does not accept an event.
 package enum ParticipantRefusal: Error, Hashable, Sendable {
   /// The participant's state does not allow the event.
   case refused(Refusal, version: UInt64, state: [UInt8])
-  /// The participant takes no event now: it is prepared for another event, or a transition or a
-  /// pipe blocks it.
+  /// The participant accepts no event now: it is prepared for another event, a transition is
+  /// running, or a pipe is full.
   case busy
-  /// The participant's own effect requested the event, and has withdrawn the request.
+  /// An effect of the participant requested the event, and has withdrawn the request.
   case withdrawn
 }
 
-// The wire format of these messages. The header contains the transaction: its epoch in `number`,
-// its sequence number in `sequence`.
+// The wire format of the messages between coordinators and participants. The header contains the
+// transaction: its epoch in `number`, its sequence number in `sequence`.
 
 extension CoordinatorMessage {
-  /// Set in `prepare` if a participant that refuses must report its next step.
+  /// The flag of `prepare` that asks a refusing participant to report its next step.
   private static let changeFlag: UInt8 = 1
-  /// Set in `prepare` if an effect of the participant made the request. The count identifies the request.
+  /// The flag of `prepare` for a request by an effect of the participant. The header's `count`
+  /// identifies the request.
   private static let emittedFlag: UInt8 = 2
-  /// Set in `prepare` if the body begins with the id of the coordinator's journal.
+  /// The flag of `prepare` for a body that begins with the id of the coordinator's journal.
   private static let journalFlag: UInt8 = 4
 
-  /// Returns the frame's header and body.
-  /// - Parameter journal: The id of the coordinator's journal; `nil` if it keeps none.
+  /// Returns the header and body of the message's frame.
+  /// - Parameter journal: The id of the coordinator's journal; `nil` if there is no journal.
   package func frame(journal: UInt64?) -> (header: FrameHeader, body: [UInt8]) {
     var (header, body) = frame
     guard case .prepare = self, let journal else { return (header, body) }
@@ -109,7 +134,7 @@ extension CoordinatorMessage {
     return (header, body)
   }
 
-  /// Returns the id of the coordinator's journal in a `prepare`; `nil` if there is none.
+  /// Returns the id of the coordinator's journal in a `prepare`; `nil` if the frame contains no id.
   package static func journal(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) -> UInt64? {
     guard header.kind == .prepare, header.flags & journalFlag != 0, body.count >= 8 else {
       return nil
@@ -117,7 +142,7 @@ extension CoordinatorMessage {
     return UInt64(littleEndian: body.loadUnaligned(as: UInt64.self))
   }
 
-  /// The frame's header and body, without a journal's id.
+  /// The header and body of the message's frame, without a journal's id.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     switch self {
     case .prepare(let transaction, let event, let wantsChange, let emitted):
@@ -152,12 +177,12 @@ extension CoordinatorMessage {
 }
 
 extension FrameHeader {
-  /// Epochs up to this one are accepted regardless of the clock.
+  /// The highest epoch that is accepted regardless of the clock.
   private static let alwaysAcceptedEpoch: UInt64 = 1 << 32
 
-  /// Rejects a transaction number that no coordinator can have assigned. A participant that had
-  /// accepted it would refuse all later transactions. A coordinator begins at most one epoch in a
-  /// millisecond.
+  /// Throws if the transaction's epoch is in the future. If a participant accepted such a
+  /// transaction, it would refuse all later transactions. A coordinator begins at most one epoch in
+  /// a millisecond, so its epochs never exceed the time in milliseconds.
   /// - Parameter time: The current time. Unit: nanoseconds since 1970.
   package func checkEpoch(at time: Int64) throws(FrameError) {
     let epoch = transaction.epoch
@@ -168,10 +193,11 @@ extension FrameHeader {
 }
 
 extension ParticipantJoin {
-  /// The frame's header and body. The body has the prepared transaction and the history, if there
-  /// are any. If there is only a history, zeros come before it.
+  /// The header and body of the message's frame. The body contains the prepared transactions and
+  /// then the history, if they exist. A history without a prepared transaction is preceded by
+  /// zeros.
   package var frame: (header: FrameHeader, body: [UInt8]) {
-    var words = prepared.map { [$0.epoch, $0.sequence] } ?? []
+    var words = prepared.flatMap { [$0.epoch, $0.sequence] }
     if let history {
       if words.isEmpty { words = [0, 0] }
       words += [history.journal, history.committed.epoch, history.committed.sequence]
@@ -181,29 +207,35 @@ extension ParticipantJoin {
   }
 
   package init(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
-    guard [0, 16, 40].contains(body.count) else { throw .body(.join) }
-    let words = (0..<body.count / 8).map {
+    // A transaction has two words, and the history has three.
+    guard body.count % 8 == 0, body.count != 8, body.count != 24 else { throw .body(.join) }
+    var words = (0..<body.count / 8).map {
       UInt64(littleEndian: body.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self))
     }
-    var prepared = words.isEmpty ? nil : TransactionID(epoch: words[0], sequence: words[1])
     var history: History?
-    if words.count > 2 {
+    if !words.count.isMultiple(of: 2) {
+      let last = words.suffix(3)
       history = History(
-        journal: words[2], committed: TransactionID(epoch: words[3], sequence: words[4]))
-      if prepared == .zero { prepared = nil }
+        journal: last[last.startIndex],
+        committed: TransactionID(
+          epoch: last[last.startIndex + 1], sequence: last[last.startIndex + 2]))
+      words.removeLast(3)
     }
+    let prepared = stride(from: 0, to: words.count, by: 2)
+      .map { TransactionID(epoch: words[$0], sequence: words[$0 + 1]) }
+      .filter { history == nil || $0 != .zero }
     self.init(watermark: header.transaction, prepared: prepared, history: history)
   }
 }
 
 extension ParticipantMessage {
-  /// Set in `query` if the participant has promised nothing.
+  /// The flag of `query` when the participant has promised nothing.
   private static let evaluatingFlag: UInt8 = 1
 
   /// The code in the header's `count`.
   private enum Code: UInt32 {
     case accepted = 0, noTransition = 1, `guard` = 2, busy = 3, asynchronous = 4
-    /// The body has the error's text before the state: the number of its bytes in 32 bits, and the bytes.
+    /// In the body, the text of the error precedes the state: a 32-bit byte count, then the bytes.
     case thrown = 5
     case timedOut = 6
     case withdrawn = 7
@@ -223,7 +255,7 @@ extension ParticipantMessage {
     }
   }
 
-  /// The frame's header and body. A body begins with the version, if there is one.
+  /// The header and body of the message's frame. A non-empty body begins with the version.
   package var frame: (header: FrameHeader, body: [UInt8]) {
     switch self {
     case .yes(let transaction, let move):
@@ -238,6 +270,7 @@ extension ParticipantMessage {
     case .delivered(let transaction, .failure(let refusal)):
       Self.refusal(.delivered, transaction, refusal)
     case .changed: (FrameHeader(.changed), [])
+    case .instanceChanged(let key): (FrameHeader(.changed), Array(key.utf8))
     }
   }
 
@@ -260,7 +293,8 @@ extension ParticipantMessage {
       } else {
         self = .delivered(transaction, .success(try Self.parse(body, of: .delivered).0))
       }
-    case .changed: self = .changed
+    case .changed:
+      self = body.isEmpty ? .changed : .instanceChanged(String(decoding: body, as: UTF8.self))
     default: throw .kind(header.kind.rawValue)
     }
   }
@@ -303,12 +337,13 @@ extension ParticipantMessage {
     return .refused(reason, version: version, state: state)
   }
 
-  /// Returns a text with the number of its bytes before it.
+  /// Encodes a text: a 32-bit byte count, then the text in UTF-8.
   private static func text(_ text: String) -> [UInt8] {
     withUnsafeBytes(of: UInt32(text.utf8.count).littleEndian, Array.init) + text.utf8
   }
 
-  /// Splits such a text from the rest; `nil` if the bytes end too early.
+  /// Splits a text encoded by ``text(_:)`` from the bytes that follow; `nil` if the bytes end too
+  /// early.
   private static func splitText(_ bytes: [UInt8]) -> (text: String, rest: [UInt8])? {
     guard bytes.count >= 4 else { return nil }
     let count = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self)) }
@@ -346,27 +381,33 @@ extension FrameHeader {
   }
 }
 
-/// A step that a participant is ready to take.
+/// A step that a participant has promised to take if the transaction commits.
 package struct PreparedStep: Hashable, Sendable {
   package var transaction: TransactionID
   package var event: [UInt8]
   package var move: ParticipantMove
+  /// The schema version of the machine that has evaluated the step.
+  package var schema: Int
 
-  package init(transaction: TransactionID, event: [UInt8], move: ParticipantMove) {
+  package init(
+    transaction: TransactionID, event: [UInt8], move: ParticipantMove, schema: Int = 1
+  ) {
+    self.schema = schema
     self.transaction = transaction
     self.event = event
     self.move = move
   }
 }
 
-/// The journal of the coordinator under which a participant was last prepared.
+/// A participant's record of the coordinator that last prepared the participant, and of that
+/// coordinator's journal.
 package struct RecordedCoordinator: Hashable, Sendable {
   /// The coordinator's name.
   package var name: String
   /// The id of the coordinator's journal.
   package var journal: UInt64
-  /// The last transaction that the participant had taken before. Another coordinator may have
-  /// committed it.
+  /// The last transaction whose step the participant had taken when it recorded this journal.
+  /// Another coordinator may have committed that transaction.
   package var since: TransactionID
 
   package init(name: String, journal: UInt64, since: TransactionID) {
@@ -380,7 +421,7 @@ package struct RecordedCoordinator: Hashable, Sendable {
 package struct CommitRecord: Hashable, Sendable {
   package var transaction: TransactionID
   package var request: RequestID
-  /// The moves that the participants are prepared for.
+  /// The steps of the participants, by the participant's name.
   package var moves: [String: ParticipantMove]
 
   package init(
@@ -396,19 +437,19 @@ package struct CommitRecord: Hashable, Sendable {
   }
 }
 
-/// The contents of a coordinator's journal at a start.
+/// The contents of a coordinator's journal when the coordinator starts.
 package struct CoordinatorJournal: Hashable, Sendable {
-  /// The epoch of the last start; zero before the first.
+  /// The epoch of the coordinator's last start; 0 before the first start.
   package var epoch: UInt64 = 0
-  /// The commits, in the order of their records, without forgotten commits.
+  /// The recorded commits in order, without forgotten commits.
   package var commits: [CommitRecord] = []
   /// The commits that all participants have acknowledged.
   package var acknowledged: Set<TransactionID> = []
   /// The highest forgotten transaction.
   package var forgottenThrough = TransactionID.zero
-  /// The highest forgotten request of a client.
+  /// The highest number of a forgotten request of a client.
   package var requestsForgotten: UInt64 = 0
-  /// The journal's id; `nil` if the coordinator keeps none.
+  /// The journal's id; `nil` if the coordinator keeps no journal.
   package var id: UInt64?
   /// Whether the composite was reset before the journal was created. Participants may then name an
   /// earlier journal.

@@ -1,8 +1,9 @@
 import PipeMachines
 
-/// The identity of a caller's request. A caller never uses a number twice.
+/// The identity of a caller's request for a synchronized event. A caller never uses a number twice.
 package struct RequestID: Hashable, Codable, Sendable {
-  /// The caller: unique among all callers, including callers that have ended.
+  /// The name of the caller, different from all other callers' names, including callers that have
+  /// ended.
   package var caller: String
   package var number: UInt64
 
@@ -11,12 +12,12 @@ package struct RequestID: Hashable, Codable, Sendable {
     self.number = number
   }
 
-  /// Creates the id of a client's request, by the client's random number.
+  /// Creates the id of a client's request. `client` is the client's random number.
   package init(client: UInt64, number: UInt64) {
     self.init(caller: Self.clientPrefix + String(client), number: number)
   }
 
-  /// Creates the id of an event that an effect of a participant has given, or a model has announced.
+  /// Creates the id of an event that was requested by a participant's effect or announced by a model.
   /// - Parameter scope: The id of the participant's journal, or the random number of its process.
   package init(scope: UInt64, number: UInt64) {
     self.init(caller: String(scope), number: number)
@@ -27,17 +28,16 @@ package struct RequestID: Hashable, Codable, Sendable {
 
   package static func isClient(_ caller: String) -> Bool { caller.hasPrefix(clientPrefix) }
 
-  /// Whether the caller is a client, which numbers its requests in ascending order.
+  /// Whether the caller is a client. Clients number their requests in ascending order.
   package var isFromClient: Bool { Self.isClient(caller) }
 
-  /// Whether no caller can send the request again.
+  /// Whether the caller is unnamed, so that the request cannot be sent again.
   package var isUnnamed: Bool { caller.hasPrefix(Self.unnamedPrefix) }
 
   /// Whether a model has announced the event.
   package var isAnnounced: Bool { number >> 63 != 0 }
 
-  /// The number that distinguishes the effect from others of its node; `nil` if no effect has given
-  /// the event.
+  /// The number of the effect within its node; `nil` if no effect requested the event.
   package var effect: UInt64? {
     guard caller.utf8.allSatisfy({ (0x30...0x39).contains($0) }), number >> 63 == 0 else {
       return nil
@@ -45,39 +45,41 @@ package struct RequestID: Hashable, Codable, Sendable {
     return number >> 16
   }
 
-  /// Creates the id of an event that arrived by a pipe. A coordinator requests these events one
-  /// after the other.
+  /// Creates the id of an event that arrived through a pipe. The coordinator requests such events
+  /// one after the other.
   package init(pipe: String, stream: UInt64, sequence: UInt64) {
     self.init(caller: "pipe/\(pipe)/\(stream)", number: sequence)
   }
 }
 
-/// The way in which participants take an event.
+/// The way in which participants accept an event.
 package enum TransactionMode: Hashable, Sendable {
-  /// All or none, tried once.
+  /// All participants accept the event, or none does. The coordinator tries once.
   case `try`
-  /// All or none, tried again whenever the event may be enabled, for this duration; `nil` is
-  /// without limit.
+  /// All participants accept the event, or none does. The coordinator tries again whenever the
+  /// event may have become enabled, for this duration; `nil` is without limit.
   case await(Duration?)
-  /// Each participant on its own.
+  /// Each participant accepts or refuses the event independently.
   case broadcast
 }
 
-/// A caller's request, with the participants that its composite's sync vector names.
+/// A caller's request for a synchronized event, with the event's participants.
 package struct TransactionRequest: Hashable, Sendable {
   package var composite: String
   /// The name of the event's case.
   package var event: String
-  /// The machines of the sync vector.
+  /// The names of the event's participants: nodes, or instances of nodes with a `key`.
   package var participants: [String]
-  /// The encoded body with the event.
+  /// The encoded ``TransactionBody``.
   package var body: [UInt8]
-  /// The data that the participants' answers depend on, beside their states.
+  /// The part of the body that, together with the participants' states, determines the
+  /// participants' answers.
   package var question: [UInt8]
   package var mode: TransactionMode
   /// The time limit of the participants' asynchronous transitions.
   package var evaluationLimit: Duration
-  /// The participant whose effect made the request, and the lower half of the request's number.
+  /// The participant whose effect made the request, and the lower half of the request's number;
+  /// `nil` if no effect made the request.
   package var emitter: (participant: String, number: UInt32)? {
     get { emitterName.map { ($0, emitterNumber) } }
     set { (emitterName, emitterNumber) = (newValue?.participant, newValue?.number ?? 0) }
@@ -100,8 +102,8 @@ package struct TransactionRequest: Hashable, Sendable {
   }
 }
 
-/// The body of `synchronize`, `prepare` and `deliver`: the composite's name, a line feed, the event
-/// as JSON.
+/// The body of `synchronize`, `prepare` and `deliver`: the composite's name, a line feed, and the
+/// event as JSON.
 package struct TransactionBody {
   package var composite: String
   /// The event as JSON.
@@ -116,8 +118,8 @@ package struct TransactionBody {
 
   /// Parses a body; `nil` if it lacks the name or the event.
   package init?(_ bytes: [UInt8]) {
-    // Every participant parses a body for each event. Generic code of another module would be
-    // slower here.
+    // Participants parse a body for each event. Generic code of another module would be slower, so
+    // this code uses raw bytes.
     let parts: (composite: String, event: [UInt8])? = bytes.withUnsafeBytes { bytes in
       guard let end = bytes.firstIndex(of: Self.lineFeed), end > 0, end + 1 < bytes.count else {
         return nil
@@ -140,7 +142,7 @@ package struct TransactionBody {
     return bytes
   }
 
-  /// The name of the event's case; `nil` if the JSON does not have the form of a case.
+  /// The name of the event's case; `nil` if the JSON does not encode a case.
   package var eventName: String? {
     // Both forms of an event begin with the case's name: `"stop"` and `{"start":{"floor":3}}`.
     let quote = UInt8(ascii: "\"")
@@ -152,33 +154,34 @@ package struct TransactionBody {
   }
 }
 
-/// A caller's request to a coordinator: the flags of `synchronize`.
+/// The flags of a `synchronize` frame, which select the kind of request to the coordinator.
 package enum SynchronizeFlag: UInt8, Sendable {
-  /// All or none, tried once.
+  /// All participants accept the event, or none does. The coordinator tries once.
   case `try` = 0
-  /// All or none, tried again for `count` milliseconds; 0 is without limit.
+  /// All participants accept the event, or none does. The coordinator tries again for `count`
+  /// milliseconds; 0 is without limit.
   case await = 1
-  /// Each participant on its own.
+  /// Each participant accepts or refuses the event independently.
   case broadcast = 2
   /// Asks for the outcome of the transaction that the body names.
   case ask = 3
-  /// Withdraws the request with this number, if nothing is in progress for it.
+  /// Withdraws the request with this number, unless a transaction for the request is in progress.
   case withdraw = 4
-  /// The caller waits for no answer to requests before this number.
+  /// The caller no longer waits for answers to requests with lower numbers.
   case acknowledge = 5
 
-  /// Whether the frame only acknowledges answers, and so belongs to no event.
+  /// Whether the frame only acknowledges answers, and therefore belongs to no event.
   package static func isAcknowledgement(_ header: FrameHeader) -> Bool {
-    // Every message is checked: `==` would go through the enumeration's raw values.
+    // This check runs for every message. `==` would be slower, since it compares raw values.
     guard case .synchronize = header.kind else { return false }
     return header.flags == acknowledge.rawValue
   }
 }
 
-// Requests, as the composites define them.
+// Checks of requests against the plans of composites.
 extension TransactionRequest {
   /// Reads the body of a `synchronize`.
-  /// - Parameter composites: The composites that can be requested, by their names.
+  /// - Parameter composites: The composites of this coordinator, by name.
   package init(
     reading bytes: [UInt8], _ mode: TransactionMode, to composites: [String: CompositePlan]
   ) throws(TransactionRequestError) {
@@ -190,22 +193,39 @@ extension TransactionRequest {
     guard let vector = composite.vector(of: event) else {
       throw .notSynchronized(composite.refusal(of: event))
     }
-    // Checked here, since a participant could only answer that it has no transition.
+    // The payload is checked here for a better error: a participant could only answer that it has
+    // no transition.
     try composite.checkPayload(of: body.event, event)
     self.init(
-      composite: vector.composite, event: event, participants: vector.participants,
+      composite: vector.composite, event: event,
+      participants: try composite.participants(of: vector, body.event),
       body: TransactionBody(composite: vector.composite, event: body.event).bytes,
       question: body.event, mode: mode, evaluationLimit: composite.evaluationLimit(of: event))
   }
 }
 
 extension CompositePlan {
+  /// Returns the participants of an event. In a composite with a `key`, these are the instances whose
+  /// key the event carries.
+  fileprivate func participants(
+    of vector: SyncVector, _ event: [UInt8]
+  ) throws(TransactionRequestError) -> [String] {
+    guard let key else { return vector.participants }
+    var reader = InstanceKeyReader(field: key)
+    do throws(InstanceKeyError) {
+      let text = try reader.key(ofEvent: event).text
+      return vector.participants.map { InstanceName(node: $0, key: text).description }
+    } catch {
+      throw .payload("composite '\(name)': \(error)")
+    }
+  }
+
   /// Throws if an event's payload does not match its description.
   fileprivate func checkPayload(
     of bytes: [UInt8], _ name: String
   ) throws(TransactionRequestError) {
     guard let description = events.first(where: { $0.name == name }) else { return }
-    // Without a payload, a bare label is a whole event.
+    // An event without a payload is encoded as its name alone.
     if description.fields.isEmpty, bytes.first == UInt8(ascii: "\"") { return }
     guard let json = try? JSONValue(parsing: bytes) else {
       throw .noEvent(JSONValue(shown: bytes))
@@ -224,9 +244,9 @@ package enum TransactionRequestError: Error, Hashable, Sendable, CustomStringCon
   /// The JSON is not an event.
   case noEvent(JSONValue)
   case unknownComposite(String)
-  /// The composite does not synchronize the event, for the reason that its plan gives.
+  /// The composite does not synchronize the event. The string is the reason.
   case notSynchronized(String)
-  /// The event has a wrong payload; the sentence says how.
+  /// The event has an invalid payload. The string is a sentence that describes the error.
   case payload(String)
 
   /// A sentence that describes the error.
@@ -247,11 +267,11 @@ extension JSONValue {
   }
 }
 
-/// The answer to a caller.
+/// A coordinator's answer to a caller.
 package enum TransactionReply: Hashable, Sendable {
-  /// All participants have moved, or none.
+  /// All participants have accepted the event, or none has.
   case atomic(SynchronizedReply)
-  /// Each participant has answered on its own.
+  /// Each participant has accepted or refused the event independently.
   case broadcast([String: BroadcastResult])
 }
 
@@ -273,7 +293,7 @@ extension TransactionReply {
   }
 }
 
-// The format for the caller, which `orchestrator send -o json` prints, too.
+// The JSON format of answers to callers. `orchestrator send -o json` prints the same format.
 
 extension TransactionReply {
   package var json: JSONValue {
@@ -284,7 +304,7 @@ extension TransactionReply {
     }
   }
 
-  /// Parses the output of ``json``; `nil` if the JSON is something else.
+  /// Parses the output of ``json``; `nil` for any other JSON.
   package init?(json: JSONValue) {
     if json["outcome"] == "broadcast" {
       guard case .object(let members)? = json["results"] else { return nil }
@@ -321,7 +341,7 @@ extension SynchronizedReply {
     }
   }
 
-  /// Parses the output of ``record``; `nil` if the JSON is something else.
+  /// Parses the output of ``record``; `nil` for any other JSON.
   package init?(record: JSONValue) {
     let transaction = record["transaction"]?.string.flatMap { TransactionID($0) }
     switch record["outcome"]?.string {
@@ -348,7 +368,7 @@ extension SynchronizedReply {
 
 extension BlockingParticipant {
   fileprivate var record: JSONValue {
-    var record = reason.members
+    var record = reason.recordMembers
     record["participant"] = .string(participant)
     record["state"] = state
     record["version"] = version.map { .count($0) } ?? .null

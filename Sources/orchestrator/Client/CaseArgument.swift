@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// States and events as typed on the command line: a bare label, or JSON.
+/// States and events as a user types them on the command line: a label, or JSON.
 package enum CaseArgument {
   /// Reads `closed` or `{"closing":{"persons":3}}`.
   /// - Parameter noun: The kind of value, for error messages: `event`, `state`.
@@ -22,13 +22,13 @@ package enum CaseArgument {
     }
     guard let label = value.caseName, isLabel(label), value.caseMembers != nil else {
       throw invalidArgument(
-        text, "is JSON, but not \(noun == "event" ? "an" : "a") \(noun): " + reason(value))
+        text, "is JSON, but not \(noun == "event" ? "an" : "a") \(noun): " + mismatchReason(value))
     }
     return value
   }
 
-  /// The reason why a JSON value is not a label with fields.
-  private static func reason(_ value: JSONValue) -> String {
+  /// Returns the reason why a JSON value is not a label, or a label with fields.
+  private static func mismatchReason(_ value: JSONValue) -> String {
     guard case .object(let members) = value else { return "not an object" }
     if members.isEmpty { return "the object has no label" }
     if let label = value.caseName {

@@ -71,7 +71,7 @@ struct BashCompletion {
   }
 
   private func caseClause(_ verb: VerbDescription) -> String {
-    let words = verb.allOptions.flatMap(\.names).joined(separator: " ")
+    let words = verb.allOptions.flatMap(\.spellings).joined(separator: " ")
     var lines = [
       "    \(verb.name))", replyScript(to: verb.allOptions),
       "      if [[ \"$word\" == -* ]]; then",
@@ -81,18 +81,19 @@ struct BashCompletion {
       lines += ["      else", "        case ${#words[@]} in"]
       for (index, positional) in verb.positionals.enumerated() {
         lines.append(
-          "          \(positional.repeats ? "*" : "\(index)")) \(replyScript(positional.kind)) ;;")
+          "          \(positional.isRepeatable ? "*" : "\(index)")) \(replyScript(positional.kind)) ;;"
+        )
       }
       lines.append("        esac")
     }
     return (lines + ["      fi", "      ;;"]).joined(separator: "\n")
   }
 
-  /// Completes the value of the preceding option.
+  /// Returns a script that completes the value of the preceding option.
   private func replyScript(to options: [Option]) -> String {
     let valueCases = options.compactMap { option in
       option.value.map {
-        "        \(option.names.joined(separator: "|"))) \(replyScript($0)); return ;;"
+        "        \(option.spellings.joined(separator: "|"))) \(replyScript($0)); return ;;"
       }
     }
     guard !valueCases.isEmpty else { return "      :" }

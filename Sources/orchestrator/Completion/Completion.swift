@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// `orchestrator completion`
+/// The verb `orchestrator completion`.
 struct Completion: Verb {
   let description = VerbDescription(
     "completion", "Prints a completion script for a shell",
@@ -35,12 +35,13 @@ package enum Shell: String, CaseIterable, Sendable {
   }
 }
 
-/// Words that only the command itself can list, at completion time.
+/// The kinds of words that a completion script gets by running `orchestrator`.
 enum CompletionSource {
   case topologies
-  /// The nodes of the topology that the command line names, or else of its file.
+  /// The nodes of the topology that the command line names. If the command line names no topology,
+  /// the nodes of its topology file.
   case nodes
-  /// The events of the node typed before, in the same topology.
+  /// The events of the node that the command line names before the event.
   case events
 
   /// The shell command that lists the topologies.
@@ -48,7 +49,7 @@ enum CompletionSource {
 }
 
 extension ValueKind {
-  /// The possible words, if they are known beforehand.
+  /// The possible words; `nil` if the words are not known in advance.
   var fixedWords: [String]? {
     switch self {
     case .choice(_, let choices): choices
@@ -60,7 +61,7 @@ extension ValueKind {
     }
   }
 
-  /// The way in which each shell completes paths of this kind; `nil` if the value is not a path.
+  /// For each shell, the code that completes paths of this kind; `nil` if the value is not a path.
   var pathCompletion: (bash: String, zsh: String, fish: String)? {
     switch self {
     case .file, .fileOrNode: ("compgen -f", "_files", "-F")
@@ -71,7 +72,7 @@ extension ValueKind {
     }
   }
 
-  /// The words that the command lists at completion time for this kind of value.
+  /// The kind of words that `orchestrator` lists for this kind of value; `nil` if it lists none.
   var completionSource: CompletionSource? {
     switch self {
     case .topology: .topologies
@@ -84,20 +85,20 @@ extension ValueKind {
 }
 
 extension VerbDescription {
-  /// The options that take a value, as typed on a command line.
+  /// The options that have a value, in the form in which a user types them.
   fileprivate var optionsWithValue: [String] {
-    allOptions.filter { $0.value != nil }.flatMap(\.names)
+    allOptions.filter { $0.value != nil }.flatMap(\.spellings)
   }
 
-  /// Patterns of a shell's `case` for `VERB:OPTION`, one for each option that takes a value.
-  /// Options that come before the verb have a pattern with a colon and no verb.
+  /// Patterns for a `case` statement of a shell. They match `VERB:OPTION` if the option has a
+  /// value. For options before the verb, the part `VERB` is empty.
   static func valueOptionPatterns(of verbs: [VerbDescription]) -> [String] {
-    Option.withValueBeforeVerb.flatMap(\.names).map { ":" + $0 }
+    Option.withValueBeforeVerb.flatMap(\.spellings).map { ":" + $0 }
       + verbs.flatMap { verb in verb.optionsWithValue.map { "\(verb.name):\($0)" } }
   }
 }
 
 extension Option {
-  /// `-p` and `--topology`
-  var names: [String] { (short.map { ["-\($0)"] } ?? []) + ["--" + long] }
+  /// The forms of the option on a command line, such as `-p` and `--topology`.
+  var spellings: [String] { (short.map { ["-\($0)"] } ?? []) + ["--" + long] }
 }

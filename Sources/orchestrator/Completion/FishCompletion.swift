@@ -74,7 +74,7 @@ struct FishCompletion {
       for (index, positional) in verb.positionals.enumerated() {
         let wordArguments = wordArguments(positional.kind)
         guard !wordArguments.isEmpty else { continue }
-        let position = positional.repeats ? "" : " \(index)"
+        let position = positional.isRepeatable ? "" : " \(index)"
         lines.append("complete -c orchestrator \(condition(verb.name + position))\(wordArguments)")
       }
     }
@@ -87,7 +87,7 @@ struct FishCompletion {
 
   private func completeCommand(_ option: Option, of verb: String) -> String {
     let short = option.short.map { " -s \($0)" } ?? ""
-    // With -x fish offers no paths besides the words.
+    // With -x, fish offers only these words. Without -x, it would also offer paths.
     let value = option.value.map { ($0 == .file ? " -r" : " -x") + wordArguments($0) } ?? ""
     return "complete -c orchestrator \(condition(verb))\(short) -l \(option.long)\(value) "
       + "-d \(quoted(option.summary))"

@@ -78,7 +78,7 @@ struct ZshCompletion {
   private func caseClause(_ verb: VerbDescription) -> String {
     let options = verb.allOptions.flatMap(specifications)
     let positionals = verb.positionals.enumerated().map { index, positional in
-      let argumentIndex = positional.repeats ? "*" : "\(index + 1)"
+      let argumentIndex = positional.isRepeatable ? "*" : "\(index + 1)"
       return quoted("\(argumentIndex):\(positional.name):\(action(positional.kind))")
     }
     let lines = (options + positionals).map { "              \($0)" }.joined(separator: " \\\n")
@@ -89,7 +89,7 @@ struct ZshCompletion {
     let summary = option.summary
       .map { "[]:".contains($0) ? "\\\($0)" : "\($0)" }.joined()
     let value = option.value.map { ":\($0.placeholder):\(action($0))" } ?? ""
-    let repeats = option.repeats ? "*" : ""
+    let repeats = option.isRepeatable ? "*" : ""
     let long = "\(repeats)--\(option.long)\(option.value == nil ? "" : "=")"
     let short = option.short.map { ["\(repeats)-\($0)\(option.value == nil ? "" : "+")"] } ?? []
     return (short + [long]).map { quoted("\($0)[\(summary)]\(value)") }
@@ -100,7 +100,7 @@ struct ZshCompletion {
     if kind == .fileOrNode { return "{_orchestrator_names --quiet; _files}" }
     switch kind.completionSource {
     case .topologies: return "($(\(CompletionSource.listTopologiesCommand)))"
-    // The leading space makes zsh call the function without extra arguments.
+    // Because of the leading space, zsh calls the function without extra arguments.
     case .nodes: return " _orchestrator_names --quiet"
     case .events: return " _orchestrator_names --events"
     case nil: return kind.pathCompletion?.zsh ?? " "
@@ -108,7 +108,8 @@ struct ZshCompletion {
   }
 
   private func quoted(_ text: String) -> String {
-    // The listing commands run at completion time, so they need double quotes.
+    // The commands in the text must run when the user requests completion, so the text is quoted
+    // with double quotes.
     let isDynamic = text.contains("$(")
     guard !isDynamic else { return "\"\(text)\"" }
     return "'"

@@ -1,38 +1,43 @@
 import Glibc
 import PipeRuntime
 
-/// The reader of stdout has closed it, so there is nothing more to do.
+/// Thrown when the program that reads this process's stdout has closed the stream.
+///
+/// The command then has nothing more to do.
 package struct ConsoleClosedError: Error {}
 
-/// The command's two outputs: data to stdout, buffered until `flush`, and diagnostics to stderr.
+/// The two outputs of a command: stdout for data, which is buffered until ``flush()``, and stderr
+/// for diagnostics.
 ///
-/// Writes block until the reader takes the data, unless the command supervises: see ``detach()``.
+/// A write blocks until the reader has read enough. A command that supervises nodes must not block,
+/// and therefore calls ``detach()``.
 ///
-/// Not safe for concurrent use: one thread owns it.
+/// Not safe for concurrent use: only one thread may use a console.
 package final class Console {
   package let isTerminal: Bool
-  /// Whether stdout is a terminal on which frames can be redrawn in place.
+  /// Whether stdout is a terminal whose lines can be redrawn.
   package let canRedraw: Bool
   /// Colours and times for stdout.
   package private(set) var style: Style
   /// Colours for stderr.
   package private(set) var errorStyle: Style
-  private let output: Int32
-  private let errors: Int32
+  private let outputDescriptor: Int32
+  private let errorDescriptor: Int32
   private var buffer: [UInt8] = []
-  /// The queues that write in place of this thread, by descriptor.
+  /// The queues that write the output after ``detach()``, by descriptor.
   private var queues: [Int32: OutputQueue] = [:]
 
-  /// The longest time that a reader may read nothing before the remaining output is dropped at the
-  /// end.
-  package static let patience: Duration = .seconds(2)
+  /// How long the command waits at its end while the reader of the output reads nothing.
+  ///
+  /// After this time, the remaining output is dropped.
+  package static let drainTimeout: Duration = .seconds(2)
 
   package init(
     output: Int32 = 1, errors: Int32 = 2,
     environment: [String: String] = ProcessEnvironment.current
   ) {
-    self.output = output
-    self.errors = errors
+    self.outputDescriptor = output
+    self.errorDescriptor = errors
     isTerminal = isatty(output) == 1
     canRedraw = isTerminal && environment["TERM"] != "dumb"
     let isColorAllowed = (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
@@ -40,22 +45,23 @@ package final class Console {
     errorStyle = Style(isColored: isColorAllowed && isatty(errors) == 1)
   }
 
-  /// `--no-color`
+  /// Turns off colours, for `--no-color`.
   package func disableColor() {
     style.isColored = false
     errorStyle.isColored = false
   }
 
-  /// The terminal's columns and rows, or 80 × 24.
+  /// The columns and rows of the terminal; 80 × 24 if they are unknown.
   package var size: (columns: Int, rows: Int) {
     var size = winsize()
-    guard ioctl(output, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+    guard ioctl(outputDescriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
+    else {
       return (80, 24)
     }
     return (Int(size.ws_col), Int(size.ws_row))
   }
 
-  /// Writes text to stdout unchanged.
+  /// Writes text to stdout, without a line end.
   package func write(_ text: String) throws {
     buffer.append(contentsOf: text.utf8)
     if buffer.count >= 65536 { try flush() }
@@ -70,8 +76,8 @@ package final class Console {
   /// Writes a line of compact JSON to stdout.
   package func print(_ value: JSONValue) throws { try print(value.text) }
 
-  /// Writes records in the format that `-o` selects: equivalent text lines, a JSON array, or one
-  /// JSON line per record.
+  /// Writes records in the format that `-o` selects: as text lines with the same contents, as a
+  /// JSON array, or as one line of JSON for each record.
   package func print(
     _ records: [JSONValue], as format: OutputFormat, lines: @autoclosure () throws -> [String]
   ) throws {
@@ -82,8 +88,8 @@ package final class Console {
     }
   }
 
-  /// Writes records in the format that `-o` selects. As text: a table that fits the terminal's
-  /// width.
+  /// Writes records in the format that `-o` selects. The text format is a table that fits the width
+  /// of the terminal.
   package func print(_ records: [JSONValue], as format: OutputFormat, table: () -> Table) throws {
     try print(
       records, as: format,
@@ -98,44 +104,51 @@ package final class Console {
   }
 
   /// Writes the buffered output.
-  /// - Throws: ``ConsoleClosed`` if the reader has gone, `SystemError` for other failures.
+  /// - Throws: ``ConsoleClosedError`` if the reader has closed stdout; `SystemError` for other
+  ///   failures.
   package func flush() throws {
     defer { buffer.removeAll(keepingCapacity: true) }
-    try write(buffer, to: output)
+    try write(buffer, to: outputDescriptor)
   }
 
-  // MARK: Output that waits for no reader
+  // MARK: Output that never blocks
 
-  /// Moves writing to other threads. Then a reader that stops reading, as a terminal does after ^S,
-  /// never delays this process. Output that such a reader does not take is dropped, counted, and
-  /// reported when it reads again.
+  /// Moves the writing of output to other threads. Afterwards, this process is not delayed when the
+  /// reader stops reading, as a terminal does after ^S. Output that does not fit into the queue is
+  /// dropped and counted. The loss is reported when the reader reads again.
   ///
-  /// Call it after the process has blocked the signals that it reads from descriptors.
+  /// Precondition: the process has blocked the signals that it reads from descriptors.
   package func detach() {
     guard queues.isEmpty else { return }
-    let queue = OutputQueue(output)
-    queues[output] = queue
-    // One queue per file keeps the order of what is written to that file.
-    let isShared = FileIdentity(descriptor: output).map { $0 == FileIdentity(descriptor: errors) }
-    queues[errors] = isShared == true ? queue : OutputQueue(errors)
+    let queue = OutputQueue(outputDescriptor)
+    queues[outputDescriptor] = queue
+    // If stdout and stderr are the same file, they share a queue, so that their output stays in
+    // order.
+    let isShared = FileIdentity(descriptor: outputDescriptor).map {
+      $0 == FileIdentity(descriptor: errorDescriptor)
+    }
+    queues[errorDescriptor] = isShared == true ? queue : OutputQueue(errorDescriptor)
   }
 
-  /// Waits until the remaining output is written, as long as the reader makes progress.
-  /// - Parameter patience: The longest time that the reader may read nothing.
-  package func drain(patience: Duration = patience) {
-    for descriptor in [output, errors] { queues[descriptor]?.drain(patience: patience) }
+  /// Waits until the remaining output is written. Stops waiting if the reader reads nothing for too
+  /// long.
+  /// - Parameter patience: How long the reader may read nothing before the wait ends.
+  package func drain(patience: Duration = drainTimeout) {
+    for descriptor in [outputDescriptor, errorDescriptor] {
+      queues[descriptor]?.drain(patience: patience)
+    }
   }
 
-  /// Writes a line for the person that is not data, such as progress or a hint, to stderr.
+  /// Writes a line for the user to stderr, such as progress or a hint.
   package func note(_ line: String) {
-    try? write(Array((line + "\n").utf8), to: errors)
+    try? write(Array((line + "\n").utf8), to: errorDescriptor)
   }
 
   package func warning(_ message: String) {
     note(errorStyle.yellow("warning:") + " " + message)
   }
 
-  /// `FILE:LINE:COLUMN: error: …`
+  /// Writes a diagnostic in the form `FILE:LINE:COLUMN: error: …`.
   package func diagnostic(_ diagnostic: Diagnostic) {
     let word = "\(diagnostic.severity.rawValue):"
     let isError = diagnostic.severity == .error
@@ -144,24 +157,25 @@ package final class Console {
     note(parts[0] + (isError ? errorStyle.red(word) : errorStyle.yellow(word)) + parts[1])
   }
 
-  /// `orchestrator: error: …`
+  /// Writes an error in the form `orchestrator: error: …`.
   package func error(_ message: String) {
     note("orchestrator: " + errorStyle.red("error:") + " " + message)
   }
 
-  /// Whether there is a terminal on which to ask a person.
+  /// Whether there is a terminal on which a user can answer a question.
   package var canPrompt: Bool { isatty(0) == 1 }
 
-  /// Asks a person at the terminal. Any answer other than `y` and `yes` counts as no.
+  /// Asks the user a question on the terminal. Only the answers `y` and `yes` mean yes.
   package func confirm(_ question: String) throws -> Bool {
     try flush()
-    try? write(Array((question + " [y/N] ").utf8), to: errors)
+    try? write(Array((question + " [y/N] ").utf8), to: errorDescriptor)
     return ["y", "yes"].contains((readLine() ?? "").lowercased())
   }
 
-  /// Waits up to `timeout` for the reader of stdout to go away, and returns whether it has gone.
+  /// Waits until the reader of stdout has closed the stream, or until `timeout` has passed. Returns
+  /// whether the reader has closed the stream.
   package func waitUntilClosed(timeout: Duration) -> Bool {
-    var item = pollfd(fd: output, events: 0, revents: 0)
+    var item = pollfd(fd: outputDescriptor, events: 0, revents: 0)
     return poll(&item, 1, Int32(clamping: timeout.wholeMilliseconds)) > 0
       && item.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
   }
@@ -171,15 +185,15 @@ package final class Console {
     case readerGone, timedOut
   }
 
-  /// Waits until one of the descriptors is readable, or the reader of stdout goes away. Earlier
-  /// descriptors have priority.
-  /// - Parameter deadline: `nil` waits without limit.
+  /// Waits until a descriptor is readable, or until the reader of stdout has closed the stream. If
+  /// several descriptors are readable, returns the first of them.
+  /// - Parameter deadline: The end of the wait; `nil` means no limit.
   package func wait(
     for descriptors: [Int32], until deadline: ContinuousClock.Instant? = nil
   ) -> WaitOutcome {
     while true {
       var items = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-      items.append(pollfd(fd: output, events: 0, revents: 0))
+      items.append(pollfd(fd: outputDescriptor, events: 0, revents: 0))
       let remaining = deadline.map { max(.zero, $0 - .now) }
       let timeoutMilliseconds = remaining.map { Int32(clamping: $0.wholeMilliseconds + 1) } ?? -1
       let count = poll(&items, nfds_t(items.count), remaining == .zero ? 0 : timeoutMilliseconds)
@@ -207,7 +221,7 @@ package final class Console {
       switch errno {
       case EINTR: continue
       case EAGAIN:
-        // Another process made a shared terminal non-blocking.
+        // Another process that shares the terminal has made it non-blocking.
         var item = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&item, 1, -1)
       case EPIPE: throw ConsoleClosedError()
@@ -217,10 +231,11 @@ package final class Console {
   }
 }
 
-/// The style of text: colours, weights, and the time zone of times.
+/// The style of text: whether colours are used, and in which time zone times are shown.
 package struct Style: Hashable, Sendable {
   package var isColored: Bool
-  /// Whether times are in the local time zone, as on a terminal, and not in UTC.
+  /// Whether times are shown in the local time zone, as on a terminal; otherwise, they are shown in
+  /// UTC.
   package var usesLocalTime: Bool
 
   package init(isColored: Bool, usesLocalTime: Bool = false) {
@@ -228,30 +243,34 @@ package struct Style: Hashable, Sendable {
     self.usesLocalTime = usesLocalTime
   }
 
-  /// Formats a time for a person to read.
+  /// Formats a time for users.
   package func text(of time: Timestamp) -> String {
     usesLocalTime ? time.localText : time.description
   }
 
-  /// - Parameter nanoseconds: Nanoseconds since 1970.
+  /// Formats a time for users.
+  /// - Parameter nanoseconds: The time in nanoseconds since 1970.
   package func time(_ nanoseconds: Int64) -> String {
     text(of: Timestamp(nanoseconds: nanoseconds))
   }
 
-  package func bold(_ text: String) -> String { wrap(text, "1") }
-  package func dim(_ text: String) -> String { wrap(text, "2") }
-  package func red(_ text: String) -> String { wrap(text, "31") }
-  package func green(_ text: String) -> String { wrap(text, "32") }
-  package func yellow(_ text: String) -> String { wrap(text, "33") }
+  package func bold(_ text: String) -> String { applyCode(text, "1") }
+  package func dim(_ text: String) -> String { applyCode(text, "2") }
+  package func red(_ text: String) -> String { applyCode(text, "31") }
+  package func green(_ text: String) -> String { applyCode(text, "32") }
+  package func yellow(_ text: String) -> String { applyCode(text, "33") }
 
-  /// Colours text with one of a few colours, so that nodes can be distinguished.
-  package func number(_ index: Int, _ text: String) -> String {
+  /// Colours a text with a colour that depends on `index`, so that a user can distinguish nodes.
+  package func colorByIndex(_ index: Int, _ text: String) -> String {
     let palette = ["36", "33", "32", "35", "34", "96", "93", "92", "95", "94"]
-    return wrap(text, palette[index % palette.count])
+    return applyCode(text, palette[index % palette.count])
   }
 
-  /// Colours text by a node's lifecycle word.
-  package func status(_ word: String, _ text: String? = nil) -> String {
+  /// Colours a text according to a node's phase.
+  /// - Parameters:
+  ///   - word: The phase.
+  ///   - text: The text to colour; `nil` for the phase itself.
+  package func colorByStatus(_ word: String, _ text: String? = nil) -> String {
     let text = text ?? word
     return switch word {
     case "running": green(text)
@@ -261,7 +280,7 @@ package struct Style: Hashable, Sendable {
     }
   }
 
-  /// Formats labelled values, one line per value. A label without values has no line.
+  /// Formats labelled values with one line for each value. A label without values has no line.
   func lines(of parts: [(label: String, values: [String])], labelWidth: Int) -> [String] {
     parts.flatMap { label, values in
       values.enumerated().map { index, value in
@@ -270,12 +289,27 @@ package struct Style: Hashable, Sendable {
     }
   }
 
-  private func wrap(_ text: String, _ code: String) -> String {
+  private func applyCode(_ text: String, _ code: String) -> String {
     isColored && !text.isEmpty ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
   }
 }
 
-extension Int {
-  /// `1 node`, `2 nodes`
-  func counted(_ noun: String) -> String { "\(self) \(noun)\(self == 1 ? "" : "s")" }
+extension Style {
+  /// Returns one line for each root cause, with the command that helps; or `all well`.
+  func lines(
+    of health: TopologyHealth, topology: String, includingNotes: Bool = false
+  ) -> [String] {
+    let shown = health.diagnoses.filter { includingNotes || $0.severity != .note }
+    guard !shown.isEmpty else { return [health.summary] }
+    return shown.map { diagnosis in
+      let text = diagnosis.text(at: health.time)
+      let colored =
+        switch diagnosis.severity {
+        case .failure: red(text)
+        case .warning: yellow(text)
+        case .note: text
+        }
+      return colored + (diagnosis.remedy.map { "; '\($0.command) -p \(topology)'" } ?? "")
+    }
+  }
 }

@@ -3,16 +3,19 @@ import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 
-/// Draws graphs with Graphviz. If Graphviz is missing or too slow, a built-in drawing replaces it.
+/// Draws graphs with Graphviz. If Graphviz is missing or too slow, uses the built-in drawing
+/// instead.
 enum Graphviz {
-  /// The longest time that Graphviz may take for one picture.
+  /// The maximum time for one picture.
   private static let timeout: Duration = .seconds(2)
   /// The maximum size of a picture. Unit: bytes.
   private static let byteLimit = 64 << 20
 
-  /// Draws a picture: with Graphviz in full quality, else with Graphviz in plain style, else with
-  /// the built-in drawing.
-  /// - Parameter note: Receives the reason why the picture is not the best one.
+  /// Draws a picture with Graphviz in full quality.
+  ///
+  /// If that takes too long, Graphviz draws the picture in a plain style. If Graphviz is missing or
+  /// fails, the built-in drawing is used.
+  /// - Parameter note: Called with the reason if the picture does not have full quality.
   static func svg(_ graph: Graph, note: (String) -> Void) -> String {
     guard let program else {
       note(
@@ -61,7 +64,7 @@ enum Graphviz {
     }
     defer { close(input) }
     _ = fcntl(input, F_SETFD, FD_CLOEXEC)
-    // Unlinked at once, so that no file remains however this process ends.
+    // The file is removed while it is open, so that no file remains if this process is killed.
     unlink(name)
     guard write(Array(text.utf8), to: input), lseek(input, 0, SEEK_SET) == 0 else {
       return .failed("cannot write a file in '\(folder)': \(SystemError.text(of: errno))")
@@ -77,12 +80,12 @@ enum Graphviz {
     }
     defer { child.closePipes() }
     let deadline = ContinuousClock.now + timeout
-    var openDescriptors: Set<Int32> = [child.output, child.error]
+    var openDescriptors: Set<Int32> = [child.outputDescriptor, child.errorDescriptor]
     var output: [UInt8] = []
     var errors: [UInt8] = []
     while !openDescriptors.isEmpty, ContinuousClock.now < deadline, output.count < byteLimit {
-      for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
-        if descriptor == child.output {
+      for (descriptor, bytes) in PipeReader.readAvailable(&openDescriptors, until: deadline) {
+        if descriptor == child.outputDescriptor {
           output += bytes
         } else {
           errors = (errors + bytes).suffix(2_000)

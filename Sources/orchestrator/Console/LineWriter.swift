@@ -4,34 +4,35 @@ import PipeRuntime
 struct LineWriter {
   private let nodes: [NodeInformation]
   private let format: OutputFormat
-  /// Unit: lines.
-  private let limit: Int
+  /// The maximum number of lines.
+  private let maximumLineCount: Int
   private let width: Int
-  private var count = 0
+  private var lineCount = 0
   private var records: [JSONValue] = []
-  /// The transactions in doubt that the last line of each node showed.
-  private var doubts: [String: [InDoubtTransaction]] = [:]
+  /// For each node, the transactions in doubt that its last line showed.
+  private var inDoubtByNode: [String: [InDoubtTransaction]] = [:]
 
   init(nodes: [NodeInformation], format: OutputFormat, limit: Int) {
     self.nodes = nodes
     self.format = format
-    self.limit = limit
+    self.maximumLineCount = limit
     width = nodes.map(\.name.displayWidth).max() ?? 0
   }
 
-  var isDone: Bool { count >= limit }
+  var isDone: Bool { lineCount >= maximumLineCount }
 
   mutating func write(_ changes: [StateChange], to console: Console) throws {
     for change in changes where !isDone {
-      let before = doubts[change.node] ?? []
-      doubts[change.node] = change.doubts.isEmpty ? nil : change.doubts
-      // Text lines show no counters, so a repeated state has nothing new.
+      let before = inDoubtByNode[change.node] ?? []
+      inDoubtByNode[change.node] = change.doubts.isEmpty ? nil : change.doubts
+      // A text line shows no counters. So a repeated state with the same transactions in doubt
+      // would add nothing new.
       if format == .text, change.isRepeated, change.doubts == before { continue }
-      let place = place(of: change.node)
+      let index = nodeIndex(of: change.node)
       let line =
         format == .text
         ? change.line(
-          nodeWidth: width, fields: fields(at: place), style: console.style, color: place ?? 0,
+          nodeWidth: width, fields: fields(at: index), style: console.style, color: index ?? 0,
           wasInDoubt: !before.isEmpty) : ""
       try write([line], change.record, to: console)
     }
@@ -39,15 +40,15 @@ struct LineWriter {
   }
 
   mutating func write(_ message: FollowedMessage, to console: Console) throws {
-    let place =
+    let index =
       switch message.content {
-      case .step(let step): place(of: step.node)
-      case .event(let event): place(of: event.node)
+      case .step(let step): nodeIndex(of: step.name) ?? nodeIndex(of: step.node)
+      case .event(let event): nodeIndex(of: event.node)
       }
     let lines =
       format == .text
       ? message.lines(
-        nodeWidth: width, fields: fields(at: place), style: console.style, color: place ?? 0) : []
+        nodeWidth: width, fields: fields(at: index), style: console.style, color: index ?? 0) : []
     try write(lines, message.record, to: console)
     try console.flush()
   }
@@ -58,29 +59,29 @@ struct LineWriter {
     switch format {
     case .text:
       for line in lines where !isDone {
-        count += 1
+        lineCount += 1
         try console.print(line)
       }
     case .json:
-      count += 1
+      lineCount += 1
       records.append(record())
     case .jsonl:
-      count += 1
+      lineCount += 1
       try console.print(record())
     }
   }
 
-  private func place(of node: String) -> Int? { nodes.firstIndex { $0.name == node } }
+  private func nodeIndex(of node: String) -> Int? { nodes.firstIndex { $0.name == node } }
 
-  private func fields(at place: Int?) -> [String]? { place.flatMap { nodes[$0].stateFields } }
+  private func fields(at index: Int?) -> [String]? { index.flatMap { nodes[$0].stateFields } }
 
   func finish(_ console: Console) throws {
     if format == .json { try console.print(.array(records)) }
   }
 }
 
-/// A step, or an event of a pipe, as `monitor` writes it, with the number of messages lost before
-/// it.
+/// An element in the output of `monitor`: a step or an event of a pipe, with the number of lost
+/// messages before it.
 package struct FollowedMessage: Hashable, Sendable {
   package enum Content: Hashable, Sendable {
     case step(NodeStep)
@@ -88,24 +89,26 @@ package struct FollowedMessage: Hashable, Sendable {
   }
 
   package var content: Content
-  /// The number of messages before it that were sent and lost because the reader was too slow.
-  package var lost: UInt64
+  /// The number of messages that were sent immediately before this message, but lost because the
+  /// reader was too slow.
+  package var lostCount: UInt64
 
   package init(_ content: Content, lost: UInt64 = 0) {
     self.content = content
-    self.lost = lost
+    self.lostCount = lost
   }
 }
 
-/// Finds lost messages by the gaps in their numbers.
+/// Finds lost messages by gaps in the message numbers.
 package struct LostMessageDetector: Sendable {
-  /// A sequence of numbers: the steps of a process, or the events of a stream.
+  /// A sequence of numbers in which gaps are found: the numbers of one process's steps, or of one
+  /// stream's events.
   private enum Numbering: Hashable, Sendable {
     case process(String, UInt64)
     case stream(String, UInt64)
   }
 
-  private var last: [Numbering: UInt64] = [:]
+  private var lastNumbers: [Numbering: UInt64] = [:]
 
   package init() {}
 
@@ -123,7 +126,7 @@ package struct LostMessageDetector: Sendable {
   private mutating func lost(
     before number: UInt64, _ skipped: UInt64?, of numbering: Numbering
   ) -> UInt64 {
-    let before = last.updateValue(number, forKey: numbering)
+    let before = lastNumbers.updateValue(number, forKey: numbering)
     guard let before, number > before else { return 0 }
     let reported = skipped ?? 1
     return number - before > reported ? number - before - reported : 0
@@ -131,26 +134,29 @@ package struct LostMessageDetector: Sendable {
 }
 
 extension FollowedMessage {
-  /// The lines for a person: the number of lost messages, if any, and the message.
+  /// Returns the lines for users. If messages were lost before this message, the first line says
+  /// how many.
   package func lines(nodeWidth: Int, fields: [String]? = nil, style: Style, color: Int = 0)
     -> [String]
   {
     let (time, name, text) =
       switch content {
-      case .step(let step): (step.time, step.node, step.text(fields: fields, style))
+      case .step(let step): (step.time, step.name, step.text(fields: fields, style))
       case .event(let event): (event.time, event.node, event.text(style))
       }
-    // A message about skipped steps or events has no time.
+    // A message about skipped steps or events contains no time.
     let timeText = time.map { style.time($0) } ?? String(repeating: " ", count: style.time(0).count)
     let linePrefix =
       style.dim(timeText) + " "
-      + style.number(color, name.printable.padded(to: nodeWidth)) + "  "
-    return (lost > 0 ? [linePrefix + style.red("\(lost) lost: the reader was too slow")] : []) + [
-      linePrefix + text
-    ]
+      + style.colorByIndex(color, name.printable.padded(to: nodeWidth)) + "  "
+    return
+      (lostCount > 0 ? [linePrefix + style.red("\(lostCount) lost: the reader was too slow")] : [])
+      + [
+        linePrefix + text
+      ]
   }
 
-  /// The JSON form of `-o json` and `-o jsonl`.
+  /// The JSON for `-o json` and `-o jsonl`.
   package var record: JSONValue {
     let (reported, time) =
       switch content {
@@ -159,25 +165,32 @@ extension FollowedMessage {
       }
     guard case .object(var record)? = reported else { return .null }
     if let time { record["time"] = .string(Timestamp(nanoseconds: time).description) }
-    record["lost"] = .count(lost)
+    record["lost"] = .count(lostCount)
     return .object(record)
   }
 }
 
 extension NodeStep {
-  /// `idle --go--> busy  (a.out->b.in 17)  version 4, sends b.out->c.in 5: placed(id: 1)`
+  /// Returns whether the step is a step of one of these nodes or instances. Skipped steps of a node
+  /// may be steps of each of its instances.
+  func isAbout(_ names: Set<String>) -> Bool {
+    names.contains(node) || names.contains(name) || skipped != nil
+  }
+
+  /// The step in one line, such as `idle --go--> busy  (a.out->b.in 17)  version 4, sends
+  /// b.out->c.in 5: placed(id: 1)`.
   fileprivate func text(fields: [String]?, _ style: Style) -> String {
     if let skipped { return style.dim("\(skipped) steps skipped, up to version \(version)") }
     let from = self.from.map { $0.stateText(fields: fields) + " " } ?? ""
     let state = self.state.map { $0.stateText(fields: fields) } ?? "?"
     let event = self.event.map { "--\($0.caseText)--> " } ?? "--> "
     let sends = (sent ?? []).map { "\($0.pipe) \($0.number): \($0.event?.caseText ?? "?")" }
-    let note = "(\(origin))  version \(version)" + (sends.isEmpty ? "" : ", sends ")
+    let note = "(\(originText))  version \(version)" + (sends.isEmpty ? "" : ", sends ")
     return (from + event + state).printable + "  " + style.dim(note.printable)
       + sends.joined(separator: ", ").printable
   }
 
-  private var origin: String {
+  private var originText: String {
     if let source { return "\(source.pipe) \(source.number)" }
     let cause = self.cause ?? "?"
     if let request { return "\(cause) \(request.number) of client \(request.client)" }
@@ -187,7 +200,7 @@ extension NodeStep {
 }
 
 extension TappedEvent {
-  /// `17  placed(id: 1)`
+  /// The event in one line, such as `17  placed(id: 1)`.
   fileprivate func text(_ style: Style) -> String {
     if let skipped { return style.dim("\(skipped) events skipped, up to number \(number)") }
     return "\(style.dim(String(number)))  \((event?.caseText ?? "?").printable)"
@@ -195,15 +208,17 @@ extension TappedEvent {
 }
 
 extension StateChange {
-  /// `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`, with the time of the style.
+  /// Returns a line such as `2026-11-20T09:00:00.123Z door  closing(persons: 3)  (request)`. The
+  /// style selects the time zone.
   /// - Parameters:
-  ///   - fields: The names of the state's fields where that is a struct.
-  ///   - wasInDoubt: Whether the node was in doubt in its previous line.
+  ///   - fields: The names of the state's fields; `nil` if the state is not a struct.
+  ///   - wasInDoubt: Whether the previous line of this node showed that the node was in doubt.
   package func line(
     nodeWidth: Int, fields: [String]? = nil, style: Style = Style(isColored: false), color: Int = 0,
     wasInDoubt: Bool = false
   ) -> String {
-    // A client that asks for the latest states only has not missed those in between.
+    // If the client requested only the latest states, the states between them were not missed, but
+    // skipped as requested.
     let missedPhrase = summary == nil ? "missed before" : "more before"
     let note =
       cause + (isIntermediate ? ", intermediate" : "")
@@ -215,12 +230,12 @@ extension StateChange {
         "  IN DOUBT: "
           + doubts.map { $0.wording(since: style.time) }.joined(separator: "; ").printable)
     return style.dim(style.time(time)) + " "
-      + style.number(color, node.printable.padded(to: nodeWidth))
+      + style.colorByIndex(color, node.printable.padded(to: nodeWidth))
       + "  \(state.stateText(fields: fields).printable)  "
       + style.dim("(\(note.printable))") + doubtText
   }
 
-  /// The JSON form of `-o json` and `-o jsonl`.
+  /// The JSON for `-o json` and `-o jsonl`.
   package var record: JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(node), "incarnation": .count(incarnation),

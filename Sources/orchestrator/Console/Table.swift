@@ -1,19 +1,19 @@
 import PipeRuntime
 
-/// Rows of text under headings, in aligned columns.
+/// Rows of text with headings, in aligned columns.
 package struct Table: Hashable, Sendable {
   package enum Alignment: Hashable, Sendable { case left, right }
 
   package struct Column: Hashable, Sendable {
     package var heading: String
     package var alignment: Alignment
-    /// The position in the order in which columns are left out when the table is too wide; `nil` if
-    /// the column always stays.
+    /// If the table is too wide, columns are omitted in this order, lowest first; `nil` if the
+    /// column is always shown.
     package var dropOrder: Int?
-    /// The smallest width to which cells may be cut before columns are left out. Unit: terminal
-    /// columns. Default: cells are not cut.
+    /// The minimum width of a cell, in terminal columns. Cells are cut to this width before columns
+    /// are omitted. By default, cells are not cut.
     package var minimumWidth: Int?
-    /// Whether cells are cut at their start, because their end matters most, as with paths.
+    /// Whether cells are cut at their start, because their end is more important, as in paths.
     package var keepsEnd: Bool
 
     package init(
@@ -31,7 +31,8 @@ package struct Table: Hashable, Sendable {
 
   package var columns: [Column]
   package private(set) var rows: [[String]] = []
-  /// The column whose words are coloured as a node's status.
+  /// The index of the column whose cells name phases, and are coloured accordingly; `nil` if there
+  /// is none.
   package var statusColumn: Int?
 
   package init(_ columns: [Column], statusColumn: Int? = nil) {
@@ -43,7 +44,7 @@ package struct Table: Hashable, Sendable {
     self.init(columns, statusColumn: statusColumn)
   }
 
-  /// Adds a row, and escapes control characters in it.
+  /// Adds a row. Control characters in the cells are escaped.
   package mutating func add(_ cells: [String]) {
     precondition(cells.count == columns.count, "a row must have one cell for each column")
     rows.append(cells.map(\.printable))
@@ -63,10 +64,11 @@ package struct Table: Hashable, Sendable {
     return widths
   }
 
-  /// The table's lines, headings first.
+  /// Returns the lines of the table, starting with the headings.
   /// - Parameters:
-  ///   - width: The width of the lines, reached by leaving columns out and cutting cells; `nil` for no limit.
-  ///   - widths: The widths of the columns; `nil` to derive them from the cells.
+  ///   - width: The maximum width of the lines; `nil` for no limit. If the table is too wide,
+  ///     columns are omitted and cells are cut.
+  ///   - widths: The widths of the columns; if `nil`, the widths of their widest cells.
   package func lines(
     style: Style = Style(isColored: false), width: Int? = nil, widths: [Int]? = nil
   ) -> [String] {
@@ -82,12 +84,13 @@ package struct Table: Hashable, Sendable {
     return [heading]
       + rows.map { row in
         line(row, visible, in: width) { index, text in
-          index == statusColumn ? style.status(row[index], text) : text
+          index == statusColumn ? style.colorByStatus(row[index], text) : text
         }
       }
   }
 
-  /// - Parameter paint: Colours a cell after its width is computed.
+  /// - Parameter paint: Colours the text of a cell, after the width of the cell was computed. The
+  ///   first argument is the index of the column.
   private func line(
     _ cells: [String], _ visible: [(index: Int, width: Int)], in width: Int?,
     paint: (Int, String) -> String
@@ -104,27 +107,28 @@ package struct Table: Hashable, Sendable {
       let text = (isRight ? gap + cell : isLast ? cell : cell + gap).cut(to: remainingWidth)
       remainingWidth -= text.displayWidth
       line += paint(column.index, text)
-      guard !isLast, remainingWidth > ColumnLayout.gap else { break }
-      line += String(repeating: " ", count: ColumnLayout.gap)
-      remainingWidth -= ColumnLayout.gap
+      guard !isLast, remainingWidth > ColumnLayout.columnGap else { break }
+      line += String(repeating: " ", count: ColumnLayout.columnGap)
+      remainingWidth -= ColumnLayout.columnGap
     }
     while line.last == " " { line.removeLast() }
     return line
   }
 }
 
-/// The columns of a table that fit into a width, and the width of each.
+/// The columns of a table that fit into a width, with the width of each column.
 ///
-/// Columns are left out one after another until the rest fits. Then the columns that may be cut
-/// share the remaining width.
+/// Columns are omitted one by one, until the minimum widths of the remaining columns fit. Then the
+/// remaining columns are cut to the available width.
 package struct ColumnLayout: Hashable, Sendable {
   /// The requirements of a column. Unit: terminal columns.
   package struct Column: Hashable, Sendable {
-    /// The width of its widest cell.
+    /// The width of the column's widest cell.
     package var preferredWidth: Int
-    /// The smallest width to which it may be cut.
+    /// The minimum width to which the column can be cut.
     package var minimumWidth: Int
-    /// The position in the order in which columns are left out; `nil` if the column always stays.
+    /// If the table is too wide, columns are omitted in this order, lowest first; `nil` if the
+    /// column is always shown.
     package var dropOrder: Int?
 
     package init(preferredWidth: Int, minimumWidth: Int? = nil, dropOrder: Int? = nil) {
@@ -134,18 +138,19 @@ package struct ColumnLayout: Hashable, Sendable {
     }
   }
 
-  /// The spaces between two columns.
-  package static let gap = 2
+  /// The number of spaces between two columns.
+  package static let columnGap = 2
 
-  /// The width of each column, or `nil` if it is left out. Together they may still be too wide.
+  /// The width of each column; `nil` if the column is omitted. The columns that are shown may still
+  /// be too wide in total.
   package private(set) var widths: [Int?]
 
-  /// - Parameter width: `nil` for no limit.
+  /// - Parameter width: The available width; `nil` for no limit.
   package init(_ columns: [Column], in width: Int? = nil) {
     widths = columns.map(\.preferredWidth)
     guard let width else { return }
-    func total(_ visible: [Int]) -> Int {
-      visible.reduce(0, +) + Self.gap * max(visible.count - 1, 0)
+    func totalWidth(_ visible: [Int]) -> Int {
+      visible.reduce(0, +) + Self.columnGap * max(visible.count - 1, 0)
     }
     let order = columns.indices.filter { columns[$0].dropOrder != nil }
       .sorted { columns[$0].dropOrder! < columns[$1].dropOrder! }
@@ -153,10 +158,10 @@ package struct ColumnLayout: Hashable, Sendable {
       let minimumWidth = columns.indices.filter { widths[$0] != nil }.map {
         columns[$0].minimumWidth
       }
-      if total(minimumWidth) <= width { break }
+      if totalWidth(minimumWidth) <= width { break }
       widths[index] = nil
     }
-    var excess = total(widths.compactMap(\.self)) - width
+    var excess = totalWidth(widths.compactMap(\.self)) - width
     for index in columns.indices.reversed() where excess > 0 {
       guard let preferredWidth = widths[index] else { continue }
       let cut = min(excess, preferredWidth - columns[index].minimumWidth)

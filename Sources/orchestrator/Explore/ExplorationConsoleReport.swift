@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The findings about a file, for a person to read.
+/// The findings of a search in one file, as text for users.
 package struct ExplorationConsoleReport {
   package let explored: ExploredFile
 
@@ -13,13 +13,16 @@ package struct ExplorationConsoleReport {
     return findings + [summary] + remarks
   }
 
-  /// `topologies/elevator.yaml: exact: …; full search: 120 states, 340 steps, depth 21, 1.2s`
+  /// The result in one line.
+  ///
+  /// For example: `topologies/elevator.yaml: exact: …; full search: 120 states, 340 steps, depth
+  /// 21, 1.2s`
   private var summary: String {
     let report = explored.report
     let totals = report.totals
     return "\(explored.file): \(report.verdict.wording(findings: explored.errorCount)); "
       + "\(report.isReduced ? "reduced" : "full") search: "
-      + "\(totals.states.counted("state")), \(totals.steps.counted("step")), depth "
+      + "\(totals.stateCount.counted("state")), \(totals.stepCount.counted("step")), depth "
       + "\(totals.depth), "
       + report.duration.shortText
   }
@@ -41,7 +44,7 @@ package struct ExplorationConsoleReport {
 }
 
 extension ExplorationVerdict.Degree {
-  /// The label of a remark with this effect.
+  /// The label for remarks with this effect on the verdict.
   fileprivate var remarkLabel: String {
     switch self {
     case .exact: "note"
@@ -55,12 +58,12 @@ extension ExplorationVerdict.Degree {
 package struct CounterexampleTable {
   /// One row of the table, as text.
   struct Row: Hashable {
-    var step: Int
+    var stepNumber: Int
     var node: String
-    var takes: String
-    var from: String
-    /// The states that changed, or the outcome of the event.
-    var states: String
+    var acceptedEvent: String
+    var eventOrigin: String
+    /// The states that have changed, or the event's outcome.
+    var changedStates: String
   }
 
   let rows: [Row]
@@ -72,7 +75,10 @@ package struct CounterexampleTable {
   package var table: Table {
     var table = Table(
       .init("STEP", .right), .init("NODE"), .init("TAKES"), .init("FROM"), .init("STATES"))
-    for row in rows { table.add("\(row.step)", row.node, row.takes, row.from, row.states) }
+    for row in rows {
+      table.add(
+        "\(row.stepNumber)", row.node, row.acceptedEvent, row.eventOrigin, row.changedStates)
+    }
     return table
   }
 
@@ -80,8 +86,9 @@ package struct CounterexampleTable {
   package var records: [JSONValue] {
     rows.map { row in
       [
-        "step": .integer(Int64(row.step)), "node": .string(row.node), "takes": .string(row.takes),
-        "from": .string(row.from), "states": .string(row.states),
+        "step": .integer(Int64(row.stepNumber)), "node": .string(row.node),
+        "takes": .string(row.acceptedEvent),
+        "from": .string(row.eventOrigin), "states": .string(row.changedStates),
       ]
     }
   }
@@ -89,20 +96,24 @@ package struct CounterexampleTable {
 
 extension CounterexampleTable.Row {
   fileprivate init(_ step: ScenarioStep, number: Int) {
-    self.step = number
+    self.stepNumber = number
     let actingNode: String
     switch step.action {
-    case .crash(let node): (actingNode, takes, from) = (node, "kill -9", "outside")
+    case .crash(let node): (actingNode, acceptedEvent, eventOrigin) = (node, "kill -9", "outside")
     case .sends(let node, let event, let pipe):
-      (actingNode, takes, from) = (
+      (actingNode, acceptedEvent, eventOrigin) = (
         node, "nothing", "itself, and sends \(event.caseText) into \(pipe)"
       )
     case .ends(let node, let effect):
-      (actingNode, takes, from) = (node, "nothing", "effect \(effect), which ends")
+      (actingNode, acceptedEvent, eventOrigin) = (node, "nothing", "effect \(effect), which ends")
+    case .fires(let node, let delay):
+      (actingNode, acceptedEvent, eventOrigin) = (
+        node, "nothing", delay.map { "timer after \($0)" } ?? "timer"
+      )
     case .takes(let recipient, let event, let origin):
       actingNode = recipient
-      takes = event.caseText
-      from =
+      acceptedEvent = event.caseText
+      eventOrigin =
         switch origin {
         case .outside: "outside"
         case .pipe(let name): "pipe \(name)"
@@ -111,7 +122,7 @@ extension CounterexampleTable.Row {
         }
     }
     node = actingNode
-    states =
+    changedStates =
       switch step.outcome {
       case .states(let states):
         states.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.caseText)" }
@@ -123,7 +134,8 @@ extension CounterexampleTable.Row {
       }
   }
 
-  /// Names the node that refuses an event, if it is not the intended receiver.
+  /// Returns ` by NODE` if another node than the intended receiver refuses the event; otherwise, an
+  /// empty text.
   private static func refusingNodeSuffix(_ node: String?, besides actingNode: String) -> String {
     guard let node, node != actingNode else { return "" }
     return " by \(node)"

@@ -3,7 +3,7 @@ import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
-/// The settings of `check --explore` from a command line.
+/// The search that a command line with `check --explore` requests.
 struct ExploreRequest {
   private let settings: ExplorationSettings
   private let folder: ScenarioFolder?
@@ -12,17 +12,17 @@ struct ExploreRequest {
   init(_ arguments: ParsedArguments) throws {
     if arguments.flag("file-only") {
       throw CommandError(
-        "--explore and --file-only cannot be used together; --explore asks the programs",
+        "\(UsageError.conflict("--explore", "--file-only")); --explore asks the programs",
         code: .usage)
     }
     var settings = ExplorationSettings()
-    settings.time = arguments.duration("time")
-    if let memory = arguments.count("memory") {
-      settings.memory =
+    settings.timeLimit = arguments.duration("time")
+    if let memory = arguments.countValue("memory") {
+      settings.memoryLimit =
         memory.multipliedReportingOverflow(by: 1 << 20).overflow
         ? .max : memory << 20
     }
-    if let threads = arguments.count("threads") { settings.threads = min(threads, 64) }
+    if let threads = arguments.countValue("threads") { settings.threadCount = min(threads, 64) }
     settings.properties = arguments.values("property")
     settings.continuesAfterViolation = arguments.flag("all")
     if settings.continuesAfterViolation, settings.properties.isEmpty {
@@ -30,7 +30,7 @@ struct ExploreRequest {
         "--all requires --property",
         code: .usage)
     }
-    if let limit = arguments.count("node-states") { settings.nodeStateLimit = limit }
+    if let limit = arguments.countValue("node-states") { settings.nodeStateLimit = limit }
     settings.isReduced = !arguments.flag("no-reduction")
     settings.isHashed = arguments.flag("hash")
     graph = try arguments.value("graph").map { path in
@@ -50,13 +50,15 @@ struct ExploreRequest {
   }
 
   /// Searches one topology, and writes the requested files.
-  /// - Throws: `TopologyErrors` if the file cannot be searched.
+  /// - Throws: `TopologyErrors` if the topology cannot be searched.
   func explore(
     _ input: TopologyInput, console: Console, isStopped: () -> Bool
   ) async throws -> ExploredFile {
     let loaded = try LoadedTopology.load(input)
     for warning in loaded.warnings { console.diagnostic(warning) }
-    if let line = loaded.silenced.silencedWarningsLine(of: input.name) { console.note(line) }
+    if let line = loaded.silencedWarnings.silencedWarningsLine(of: input.name) {
+      console.note(line)
+    }
     let properties = loaded.topology.explore?.properties.map(\.name) ?? []
     if let name = settings.properties.first(where: { !properties.contains($0) }) {
       throw CommandError(
@@ -76,21 +78,20 @@ struct ExploreRequest {
   {
     guard let exploredGraph = report.graph else {
       throw CommandError(
-        "--graph \(path): cannot draw \(report.totals.states) states: the limit is "
-          + "\(ExploredGraph.limit) states, and the search must be complete; declare fewer "
+        "--graph \(path): cannot draw \(report.totals.stateCount) states: the limit is "
+          + "\(ExploredGraph.maximumStateCount) states, and the search must be complete; declare fewer "
           + "values, or omit --graph")
     }
     try FileSystem.replace(path, with: format.text(exploredGraph).utf8)
   }
 }
 
-/// A drawing, for Graphviz or Mermaid, of all states of a small topology and the steps between
-/// them.
+/// The format of a drawing of all states and steps of a small topology: Graphviz or Mermaid.
 package enum StateGraphFormat: String, CaseIterable {
   case dot
   case mermaid = "mmd"
 
-  /// Creates the form that the extension of a file name selects.
+  /// Selects the format by the extension of a file's name; `nil` for other extensions.
   package init?(path: String) {
     guard let dot = path.lastIndex(of: "."),
       let format = StateGraphFormat(rawValue: String(path[path.index(after: dot)...]))
@@ -114,7 +115,7 @@ package enum StateGraphFormat: String, CaseIterable {
         .joined(separator: "\\n") + "\""
     }
     return ["digraph states {", "  node [shape=box]"]
-      + graph.states.enumerated().map { number, lines in
+      + graph.stateTexts.enumerated().map { number, lines in
         "  s\(number) [label=\(quoted(lines))\(number == 0 ? ", style=bold" : "")]"
       }
       + graph.steps.map { "  s\($0.source) -> s\($0.target) [label=\(quoted([$0.label]))]" } + ["}"]
@@ -126,12 +127,12 @@ package enum StateGraphFormat: String, CaseIterable {
         + "\""
     }
     return ["flowchart TD"]
-      + graph.states.enumerated().map { "  s\($0)[\(quoted($1))]" }
+      + graph.stateTexts.enumerated().map { "  s\($0)[\(quoted($1))]" }
       + graph.steps.map { "  s\($0.source) -->|\(quoted([$0.label]))| s\($0.target)" }
   }
 }
 
-/// The directory for counterexamples, with one scenario file for each.
+/// The directory for counterexamples. Each counterexample is written as a scenario file.
 struct ScenarioFolder {
   let path: String
 
@@ -145,11 +146,11 @@ struct ScenarioFolder {
     self.path = path
   }
 
-  /// Writes the counterexample of each finding that has one, and records the path in the finding.
+  /// Writes the findings' counterexamples, and stores the path of each file in its finding.
   func write(_ explored: inout ExploredFile) throws {
     var counts: [String: Int] = [:]
-    let topology = FileSystem.resolved(explored.file) ?? FileSystem.absolute(explored.file)
-    let folder = FileSystem.resolved(path) ?? FileSystem.absolute(path)
+    let topology = FileSystem.resolvedPath(explored.file) ?? FileSystem.absolutePath(explored.file)
+    let folder = FileSystem.resolvedPath(path) ?? FileSystem.absolutePath(path)
     for index in explored.findings.indices {
       let finding = explored.findings[index].finding
       guard var scenario = finding.scenario else { continue }
@@ -168,13 +169,14 @@ struct ScenarioFolder {
   }
 }
 
-/// Reports the progress of a search on standard error from time to time.
+/// Writes the progress of a search to standard error at intervals.
 final class ProgressMeter {
   private let console: Console
-  private let start = ContinuousClock.now
+  private let startTime = ContinuousClock.now
   private var lastReportTime = ContinuousClock.now
 
-  /// Short enough for a person to see progress, and long enough to keep a log short.
+  /// The interval of progress reports. It is short enough that a user sees progress, and long
+  /// enough to keep a log file small.
   private static let reportInterval: Duration = .seconds(2)
 
   init(_ console: Console) { self.console = console }
@@ -183,27 +185,27 @@ final class ProgressMeter {
     let now = ContinuousClock.now
     guard now - lastReportTime >= Self.reportInterval else { return }
     lastReportTime = now
-    console.note(Self.line(progress, after: now - start))
+    console.note(Self.line(progress, after: now - startTime))
   }
 
-  /// `1200 states, 600 states/s, depth 12, 3 MiB`
+  /// The progress in one line, such as `1200 states, 600 states/s, depth 12, 3 MiB`.
   static func line(_ progress: ExplorationProgress, after time: Duration) -> String {
     let milliseconds = max(1, Int(clamping: time.wholeMilliseconds))
-    let rate = progress.states.multipliedReportingOverflow(by: 1000).partialValue / milliseconds
-    return "\(progress.states.counted("state")), \(rate) states/s, depth \(progress.depth), "
+    let rate = progress.stateCount.multipliedReportingOverflow(by: 1000).partialValue / milliseconds
+    return "\(progress.stateCount.counted("state")), \(rate) states/s, depth \(progress.depth), "
       + "\(progress.byteCount >> 20) MiB"
   }
 }
 
-/// SIGINT or SIGTERM. The first signal ends the search, which then reports its findings; a second
-/// one ends the process.
+/// Notices SIGINT and SIGTERM. The first signal ends the search, which then reports its findings. A
+/// second signal ends the process.
 final class InterruptSignal {
   private let signals: SignalDescriptor
   private var isInterrupted = false
 
   private static let handledSignals: [Signal] = [.interrupt, .terminate]
 
-  /// Create it before any other thread starts: see `SignalDescriptor`.
+  /// Precondition: the process has not started any other thread yet; see `SignalDescriptor`.
   init() throws { signals = try SignalDescriptor(Self.handledSignals) }
 
   /// Returns whether a signal has arrived.

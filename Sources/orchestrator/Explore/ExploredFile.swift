@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// The findings about one topology file, with their source locations.
+/// The findings of a search in one topology file, with their source locations.
 package struct ExploredFile: Sendable {
   /// A finding with its location in the file.
   package struct LocatedFinding: Sendable {
     package var finding: ExplorationFinding
-    package var mark: TextPosition
-    /// The scenario file that reproduces the finding, if one was written.
+    package var position: TextPosition
+    /// The scenario file that reproduces the finding; `nil` if no file was written.
     package var scenarioPath: String?
   }
 
-  /// The file's path, as given.
+  /// The path of the file, as the user gave it.
   package let file: String
   package let topology: String
   package var findings: [LocatedFinding]
@@ -21,13 +21,15 @@ package struct ExploredFile: Sendable {
     self.topology = topology
     self.report = report
     let locatedFindings = report.findings.map {
-      LocatedFinding(finding: $0, mark: source.mark(of: $0.path))
+      LocatedFinding(finding: $0, position: source.mark(of: $0.path))
     }
-    // Errors come before warnings, because warnings are often consequences of errors.
+    // Errors come first, because warnings are often consequences of errors.
     findings = locatedFindings.enumerated().sorted {
       let (left, right) = ($0.element, $1.element)
       let severityOrder = [left, right].map { $0.finding.code.isWarning ? 1 : 0 }
-      return (severityOrder[0], left.mark, $0.offset) < (severityOrder[1], right.mark, $1.offset)
+      return (severityOrder[0], left.position, $0.offset) < (
+        severityOrder[1], right.position, $1.offset
+      )
     }.map(\.element)
   }
 
@@ -38,10 +40,10 @@ package struct ExploredFile: Sendable {
     return report.verdict.degree == .incomplete ? .incomplete : .success
   }
 
-  /// `path:line:column: error: text [code]`
+  /// The finding in one line, in the form `path:line:column: error: text [code]`.
   func line(_ located: LocatedFinding, _ style: Style) -> String {
     let locationSuffix =
-      located.mark == .unknown ? "" : ":\(located.mark.line):\(located.mark.column)"
+      located.position == .unknown ? "" : ":\(located.position.line):\(located.position.column)"
     let code = located.finding.code
     let severityLabel = code.isWarning ? style.yellow("warning:") : style.red("error:")
     return
@@ -50,14 +52,14 @@ package struct ExploredFile: Sendable {
 }
 
 extension ExploredFile {
-  /// All findings and the verdict as one object.
+  /// All findings and the verdict as one JSON object.
   package var record: JSONValue {
     guard case .object(var members) = summary else { return .null }
     members["findings"] = .array(findings.map(record(of:)))
     return .object(members)
   }
 
-  /// An object for each finding, followed by the verdict.
+  /// A JSON object for each finding, followed by an object for the verdict.
   package var records: [JSONValue] { findings.map(record(of:)) + [summary] }
 
   private var summary: JSONValue {
@@ -73,8 +75,8 @@ extension ExploredFile {
           ]
         }),
       "search": report.isReduced ? "reduced" : "full",
-      "states": .integer(Int64(report.totals.states)),
-      "steps": .integer(Int64(report.totals.steps)),
+      "states": .integer(Int64(report.totals.stateCount)),
+      "steps": .integer(Int64(report.totals.stepCount)),
       "depth": .integer(Int64(report.totals.depth)),
       "bytes": .integer(Int64(report.totals.byteCount)),
       "milliseconds": .integer(Int64(clamping: report.duration.wholeMilliseconds)),
@@ -85,13 +87,13 @@ extension ExploredFile {
     let code = located.finding.code
     return [
       "file": .string(file),
-      "line": located.mark.line > 0 ? .integer(Int64(located.mark.line)) : .null,
-      "column": located.mark.column > 0 ? .integer(Int64(located.mark.column)) : .null,
+      "line": located.position.line > 0 ? .integer(Int64(located.position.line)) : .null,
+      "column": located.position.column > 0 ? .integer(Int64(located.position.column)) : .null,
       "severity": code.isWarning ? "warning" : "error", "code": .string(code.rawValue),
       "message": .string(located.finding.message),
       "similar": .integer(Int64(located.finding.similarCount)),
       "steps": .array(located.finding.scenario.map { CounterexampleTable($0).records } ?? []),
-      "end": .object(located.finding.scenario?.end ?? [:]),
+      "end": .object(located.finding.scenario?.expectedStates ?? [:]),
       "scenario": located.scenarioPath.map { .string($0) } ?? .null,
     ]
   }

@@ -1,20 +1,20 @@
 import PipeRuntime
 
-/// Findings in topology files as SARIF 2.1.0, which code hosts and editors show at the source
-/// lines.
+/// Findings in topology files in the format SARIF 2.1.0. Code hosting services and editors show
+/// such findings at the source lines.
 ///
 /// Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/.
 package struct SARIFLog {
   /// One finding with its location.
   struct Result {
-    var rule: String
+    var ruleID: String
     var isWarning: Bool
     var message: String
     var file: String
-    var mark: TextPosition
-    /// The number of occurrences.
+    var position: TextPosition
+    /// The number of similar findings that this result stands for, including the reported finding.
     var count = 1
-    /// The steps that lead to the finding, one line each.
+    /// The steps that lead to the finding, with one line for each step.
     var steps: [String] = []
   }
 
@@ -28,12 +28,12 @@ package struct SARIFLog {
     results += explored.findings.map { located in
       let rows = located.finding.scenario.map { CounterexampleTable($0).rows } ?? []
       return Result(
-        rule: located.finding.code.rawValue, isWarning: located.finding.code.isWarning,
-        message: located.finding.message, file: explored.file, mark: located.mark,
+        ruleID: located.finding.code.rawValue, isWarning: located.finding.code.isWarning,
+        message: located.finding.message, file: explored.file, position: located.position,
         count: 1 + located.finding.similarCount,
         steps: rows.map { row in
-          "\(row.node) takes \(row.takes) from \(row.from)"
-            + (row.states.isEmpty ? "" : ": \(row.states)")
+          "\(row.node) takes \(row.acceptedEvent) from \(row.eventOrigin)"
+            + (row.changedStates.isEmpty ? "" : ": \(row.changedStates)")
         })
     }
     let verdict = explored.report.verdict
@@ -46,13 +46,13 @@ package struct SARIFLog {
   package mutating func add(_ diagnostics: [Diagnostic]) {
     results += diagnostics.map { diagnostic in
       Result(
-        rule: diagnostic.code.rawValue, isWarning: diagnostic.severity == .warning,
-        message: diagnostic.message, file: diagnostic.file, mark: diagnostic.mark)
+        ruleID: diagnostic.code.rawValue, isWarning: diagnostic.severity == .warning,
+        message: diagnostic.message, file: diagnostic.file, position: diagnostic.mark)
     }
   }
 
   package var json: JSONValue {
-    let rules = Set(results.map(\.rule)).sorted()
+    let rules = Set(results.map(\.ruleID)).sorted()
     return [
       "$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
       "runs": [
@@ -73,8 +73,8 @@ package struct SARIFLog {
 
   private static func json(_ result: Result, _ rules: [String]) -> JSONValue {
     var members: [String: JSONValue] = [
-      "ruleId": .string(result.rule),
-      "ruleIndex": .integer(Int64(rules.firstIndex(of: result.rule) ?? -1)),
+      "ruleId": .string(result.ruleID),
+      "ruleIndex": .integer(Int64(rules.firstIndex(of: result.ruleID) ?? -1)),
       "level": result.isWarning ? "warning" : "error",
       "message": ["text": .string(result.message)],
       "locations": [location(result)],
@@ -101,19 +101,19 @@ package struct SARIFLog {
   }
 
   private static func location(_ result: Result) -> JSONValue {
-    var physical: [String: JSONValue] = [
+    var physicalLocation: [String: JSONValue] = [
       "artifactLocation": ["uri": .string(uri(of: result.file))]
     ]
-    if result.mark.line > 0 {
-      physical["region"] = [
-        "startLine": .integer(Int64(result.mark.line)),
-        "startColumn": .integer(Int64(max(1, result.mark.column))),
+    if result.position.line > 0 {
+      physicalLocation["region"] = [
+        "startLine": .integer(Int64(result.position.line)),
+        "startColumn": .integer(Int64(max(1, result.position.column))),
       ]
     }
-    return ["physicalLocation": .object(physical)]
+    return ["physicalLocation": .object(physicalLocation)]
   }
 
-  /// A path as a URI reference.
+  /// Returns a path as a URI reference.
   private static func uri(of path: String) -> String {
     var text = path.hasPrefix("/") ? "file://" : ""
     for byte in path.utf8 {

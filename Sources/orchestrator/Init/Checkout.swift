@@ -12,24 +12,26 @@ package struct Checkout: Hashable, Sendable {
     self.manifest = manifest
   }
 
-  /// Returns the checkout at a path that the user named.
+  /// Returns the checkout at the path that the user has given.
   package static func named(_ path: String) throws(InitError) -> Checkout {
-    guard let resolved = FileSystem.resolved(path), let manifest = manifest(in: resolved) else {
+    guard let resolved = FileSystem.resolvedPath(path), let manifest = manifest(in: resolved) else {
       throw .noPackage(path)
     }
     guard manifest.isPipeRuntime else { throw .notPipeRuntime(path, name: manifest.name) }
     return Checkout(path: resolved, manifest: manifest)
   }
 
-  /// Returns the nearest checkout above an executable that was built in it.
+  /// Returns the checkout in which an executable was built.
+  ///
+  /// This is the nearest directory above the executable that is a checkout of PipeRuntime.
   package static func above(_ executable: String) throws(InitError) -> Checkout {
-    var path = FileSystem.directory(of: executable)
+    var path = FileSystem.parentDirectory(of: executable)
     while true {
       if let manifest = manifest(in: path), manifest.isPipeRuntime {
         return Checkout(path: path, manifest: manifest)
       }
       guard path != "/", path != "." else { throw .noCheckout(above: executable) }
-      path = FileSystem.directory(of: path)
+      path = FileSystem.parentDirectory(of: path)
     }
   }
 
@@ -42,29 +44,33 @@ package struct Checkout: Hashable, Sendable {
   }
 }
 
-/// The parts of a `Package.swift` that can be read without running it.
+/// The parts of a `Package.swift` that can be found without compiling the file.
 package struct PackageManifest: Hashable, Sendable {
   /// The package's name.
   package let name: String?
   /// The names of the package, its products and its targets.
-  package let names: Set<String>
+  package let usedNames: Set<String>
 
   package init(text: String) {
     let declaration = text.split(separator: "Package(", maxSplits: 1).dropFirst().first ?? ""
     let names = declaration.split(separator: "name: \"", omittingEmptySubsequences: false)
       .dropFirst().map { String($0.prefix { $0 != "\"" }) }
     name = names.first
-    self.names = Set(names)
+    self.usedNames = Set(names)
   }
 
   package var isPipeRuntime: Bool { name == "PipeRuntime" }
 }
 
-/// Paths from a folder to nearby files, which stay valid if both are moved together.
+/// Relative paths, which stay valid if both their start and their target are moved together.
 package enum RelativePath {
-  /// Returns the path to `target` as written in `folder`. The path is relative if it goes at most
-  /// three folders up and not up to the root; otherwise it is `target` itself.
-  /// - Parameters: Absolute paths, without `.` and `..`.
+  /// Returns a relative path from `folder` to `target` or, if they are far apart, `target` itself.
+  ///
+  /// The path is relative if it begins with at most three `..`, and does not lead through the root.
+  /// For example, the path from `/home/ada/lift` to `/home/ada/PipeRuntime` is `../PipeRuntime`.
+  /// - Parameters:
+  ///   - target: An absolute path without `.` and `..`.
+  ///   - folder: An absolute path without `.` and `..`.
   package static func path(to target: String, from folder: String) -> String {
     let target = target.split(separator: "/")
     let folder = folder.split(separator: "/")

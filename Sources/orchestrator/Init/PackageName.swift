@@ -1,19 +1,21 @@
 import PipeRuntime
 
-/// The name of a package that `init` writes, which is also the name of its folder, program and
-/// topology.
+/// The name of a package that `init` writes. The folder, the program and the topology of the
+/// package have this name as well.
 package struct PackageName: Hashable, Sendable {
   package let text: String
 
-  /// - Throws: ``InitError`` if the name is not valid for a folder, a topology or a Swift module.
+  /// - Throws: ``InitError`` if the name is not valid as the name of a folder, a topology or a
+  ///   Swift module.
   package init(_ text: String) throws(InitError) {
     if let problem = Self.problem(with: text) { throw .name(text, problem) }
     self.text = text
   }
 
-  /// Checks the name against the names in the package that it will depend on.
+  /// Checks that the name differs from the names in the package on which the new package will
+  /// depend.
   package func check(against checkout: Checkout) throws(InitError) {
-    if checkout.manifest.names.contains(where: { $0.lowercased() == text.lowercased() }) {
+    if checkout.manifest.usedNames.contains(where: { $0.lowercased() == text.lowercased() }) {
       throw .name(text, .dependency)
     }
     // SwiftPM identifies packages by the names of their folders.
@@ -33,7 +35,7 @@ package struct PackageName: Hashable, Sendable {
     if !NamePattern.matches(text, dots: false) { return .length }
     if YAMLScalar(text: text, isPlain: true).value != .string(text) { return .value }
     if keywords.contains(text) { return .keyword }
-    if PackageTemplate.types.contains(text) { return .type }
+    if PackageTemplate.typeNames.contains(text) { return .type }
     if modules.contains(text.lowercased()) { return .module }
     if buildFolders.contains(text.lowercased()) { return .buildFolder }
     return nil
@@ -61,7 +63,7 @@ package struct PackageName: Hashable, Sendable {
     testing xctest
     """)
 
-  /// Folders that SwiftPM creates beside the program, in lower case.
+  /// Folders that SwiftPM creates in the directory of the built program, in lower case.
   private static let buildFolders: Set<String> = words("index modulecache modules")
 
   private static func words(_ text: String) -> Set<String> {
@@ -69,7 +71,7 @@ package struct PackageName: Hashable, Sendable {
   }
 }
 
-/// The reasons why no package is written.
+/// The reasons why `init` writes no package.
 package enum InitError: Error, Hashable {
   /// The problems with a package's name.
   package enum NameProblem: Hashable, Sendable, CaseIterable {
@@ -78,9 +80,9 @@ package enum InitError: Error, Hashable {
   }
 
   case name(String, NameProblem)
-  /// No folder above the orchestrator is PipeRuntime.
+  /// No folder that contains the orchestrator is a checkout of PipeRuntime.
   case noCheckout(above: String)
-  /// The folder that was named has no `Package.swift` that can be read.
+  /// The named folder contains no `Package.swift` that can be read.
   case noPackage(String)
   case notPipeRuntime(String, name: String?)
   case noDirectory(String)
@@ -130,14 +132,14 @@ extension InitError.NameProblem: CustomStringConvertible {
     case .path: "the name must not contain '/'; choose the directory with --directory"
     case .characters: "use letters, digits, '-' and '_', and begin with a letter"
     case .length:
-      "the name is longer than \(NamePattern.lengthLimit) characters; choose a shorter name"
+      "the name is longer than \(NamePattern.maximumLength) characters; choose a shorter name"
     case .value: "YAML reads the name as a value and not as a string; choose another name"
     case .keyword: "the name is reserved in Swift; choose another name"
     case .type: "a type in the package has this name; choose another name, or use lowercase letters"
     case .module: "a module of Swift has this name; choose another name"
     case .buildFolder: "a directory of the build has this name; choose another name"
     case .dependency:
-      "PipeRuntime, or a product or target of it, has this name; choose another name"
+      "PipeRuntime, or one of its products or targets, has this name; choose another name"
     case .folderOfDependency:
       "the directory of PipeRuntime has this name, and SwiftPM cannot distinguish "
         + "the two packages; choose another name"
@@ -146,6 +148,6 @@ extension InitError.NameProblem: CustomStringConvertible {
 }
 
 extension SystemError {
-  /// `mkdir: Permission denied`
+  /// The failed call and the reason, such as `mkdir: Permission denied`.
   fileprivate var reason: String { "\(call): \(Self.text(of: code))" }
 }

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// A file of a package: its path in the package's folder, and its text.
+/// A file of a package: its path within the package's folder, and its text.
 package struct PackageFile: Hashable, Sendable {
   package var path: String
   package var text: String
@@ -12,10 +12,11 @@ package struct PackageFile: Hashable, Sendable {
   }
 }
 
-/// The package that `init` writes: a traffic light that blinks by itself.
+/// The package that `init` writes. As an example, it contains the machine of a traffic light, which
+/// changes its state by itself.
 package struct PackageTemplate: Sendable {
   package let name: PackageName
-  /// The path of the PipeRuntime folder: relative to the package's folder, or absolute.
+  /// The path of the PipeRuntime folder. It is absolute, or relative to the package's folder.
   package let dependency: String
 
   package init(name: PackageName, dependency: String) {
@@ -23,25 +24,25 @@ package struct PackageTemplate: Sendable {
     self.dependency = dependency
   }
 
-  /// The types that the template's code declares. A module with the name of one of them would hide
-  /// that type.
-  static let types: Set<String> = ["Program", "TrafficLight"]
+  /// The types that the template's code declares. A module must not have the same name as one of
+  /// these types, since the module would hide the type.
+  static let typeNames: Set<String> = ["Program", "TrafficLight"]
 
   package var files: [PackageFile] {
     [
       PackageFile(path: ".gitignore", text: ".build/\n"),
-      PackageFile(path: "Makefile", text: makefile),
-      PackageFile(path: "Package.swift", text: manifest),
-      PackageFile(path: "Sources/\(name.text)/Program.swift", text: program),
-      PackageFile(path: "Sources/\(name.text)/TrafficLight.swift", text: machine),
-      PackageFile(path: "Tests/\(name.text)Tests/TrafficLightTests.swift", text: test),
-      PackageFile(path: topologyPath, text: topology),
+      PackageFile(path: "Makefile", text: makefileText),
+      PackageFile(path: "Package.swift", text: manifestText),
+      PackageFile(path: "Sources/\(name.text)/Program.swift", text: programText),
+      PackageFile(path: "Sources/\(name.text)/TrafficLight.swift", text: machineText),
+      PackageFile(path: "Tests/\(name.text)Tests/TrafficLightTests.swift", text: testText),
+      PackageFile(path: topologyPath, text: topologyText),
     ]
   }
 
   package var topologyPath: String { name.text + ".yaml" }
 
-  private var manifest: String {
+  private var manifestText: String {
     """
     // swift-tools-version: 6.2
     import PackageDescription
@@ -66,7 +67,7 @@ package struct PackageTemplate: Sendable {
     """
   }
 
-  private var makefile: String {
+  private var makefileText: String {
     """
     .PHONY: build test release
 
@@ -90,14 +91,14 @@ package struct PackageTemplate: Sendable {
     """
   }
 
-  /// The settings of a release build, in the lines of a Makefile.
+  /// The settings of a release build, as lines of a Makefile.
   package static let releaseFlags = [
     "-c release --static-swift-stdlib --disable-local-rpath -Xswiftc -disable-incremental-imports",
     "-Xswiftc -Xclang-linker -Xswiftc -fuse-ld=lld",
     "-Xlinker -z -Xlinker pack-relative-relocs -Xlinker --no-export-dynamic",
   ]
 
-  private var program: String {
+  private var programText: String {
     """
     import PipeRuntime
 
@@ -108,7 +109,7 @@ package struct PackageTemplate: Sendable {
     """
   }
 
-  private var machine: String {
+  private var machineText: String {
     """
     import PipeRuntime
 
@@ -143,7 +144,7 @@ package struct PackageTemplate: Sendable {
     """
   }
 
-  private var topology: String {
+  private var topologyText: String {
     """
     topology: \(name.text)
     program: .build/debug/\(name.text)
@@ -153,7 +154,7 @@ package struct PackageTemplate: Sendable {
     """
   }
 
-  private var test: String {
+  private var testText: String {
     """
     import PipeRuntimeTestKit
     import Testing
@@ -181,18 +182,20 @@ package struct PackageTemplate: Sendable {
   }
 }
 
-/// Writes the folder of a new package: completely, or not at all.
+/// Writes the folder of a new package: the complete folder, or nothing.
 package struct PackageFolder: Sendable {
   /// The folder's path; its parent directory exists.
   package let path: String
-  private var parent: String { FileSystem.directory(of: path) }
+  private var parent: String { FileSystem.parentDirectory(of: path) }
 
   package init(path: String) { self.path = path }
 
-  /// Writes the files to a temporary folder beside the target, and renames that folder. A rename
-  /// replaces an empty folder and nothing else.
+  /// Writes the files to a temporary folder next to the target folder, and then renames the
+  /// temporary folder. The rename fails if the target exists and is not an empty folder.
   package func write(_ files: [PackageFile]) throws(InitError) {
-    if FileSystem.isDirectory(path), !FileSystem.entries(of: path).isEmpty { throw .notEmpty(path) }
+    if FileSystem.isDirectory(path), !FileSystem.entryNames(of: path).isEmpty {
+      throw .notEmpty(path)
+    }
     let temporaryFolder = try makeTemporaryFolder()
     defer { FileSystem.removeTree(temporaryFolder) }
     let folder = temporaryFolder + "/package"
@@ -209,8 +212,8 @@ package struct PackageFolder: Sendable {
     }
   }
 
-  /// Creates a hidden folder beside the target: in the same file system, and used by this process
-  /// alone.
+  /// Creates a hidden folder next to the target folder, and therefore in the same file system. Only
+  /// this process uses the hidden folder.
   private func makeTemporaryFolder() throws(InitError) -> String {
     do {
       return try FileSystem.makeTemporaryDirectory(parent + "/.init-")
@@ -222,7 +225,7 @@ package struct PackageFolder: Sendable {
   private func write(_ file: PackageFile, in folder: String) throws(SystemError) {
     let path = folder + "/" + file.path
     do {
-      try FileSystem.makeDirectories(FileSystem.directory(of: path), mode: 0o777)
+      try FileSystem.makeDirectories(FileSystem.parentDirectory(of: path), mode: 0o777)
     } catch let error as SystemError {
       throw error
     } catch {
@@ -236,7 +239,7 @@ package struct PackageFolder: Sendable {
       close(descriptor)
       throw error
     }
-    // Some file systems report only at close that the disk is full.
+    // Some file systems report a full disk only when the file is closed.
     guard close(descriptor) == 0 else { throw SystemError("close", on: path, code: errno) }
   }
 }

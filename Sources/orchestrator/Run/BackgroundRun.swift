@@ -3,21 +3,21 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Starts a run in a separate process, and follows its start.
+/// Starts a run in a separate process, and reports the progress of its start.
 struct BackgroundRun {
   var file: String
   var name: String?
-  /// The deployment file; `nil` where all nodes are on one host.
+  /// The deployment file; `nil` if all nodes are on one host.
   var deployment: String?
   /// The nodes to start; all nodes if the list is empty.
   var nodes: [String] = []
-  /// Whether the dependencies of these nodes are started, too.
+  /// Whether the dependencies of these nodes are started as well.
   var startsDependencies = true
-  /// The longest time to wait until every node runs; `nil` returns as soon as the nodes are
-  /// launched.
+  /// The maximum wait until all nodes are running. If `nil`, the command returns as soon as the
+  /// processes of the nodes are launched.
   var waitTimeout: Duration?
 
-  /// The longest time until the file is checked and the nodes are launched.
+  /// The maximum time for checking the file and launching the nodes.
   private static let launchTimeout: Duration = .seconds(60)
 
   func start(console: Console) throws -> ExitCode {
@@ -29,8 +29,9 @@ struct BackgroundRun {
     guard let executable = OwnProcess.executablePath else {
       throw CommandError("cannot determine the path of this executable")
     }
-    // A run that a node starts must outlive that node.
-    let environment = ProcessEnvironment.current.filter { $0.key != HelperProcesses.variable }
+    // If a node starts this run, the run must not be mistaken for a helper of the node, which would
+    // end together with the node.
+    let environment = ProcessEnvironment.current.filter { $0.key != HelperProcesses.markerVariable }
     var child = try ChildProcess.spawn(
       ChildCommand(
         path: executable, arguments: arguments, environment: environment,
@@ -44,11 +45,11 @@ struct BackgroundRun {
     var output = LogLineSplitter()
     var errors = LogLineSplitter()
     var topology = file
-    var waiting: [String: String] = [:]
-    var openDescriptors: Set<Int32> = [child.output, child.error]
+    var waitingNodes: [String: String] = [:]
+    var openDescriptors: Set<Int32> = [child.outputDescriptor, child.errorDescriptor]
     while !openDescriptors.isEmpty {
-      for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
-        if descriptor == child.error {
+      for (descriptor, bytes) in PipeReader.readAvailable(&openDescriptors, until: deadline) {
+        if descriptor == child.errorDescriptor {
           for line in errors.append(bytes) { console.note(line) }
           continue
         }
@@ -69,7 +70,7 @@ struct BackgroundRun {
                 + "details, 'orchestrator down -p \(topology)' stops the other nodes")
             return .failure
           case .problem(let text): console.note(text)
-          case .waiting(let node, let blocker): waiting[node] = blocker
+          case .waiting(let node, let blocker): waitingNodes[node] = blocker
           case .ended(let code, let reason):
             if let reason { console.error("\(topology): \(reason)") }
             return ExitCode(rawValue: code)
@@ -80,7 +81,7 @@ struct BackgroundRun {
         console.error(
           "timed out: topology '\(topology)' is not running after "
             + "\((waitTimeout ?? Self.launchTimeout).shortText)"
-            + Self.text(of: waiting)
+            + Self.text(of: waitingNodes)
             + "; the topology continues to start; 'orchestrator status' shows details, "
             + "'orchestrator down' stops the topology")
         return .timedOut
@@ -99,16 +100,17 @@ struct BackgroundRun {
   ) throws -> ExitCode {
     try console.print("\(topology): \(phase), orchestrator pid \(pid)")
     if deployment != nil, let directories = try? RuntimeDirectories(topology: topology),
-      let remote = try? RemoteTopology(key: directories.clientKey), !remote.isOnLoopback
+      let remote = try? RemoteTopology(key: directories.clientKeyFile), !remote.isOnLoopback
     {
       console.note(
         "the orchestrator listens at \(remote.endpoint) for clients on other hosts; they "
-          + "need a copy of \(directories.clientKey)")
+          + "need a copy of \(directories.clientKeyFile)")
     }
     return .success
   }
 
-  /// Lists up to five waiting nodes with the reasons: `: 'motor' waits for 'door' to be closed`.
+  /// Returns a list of up to five waiting nodes and their reasons, such as `: 'motor' waits for
+  /// 'door' to be closed`.
   private static func text(of waiting: [String: String]) -> String {
     guard !waiting.isEmpty else { return "" }
     let listed = waiting.sorted { $0.key < $1.key }.prefix(5)

@@ -2,36 +2,36 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Shows a run on the whole terminal, from its own thread. When the person leaves the screen, the
-/// run stops in order.
+/// Shows a run on the whole terminal. When the user leaves the screen, the run stops gracefully.
 ///
-/// Everything except the screen belongs to the supervisor's thread.
+/// The screen runs on its own thread. All other parts run on the supervisor's thread.
 final class ScreenRun: Supervisor.Reporter {
-  private let lines: RunReporter
-  /// The latest reports that arrived while the screen was shown.
+  private let lineReporter: RunReporter
+  /// The last reports that have arrived while the screen was shown. They are written after the user
+  /// has left the screen.
   private var pendingReports: [(RunReporter) -> Void] = []
   private var isScreenShown = true
-  private var problem: (any Error)?
+  private var screenError: (any Error)?
   private let signals: SignalDescriptor
   private let thread = LoopThread { _ in }
   private let screenEnded = Semaphore()
   private var shell: ScreenShell?
 
-  /// The maximum number of reports to keep.
+  /// The maximum number of reports in `pendingReports`.
   private static let pendingReportLimit = 100
-  /// The longest time to wait until the screen has restored the terminal.
+  /// The maximum wait until the screen has restored the terminal.
   private static let restoreTimeout: Duration = .seconds(3)
 
-  /// The signals that the screen handles. The supervisor handles the others.
+  /// The signals that the screen handles. The supervisor handles the other signals.
   static let signals: [Signal] = [.windowSize, .resume]
 
-  /// - Parameter lines: Receives the kept reports when the screen is left.
+  /// - Parameter lines: Receives the pending reports when the user leaves the screen.
   init(lines: RunReporter, _ signals: SignalDescriptor) {
-    self.lines = lines
+    self.lineReporter = lines
     self.signals = signals
   }
 
-  /// Starts to show the screen.
+  /// Begins to show the screen.
   func show(_ directories: RuntimeDirectories, _ supervisor: Supervisor) throws {
     let client = try TopologyClient.attach(to: directories.topology)
     guard
@@ -56,29 +56,31 @@ final class ScreenRun: Supervisor.Reporter {
   }
 
   private func screenDidEnd(_ endReason: ScreenShell.EndReason, _ supervisor: Supervisor) {
-    if case .failed(let error) = endReason { problem = error }
+    if case .failed(let error) = endReason { screenError = error }
     deliverPendingReports()
     if !supervisor.isStopping { supervisor.requestStop() }
   }
 
-  /// Restores the terminal after the run has ended, and reports the outcome.
+  /// Waits until the screen has restored the terminal after the end of the run, and reports the
+  /// outcome.
   func finish(_ directory: TopologyDirectory) throws {
     shell?.close()
-    // A terminal that is not read blocks the screen's thread. It must not block this process.
+    // If no program reads the terminal's output, the screen's thread is blocked. This process must
+    // not wait for that thread forever.
     if shell != nil { _ = screenEnded.wait(until: .now + Self.restoreTimeout) }
     deliverPendingReports()
-    lines.finish(directory)
-    if let problem { throw problem }
+    lineReporter.finish(directory)
+    if let screenError { throw screenError }
   }
 
   private func deliverPendingReports() {
     isScreenShown = false
-    for deliver in pendingReports { deliver(lines) }
+    for deliver in pendingReports { deliver(lineReporter) }
     pendingReports = []
   }
 
   private func deliver(_ deliver: @escaping (RunReporter) -> Void) {
-    guard isScreenShown else { return deliver(lines) }
+    guard isScreenShown else { return deliver(lineReporter) }
     pendingReports = pendingReports.suffix(Self.pendingReportLimit - 1) + [deliver]
   }
 
@@ -88,11 +90,11 @@ final class ScreenRun: Supervisor.Reporter {
   func report(node: String, _ report: NodeReport) { deliver { $0.report(node: node, report) } }
   func warning(_ text: String) { deliver { $0.warning(text) } }
 
-  func line(node: String, _ stream: LogStream, _ text: String) {
-    deliver { $0.line(node: node, stream, text) }
+  func showLine(node: String, _ stream: LogStream, _ text: String) {
+    deliver { $0.showLine(node: node, stream, text) }
   }
 
   func refresh(_ directory: TopologyDirectory) {
-    if !isScreenShown { lines.refresh(directory) }
+    if !isScreenShown { lineReporter.refresh(directory) }
   }
 }

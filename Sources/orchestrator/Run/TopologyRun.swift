@@ -2,54 +2,65 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// One run of a topology in this process, from its file to its last process.
+/// One run of a topology in this process, from reading its file to the end of its last process.
 struct TopologyRun {
-  /// The way in which the run is shown.
+  /// How the run is shown.
   enum Display {
     case plain, background
-    /// The screen, with the signals that it handles. They are blocked before any thread has
-    /// started.
+    /// Lines for the log of a service manager. The nodes outlive a killed orchestrator.
+    case service
+    /// The screen. The signals that the screen handles must have been blocked before the process
+    /// started its first thread.
     case screen(SignalDescriptor)
 
-    /// Returns the screen if there is a suitable terminal, and plain lines otherwise.
+    /// Returns `screen` if the terminal supports it; otherwise, plain lines.
     static func onTerminal(_ console: Console) throws -> Display {
       guard console.canRedraw, console.canPrompt else { return .plain }
       return .screen(try SignalDescriptor(ScreenRun.signals))
     }
 
     fileprivate var isBackground: Bool { if case .background = self { true } else { false } }
+    fileprivate var isService: Bool { if case .service = self { true } else { false } }
+    /// Whether the nodes continue to run when the orchestrator is killed.
+    fileprivate var isDetached: Bool { isBackground || isService }
   }
 
   var file: String
-  /// A name for the topology that replaces the name in the file.
+  /// A name that replaces the topology's name in the file.
   var name: String?
-  /// The deployment file; `nil` where all nodes are on one host.
+  /// The deployment file; `nil` if all nodes are on one host.
   var deployment: String?
-  /// The directory of the keys and the address to listen at, for an engine whose agents start the
-  /// processes.
-  var keys: String?
+  /// The directory of the keys. Like ``address``, it is used only if agents start the processes.
+  var keyDirectory: String?
   var address: String?
   /// The nodes to start; all nodes if the list is empty.
   var nodes: [String] = []
-  /// Whether the dependencies of these nodes are started, too.
+  /// Whether the dependencies of these nodes are started as well.
   var startsDependencies = true
   var display: Display
   var showsOutput = false
-  /// The arguments for `inspector web`, if a web page shows the run, too; `nil` otherwise.
-  var page: [String]?
-  var timeout: Duration?
-  /// Whether the run stops when standard input ends.
+  var logFormat = LogFormat.text
+  /// The arguments for `inspector web`; `nil` if the run has no web page.
+  var pageArguments: [String]?
+  var startTimeout: Duration?
+  /// The directory in which the nodes record their steps; `nil` if the run is not recorded.
+  var recordingDirectory: String?
+  /// Whether the run stops when standard input is closed.
   var hasLifeline = false
 
   /// Runs the topology until it has ended.
   func run(console: Console) throws -> ExitCode {
-    // Signals must be blocked before any thread starts, so that every thread inherits the mask.
+    Failpoint.arm(node: "orchestrator", incarnation: 1)
+    let notifier = display.isService ? ServiceManager.take().map(ServiceNotifier.init) : nil
+    // Signals must be blocked before the process starts its first thread, so that all threads
+    // inherit the signal mask.
     let signals = try SignalDescriptor([.interrupt, .terminate, .hangUp, .child])
     console.detach()
     var deploymentReport = deployment.map { DeploymentReport(.file($0)) }
     let loaded: LoadedTopology
     do {
-      loaded = try LoadedTopology.load(.file(file), name: name, in: deploymentReport?.examination)
+      loaded = try LoadedTopology.load(
+        .file(file), name: name, in: deploymentReport?.examination, keepsPrograms: true)
       try deploymentReport?.check(for: loaded.topology)
     } catch let errors as TopologyErrors {
       try deploymentReport?.check(for: nil as Topology?)
@@ -79,70 +90,115 @@ struct TopologyRun {
     for warning in warnings where !display.isBackground { console.note("\(warning)") }
     let directories = try RuntimeDirectories(topology: loaded.topology.name)
     if let note = directories.roots.fallbackNote { console.note("note: \(note)") }
-    let plan = try LaunchPlan(
+    var plan = try LaunchPlan(
       loaded, directories: directories, job: job,
       at: agentKeys.map { (address ?? Deployment.defaultAddress, $0) })
-    if let unknown = nodes.first(where: { !plan.names.contains($0) }) {
-      throw TopologyClientError.unknownNode(unknown, known: plan.names)
+    if let recordingDirectory {
+      plan.record(in: try beginRecording(in: recordingDirectory, of: loaded.topology.name))
+    }
+    if let unknown = nodes.first(where: { !plan.commandNames.contains($0) }) {
+      throw TopologyClientError.unknownNode(unknown, known: plan.commandNames)
     }
     try plan.raiseOpenFileLimit()
-    // Before taking the lock, because the lock records the files by which the topology runs.
+    // These checks must be made before the lock is acquired, because acquiring the lock overwrites
+    // the record of the files that the former run used.
     if deployment == nil { try checkNoDeployedOrphan(in: directories) }
     try checkNoMisplacedNode(plan, in: directories)
     let lock = try TopologyLock.acquire(directories, file: file, deployment: deployment)
     defer { lock.release() }
-    let page = try page.map { try RunWebPage(of: plan.topology, $0, reportAddress: console.note) }
+    let page = try pageArguments.map {
+      try RunWebPage(of: plan.topology, $0, reportAddress: console.note)
+    }
     defer { page?.end() }
     switch display {
     case .plain:
       let reporter = reporter(plan, console)
-      let supervisor = try supervisor(plan, lock, signals, reporter)
+      let supervisor = try supervisor(loaded, plan, lock, signals, reporter)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
-      return finish(supervisor, supervisor.run(), console) { reporter.finish($0) }
+      return finish(supervisor, supervisor.run(), reporter)
+    case .service:
+      let log = LogWriter(node: "orchestrator", in: directories, keeping: plan.logs)
+      let reporter = reporter(plan, console, log: log, notifier: notifier)
+      let supervisor = try supervisor(loaded, plan, lock, signals, reporter)
+      notifier?.begin(on: supervisor.loop)
+      return finish(supervisor, supervisor.run(), reporter)
     case .screen(let screenSignals):
-      let screen = ScreenRun(lines: reporter(plan, console), screenSignals)
-      let supervisor = try supervisor(plan, lock, signals, screen)
+      let lines = reporter(plan, console)
+      let screen = ScreenRun(lines: lines, screenSignals)
+      let supervisor = try supervisor(loaded, plan, lock, signals, screen)
       try screen.show(directories, supervisor)
       supervisor.sample(every: .milliseconds(100 + 4 * plan.nodes.count))
-      return try finish(supervisor, supervisor.run(), console) { try screen.finish($0) }
+      let outcome = supervisor.run()
+      try screen.finish(supervisor.directory())
+      return exitCode(of: outcome, supervisor, lines)
     case .background:
       let log = LogWriter(
         node: "orchestrator", in: directories, keeping: plan.logs)
       let reporter = BackgroundReporter(console: console, topology: plan.topology, log: log)
-      let supervisor = try supervisor(plan, lock, signals, reporter)
+      let supervisor = try supervisor(loaded, plan, lock, signals, reporter)
       return ExitCode(rawValue: supervisor.run().exitCode)
     }
   }
 
-  /// Reads the existing agent keys, if agents start the processes of the run.
+  /// Creates the directory of a recorded run, or continues the run of the same file in it.
+  /// - Returns: The absolute path of the directory.
+  private func beginRecording(in directory: String, of topology: String) throws -> String {
+    let path = FileSystem.absolutePath(directory)
+    let text = FileSystem.contents(of: file, limit: .max) ?? []
+    let descriptionFile = "\(path)/\(RunDirectory.descriptionFile)"
+    let copy = "\(path)/\(RunDirectory.topologyFile)"
+    var description = RunDescription(
+      topology: topology, file: FileSystem.absolutePath(file), started: WallClock.nanoseconds)
+    if let bytes = FileSystem.contents(of: descriptionFile) {
+      let former = try? JSONRecord.decode(RunDescription.self, from: bytes)
+      description.started = former?.started ?? 0
+      guard former == description, FileSystem.contents(of: copy, limit: .max) == text else {
+        throw CommandError(
+          "'\(directory)' has the run of another topology file, or of another version of it; name "
+            + "another directory with --out", code: .usage)
+      }
+      return path
+    }
+    guard FileSystem.entryNames(of: path).isEmpty else {
+      throw CommandError(
+        "'\(directory)' is not empty, and not a recorded run; name another directory with --out",
+        code: .usage)
+    }
+    try FileSystem.makeDirectories(path)
+    try FileSystem.replace(copy, with: text)
+    try FileSystem.replace(descriptionFile, with: JSONRecord.encode(description))
+    return path
+  }
+
+  /// Reads the keys of the agents; returns `nil` if the run has no agents.
   private func agentKeys(of loaded: LoadedTopology) throws -> AgentKeys? {
     guard loaded.deployment?.engine == .kubernetes else {
-      guard keys == nil, address == nil else {
+      guard keyDirectory == nil, address == nil else {
         throw CommandError(
           "--keys and --own-address require a deployment with 'engine: kubernetes'",
           code: .usage)
       }
       return nil
     }
-    guard let keys else {
+    guard let keyDirectory else {
       throw CommandError("\(AgentKeysError.keysNotGiven(file: deployment ?? ""))", code: .usage)
     }
     do {
-      return try AgentKeys(in: keys, of: loaded.agents, topology: loaded.topology.name)
+      return try AgentKeys(in: keyDirectory, of: loaded.agents, topology: loaded.topology.name)
     } catch {
       throw CommandError("\(error)", code: .usage)
     }
   }
 
-  /// Throws if deployed nodes have survived their orchestrator, because a run on one host would end
-  /// them.
+  /// Throws an error if the orchestrator of a deployment was killed and its nodes still run: a run
+  /// on one host would end these nodes.
   private func checkNoDeployedOrphan(in directories: RuntimeDirectories) throws {
     if let orphan = OrphanedTopology.find(directories), orphan.isDeployed {
       throw deployedOrphanError(of: orphan.name, orphan.upCommand)
     }
   }
 
-  /// Throws if a process of a node may still run on a host where nothing in this run could end it.
+  /// Throws an error if a node may still be running on a host where this run could not end it.
   private func checkNoMisplacedNode(_ plan: LaunchPlan, in directories: RuntimeDirectories) throws {
     guard RunningTopology.find(directories) == nil,
       let (node, host) = plan.misplacedNode(among: ProcessRecord.all(in: directories))
@@ -164,17 +220,23 @@ struct TopologyRun {
       code: .usage)
   }
 
-  private func reporter(_ plan: LaunchPlan, _ console: Console) -> RunReporter {
-    RunReporter(console: console, topology: plan.topology, showsOutput: showsOutput)
+  private func reporter(
+    _ plan: LaunchPlan, _ console: Console, log: LogWriter? = nil, notifier: ServiceNotifier? = nil
+  ) -> RunReporter {
+    RunReporter(
+      console: console, topology: plan.topology,
+      RunReporter.Style(
+        format: logFormat, showsOutput: showsOutput, isService: display.isService),
+      log: log, notifier: notifier)
   }
 
   private func supervisor(
-    _ plan: LaunchPlan, _ lock: TopologyLock, _ signals: SignalDescriptor,
+    _ loaded: LoadedTopology, _ plan: LaunchPlan, _ lock: TopologyLock, _ signals: SignalDescriptor,
     _ reporter: any Supervisor.Reporter
   ) throws -> Supervisor {
     let survivors = try Survivor.all(in: lock.directories)
     if deployment == nil, survivors.contains(where: \.isDeployed) {
-      // The orchestrator was killed at this very moment.
+      // The former orchestrator was killed after the first check.
       throw deployedOrphanError(
         of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
@@ -183,21 +245,30 @@ struct TopologyRun {
     plan.assignHost(lock.formerProcesses)
     let agentAdoption = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
     agentAdoption.reportRejectedProcesses(in: lock.directories, reporter: reporter)
-    let adoption = Adoption(survivors, plan: plan, in: lock.directories)
+    let adoption = Adoption(
+      survivors, plan: plan, programs: loaded.pinnedPrograms, in: lock.directories)
     try adoption.endRejectedProcesses(in: lock.directories, reporter: reporter)
+    if let node = try UpgradeRecord.rollBack(in: lock.directories) {
+      reporter.warning(
+        "the upgrade of node '\(node)' was interrupted; the node runs its former program, and "
+          + "'orchestrator apply' upgrades it again")
+    }
+    try ShardMoves(loaded, plan).run { reporter.report(.moved($0)) }
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
-        held: held(plan), adopted: adoption.adoptable, handover: adoption.handover,
-        agentProcesses: agentAdoption.adoptable, isDetached: display.isBackground))
-    if let timeout {
-      supervisor.loop.schedule(after: timeout, for: supervisor) { $0.requestStop() }
+        held: heldNodes(of: plan), adopted: adoption.adoptable, handover: adoption.handover,
+        agentProcesses: agentAdoption.adoptable, programs: loaded.pinnedPrograms,
+        isDetached: display.isDetached))
+    if let startTimeout {
+      supervisor.loop.schedule(after: startTimeout, for: supervisor) { $0.requestStop() }
     }
     if hasLifeline { supervisor.watchLifeline() }
     return supervisor
   }
 
-  /// Ends the helper processes of nodes that ended with, or after, a killed orchestrator.
+  /// Ends the helper processes of nodes that ended when the former orchestrator was killed, or
+  /// later.
   private func endHelpers(
     of former: [ProcessRecord], _ survivors: [Survivor], in directories: RuntimeDirectories
   ) {
@@ -211,28 +282,33 @@ struct TopologyRun {
         }))
   }
 
-  /// The nodes that are not started.
-  private func held(_ plan: LaunchPlan) -> Set<String> {
+  /// Returns the nodes that do not start together with the topology, but only on request.
+  private func heldNodes(of plan: LaunchPlan) -> Set<String> {
     guard !nodes.isEmpty else { return [] }
     let started =
-      startsDependencies ? plan.processes(requiredBy: nodes) : nodes.map(plan.process)
+      startsDependencies ? plan.processes(requiredBy: nodes) : plan.processes(of: nodes)
     return Set(plan.nodes.map(\.information.name)).subtracting(started)
   }
 
   private func finish(
-    _ supervisor: Supervisor, _ outcome: TopologyLifecycle.Outcome, _ console: Console,
-    _ show: (TopologyDirectory) throws -> Void
-  ) rethrows -> ExitCode {
-    try show(supervisor.directory())
+    _ supervisor: Supervisor, _ outcome: TopologyLifecycle.Outcome, _ reporter: RunReporter
+  ) -> ExitCode {
+    reporter.finish(supervisor.directory())
+    return exitCode(of: outcome, supervisor, reporter)
+  }
+
+  /// Reports why the run has failed, and returns its exit code.
+  private func exitCode(
+    of outcome: TopologyLifecycle.Outcome, _ supervisor: Supervisor, _ reporter: RunReporter
+  ) -> ExitCode {
     var outcome = outcome
-    if outcome.exitCode == 0, let failure = supervisor.failure {
+    // A service manager restarts a run that has failed, but not a run that was stopped on request.
+    let isRequested = display.isService && supervisor.isStopping
+    if outcome.exitCode == 0, !isRequested, let failure = supervisor.failure {
       outcome = TopologyLifecycle.Outcome(exitCode: 1, reason: failure)
     }
     if outcome.exitCode != 0, let reason = outcome.reason {
-      for (name, lines) in supervisor.lastLines {
-        for line in lines { console.note("\(name) | \(line)") }
-      }
-      console.error(reason)
+      reporter.fail(reason, after: supervisor.lastLines)
     }
     return ExitCode(rawValue: outcome.exitCode)
   }

@@ -1,36 +1,36 @@
 import PipeRuntime
 
-/// The latest states of a node that were seen while the screen was open.
+/// The latest states of a node that have arrived while the screen was shown.
 package struct NodeHistory: Hashable, Sendable {
-  /// A state with its cause, as far as known.
+  /// A state, with its cause and event if they are known.
   package struct Entry: Hashable, Sendable {
     package var incarnation: UInt64
     package var version: UInt64
-    /// Unit: nanoseconds since 1970.
+    /// The time of the state. Unit: nanoseconds since 1970.
     package var time: Int64?
     package var cause: String
     package var state: JSONValue?
-    /// The event that caused the state; `nil` if only the state is known.
+    /// The event that caused the state; `nil` if it is unknown.
     package var event: JSONValue?
-    /// The events that the step sent: `pipe 5: placed(id: 1)`.
-    package var sent: [String] = []
-    /// The number of states before it that were not reported.
-    package var missed: UInt64 = 0
+    /// The events that the step has sent, each as text such as `pipe 5: placed(id: 1)`.
+    package var sentEvents: [String] = []
+    /// The number of states between the previous entry and this state that were not reported.
+    package var missedCount: UInt64 = 0
 
-    /// Unique among the entries of a node.
+    /// The identifier of the entry. It is unique among the entries of a node.
     package var name: String { "\(incarnation).\(version)" }
   }
 
   /// The maximum number of entries.
-  package static let limit = 200
+  package static let maximumEntryCount = 200
 
   /// The entries, oldest first.
   package private(set) var entries: [Entry] = []
 
   package init() {}
 
-  /// Adds a state. It is ignored if a step has already reported it, because the step has more
-  /// detail.
+  /// Adds a state, unless the step that leads to this state was already added: the step has more
+  /// details.
   package mutating func take(_ change: StateChange) {
     guard !change.isRepeated, !change.isIntermediate, isNew(change.incarnation, change.version)
     else {
@@ -39,30 +39,32 @@ package struct NodeHistory: Hashable, Sendable {
     append(
       Entry(
         incarnation: change.incarnation, version: change.version, time: change.time,
-        cause: change.cause, state: change.state, missed: change.missed))
+        cause: change.cause, state: change.state, missedCount: change.missed))
   }
 
-  /// Adds a step. It replaces the entry of the same state, if there is one.
+  /// Adds a step. If there is an entry for the state after this step, replaces the entry.
   package mutating func take(_ step: NodeStep) {
     guard step.skipped == nil else { return }
     var entry = Entry(
       incarnation: step.incarnation, version: step.version, time: step.time,
       cause: step.source.map { "\($0.pipe) \($0.number)" } ?? step.cause ?? "?", state: step.state,
       event: step.event)
-    entry.sent = (step.sent ?? []).map { "\($0.pipe) \($0.number): \($0.event?.caseText ?? "?")" }
+    entry.sentEvents = (step.sent ?? []).map {
+      "\($0.pipe) \($0.number): \($0.event?.caseText ?? "?")"
+    }
     let existingIndex = entries.lastIndex {
       $0.incarnation == step.incarnation && $0.version == step.version
     }
     if let existingIndex {
-      entry.missed = entries[existingIndex].missed
+      entry.missedCount = entries[existingIndex].missedCount
       entries[existingIndex] = entry
     } else if isNew(step.incarnation, step.version) {
       append(entry)
     } else if let insertionIndex = entries.firstIndex(where: {
       ($0.incarnation, $0.version) > (step.incarnation, step.version)
     }) {
-      // The state that arrived first belongs to a later step.
-      if entries[insertionIndex].missed > 0 { entries[insertionIndex].missed -= 1 }
+      // A later state has arrived before this step, so this step was counted as missing.
+      if entries[insertionIndex].missedCount > 0 { entries[insertionIndex].missedCount -= 1 }
       entries.insert(entry, at: insertionIndex)
     }
   }
@@ -72,22 +74,23 @@ package struct NodeHistory: Hashable, Sendable {
   }
 
   private mutating func append(_ entry: Entry) {
-    entries = entries.suffix(Self.limit - 1) + [entry]
+    entries = entries.suffix(Self.maximumEntryCount - 1) + [entry]
   }
 }
 
-/// A node's recent rate of events per second, from the counts that it reports from time to time.
+/// The recent rates of a node's events. The rates are computed from counts that the node reports at
+/// intervals.
 package struct NodeTrend: Hashable, Sendable {
-  /// The count of events that a node reported at one time.
+  /// The number of events according to one report of a node.
   package struct Sample: Hashable, Sendable {
-    package var events: UInt64
-    /// Unit: nanoseconds since 1970.
+    package var eventCount: UInt64
+    /// The time of the report. Unit: nanoseconds since 1970.
     package var time: Int64
-    /// A new process of the node counts from 0 again.
+    /// The incarnation of the node. Each incarnation counts its events from 0.
     package var incarnation: UInt64
 
     package init(events: UInt64, time: Int64, incarnation: UInt64) {
-      self.events = events
+      self.eventCount = events
       self.time = time
       self.incarnation = incarnation
     }
@@ -95,46 +98,50 @@ package struct NodeTrend: Hashable, Sendable {
 
   /// The maximum number of rates.
   package static let maximumRateCount = 6
-  /// The shortest time over which a rate is computed. Unit: nanoseconds.
-  private static let interval: Int64 = 900_000_000
+  /// The minimum time over which a rate is computed. Unit: nanoseconds.
+  private static let minimumInterval: Int64 = 900_000_000
 
-  private var last: Sample?
-  /// Unit: events per second; the latest rate is last.
+  private var lastSample: Sample?
+  /// The rates in events per second, the latest rate last.
   package private(set) var rates: [Double] = []
 
   package init() {}
 
-  /// Adds a reading. A reading older than the last one is ignored.
+  /// Adds a sample, unless it is older than the last sample, or less than 0.9 s newer.
   package mutating func take(_ sample: Sample) {
-    guard let before = last, before.incarnation == sample.incarnation else {
-      last = sample
+    guard let before = lastSample, before.incarnation == sample.incarnation else {
+      lastSample = sample
       return
     }
-    guard sample.time >= before.time + Self.interval, sample.events >= before.events else {
+    guard sample.time >= before.time + Self.minimumInterval, sample.eventCount >= before.eventCount
+    else {
       return
     }
-    last = sample
+    lastSample = sample
     let seconds = Double(sample.time - before.time) / 1e9
     rates =
-      rates.suffix(Self.maximumRateCount - 1) + [Double(sample.events - before.events) / seconds]
+      rates.suffix(Self.maximumRateCount - 1) + [
+        Double(sample.eventCount - before.eventCount) / seconds
+      ]
   }
 
   /// The latest rate; `nil` if there is none yet.
   package var rate: Double? { rates.last }
 
-  /// A bar for each rate, scaled to the highest rate.
-  package var bars: String {
+  /// A bar for each rate. The highest rate has the highest bar.
+  package var barText: String {
     let highest = rates.max() ?? 0
     return String(
       rates.map { rate -> Character in
         guard rate > 0 else { return "·" }
-        return Self.bars[min(Int(rate / highest * Double(Self.bars.count)), Self.bars.count - 1)]
+        return Self.barCharacters[
+          min(Int(rate / highest * Double(Self.barCharacters.count)), Self.barCharacters.count - 1)]
       })
   }
 
-  private static let bars: [Character] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
+  private static let barCharacters: [Character] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
-  /// Formats a rate in at most five columns: `0`, `12`, `1.2k`, `350k`.
+  /// Formats a rate in at most five columns, such as `0`, `12`, `1.2k` or `350k`.
   package static func text(_ rate: Double?) -> String {
     guard let rate else { return "-" }
     if rate < 10, rate != rate.rounded() {

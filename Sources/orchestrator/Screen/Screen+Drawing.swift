@@ -3,7 +3,7 @@ import PipeRuntime
 extension Screen {
   /// All lines of the terminal, as the page was last laid out.
   var lines: [StyledLine] {
-    let bodyHeight = max(0, size.rows - 2)
+    let bodyHeight = max(0, size.rows - Self.fixedLineCount)
     var body: [StyledLine]
     switch overlay {
     case .help: body = Self.help
@@ -16,12 +16,26 @@ extension Screen {
     }
     body = Array(body.prefix(bodyHeight))
     body += Array(repeating: "", count: bodyHeight - body.count)
-    return [title] + body + [footer]
+    return [title, health] + body + [footer]
   }
 
-  /// `lift: running  up 3 min   1 overview  2 nodes …`
+  /// The number of lines that are the same on all pages: the title, the health and the footer.
+  static let fixedLineCount = 3
+
+  /// The root cause of the worst problem, or `all well`.
+  private var health: StyledLine {
+    guard let health = shownData.health else { return "" }
+    let text = health.summary
+    return switch health.severity {
+    case .failure: StyledLine(text, .bold, .color(.red))
+    case .warning: StyledLine(text, .color(.yellow))
+    case .note, nil: StyledLine(text, .color(.green))
+    }
+  }
+
+  /// The title line, such as `lift: running  up 3 min   1 overview  2 nodes …`.
   private var title: StyledLine {
-    let data = shown
+    let data = shownData
     guard let directory = data.directory else {
       return StyledLine(data.noAnswerReason ?? "waiting for the orchestrator")
     }
@@ -93,8 +107,8 @@ extension Screen {
   var header: [StyledLine] {
     switch subject {
     case nil: []
-    case .node(let name): shown.header(ofNode: name) + [""]
-    case .pipe(let name): shown.header(ofPipe: name)
+    case .node(let name): shownData.header(ofNode: name) + [""]
+    case .pipe(let name): shownData.header(ofPipe: name)
     }
   }
 
@@ -103,7 +117,7 @@ extension Screen {
     let names = list.rows.map(\.name)
     let isFocused = part == focus
     let selection = selection(part)
-    let selected = selection.row(in: names)
+    let selected = selection.selectedRow(in: names)
     let window = selection.window(of: names, height: height - 1)
     var heading = StyledLine("  " + list.heading, .bold)
     if isFocused { heading = heading.adding(.underlined) }
@@ -126,8 +140,8 @@ extension SendForm {
   func lines(height: Int, columns: Int) -> [StyledLine] {
     guard let event else {
       let names = events.map(\.name)
-      let selected = selection.row(in: names)
-      return [StyledLine("send to '\(target)'", .bold), ""]
+      let selected = selection.selectedRow(in: names)
+      return [StyledLine("send to '\(receiver)'", .bold), ""]
         + selection.window(of: names, height: height).map { row in
           row == selected
             ? StyledLine("▶ ", .bold, .color(.cyan)) + StyledLine(events[row].signature, .bold)
@@ -135,9 +149,10 @@ extension SendForm {
         }
     }
     let width = event.fields.map { $0.name.displayWidth + $0.type.displayWidth + 2 }.max() ?? 0
-    // The line with the cursor is always visible, however many lines there are.
+    // Chooses the first line so that the line with the cursor is visible, even if not all lines
+    // fit.
     let first = max(0, line - height + 1)
-    return [StyledLine("send \(event.name) to '\(target)'", .bold), ""]
+    return [StyledLine("send \(event.name) to '\(receiver)'", .bold), ""]
       + zip(event.fields.indices, event.fields).dropFirst(first).prefix(height).map {
         index, field in
         StyledLine("  " + "\(field.name): \(field.type)".padded(to: width) + "  ")
@@ -162,7 +177,7 @@ extension ScreenPalette {
   func lines(height: Int, columns: Int) -> [StyledLine] {
     let choices = choices
     let names = choices.map(Self.name)
-    let selected = selection.row(in: names)
+    let selected = selection.selectedRow(in: names)
     let header =
       StyledLine(":", .bold) + field.line(columns: max(8, min(40, columns - 2)), isFocused: true)
     guard !choices.isEmpty else {

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The effects of keys.
+/// Handles the keys.
 extension Screen {
   /// Handles a key.
   mutating func press(_ key: Key) -> [Action] {
@@ -35,7 +35,7 @@ extension Screen {
 
   private mutating func press(_ key: Key, in overlay: Overlay) -> [Action] {
     self.overlay = nil
-    let height = max(1, size.rows - 4)
+    let height = max(1, size.rows - Self.fixedLineCount - 2)
     switch overlay {
     case .help: break
     case .text(let title, let lines, let first):
@@ -45,7 +45,7 @@ extension Screen {
       switch form.press(key, height: height) {
       case .open: self.overlay = .form(form)
       case .cancelled: break
-      case .send(let event): return [.ask(.send(event, to: form.target))]
+      case .send(let event): return [.ask(.send(event, to: form.receiver))]
       }
     case .palette(var palette):
       switch palette.press(key, height: height) {
@@ -68,7 +68,8 @@ extension Screen {
     return []
   }
 
-  /// Confirms with the same key or `y`.
+  /// Handles a key while an action waits for confirmation. Pressing the action's key again, or `y`,
+  /// confirms the action.
   private mutating func handleConfirmation(_ confirmation: Confirmation, _ key: Key) -> [Action] {
     switch confirmation {
     case .leave: return [.character("q"), .character("y")].contains(key) ? [.leave] : []
@@ -79,7 +80,11 @@ extension Screen {
     }
   }
 
-  /// Returns the first visible line after a scrolling key; `nil` for any other key.
+  /// Returns the index of the first visible line after a key that scrolls; `nil` for other keys.
+  /// - Parameters:
+  ///   - first: The index of the first visible line before the key.
+  ///   - count: The number of all lines.
+  ///   - height: The number of visible lines.
   private static func scrolled(_ first: Int, of count: Int, _ height: Int, by key: Key) -> Int? {
     let last = max(0, count - height)
     let next: Int? =

@@ -33,19 +33,19 @@ extension Screen {
   package func selected(_ part: ScreenPart) -> ScreenRow? {
     guard let shown = lists.first(where: { $0.part == part }) else { return nil }
     let rows = shown.list.rows
-    return selection(part).row(in: rows.map(\.name)).map { rows[$0] }
+    return selection(part).selectedRow(in: rows.map(\.name)).map { rows[$0] }
   }
 
-  /// Lays out the page. Selections stay with the chosen rows.
+  /// Lays out the page. Selected rows stay selected.
   mutating func layOut() {
     let all = parts.map { (part: $0, list: list($0)) }
     let isOverview = subject == nil && page == .all
     let wanted = all.filter {
-      // The overview leaves out empty lists.
+      // The overview omits empty lists, except the lists of nodes and of logs.
       !isOverview || $0.part == .nodes || $0.part == .logs || !$0.list.rows.isEmpty
     }
-    let availableLines = max(0, size.rows - 2 - header.count)
-    let heights = ScreenHeights.share(
+    let availableLines = max(0, size.rows - Self.fixedLineCount - header.count)
+    let heights = ScreenHeights.shareLines(
       wanted.map { 1 + max(1, $0.list.rows.count) }, availableLines: availableLines)
     lists = zip(wanted, heights).map { LaidOutList(part: $0.part, list: $0.list, height: $1) }
     if let first = lists.first, !lists.contains(where: { $0.part == focus }) { focus = first.part }
@@ -56,7 +56,7 @@ extension Screen {
   }
 
   private func list(_ part: ScreenPart) -> ScreenList {
-    var list = shown.list(part, of: subjectName, columns: max(1, size.columns - 2))
+    var list = shownData.list(part, of: subjectName, columns: max(1, size.columns - 2))
     guard !filter.isEmpty else { return list }
     let text = filter.lowercased()
     list.rows = list.rows.filter { $0.text.lowercased().contains(text) }
@@ -64,7 +64,8 @@ extension Screen {
     return list
   }
 
-  /// The receiver of an event or a request: the subject of the page, or else the selected row.
+  /// The receiver of an event or a request: the page's subject or, if the page has none, the
+  /// selected row.
   var target: String? {
     switch subject {
     case .node(let name): return name
@@ -81,7 +82,7 @@ extension Screen {
   /// The event that is selected on the page of a node or a composite.
   var selectedEvent: EventEnabledness? {
     guard focus == .events, case .node(let name) = subject, let row = selected(.events),
-      case .found(let found)? = shown.enabled[name]
+      case .found(let found)? = shownData.enabledEvents[name]
     else { return nil }
     return found.events.first { $0.rowName == row.name }
   }
@@ -100,61 +101,66 @@ extension Screen {
   }
 }
 
-/// The selected row of a list, remembered by name. The selection follows the chosen row when rows
+/// The selected row of a list. The row is identified by its name, so it stays selected when rows
 /// are added, removed or moved.
 package struct NamedSelection: Hashable, Sendable {
-  /// The end of the list where new rows appear, if the selection follows the newest row.
-  package enum Newest: Hashable, Sendable { case nowhere, first, last }
+  /// The end of the list at which new rows appear. Except with `nowhere`, the selection can follow
+  /// the newest row.
+  package enum NewestPosition: Hashable, Sendable { case nowhere, first, last }
 
-  private let newest: Newest
-  /// The name of the selected row; `nil` before there was one, and while the selection follows the
-  /// newest row.
+  private let newestPosition: NewestPosition
+  /// The name of the selected row; `nil` before a row is selected, and while the selection follows
+  /// the newest row.
   private var name: String?
-  /// The position of the chosen row when it was last present.
-  private var row = 0
-  private var first = 0
+  /// The position that the selected row had when it was last in the list.
+  private var lastPosition = 0
+  private var firstVisibleRow = 0
 
-  package init(newest: Newest = .nowhere) { self.newest = newest }
+  package init(newest: NewestPosition = .nowhere) { self.newestPosition = newest }
 
-  /// Returns the index of the selected row; `nil` in an empty list. If the chosen row has gone, the
-  /// row in its place is selected.
-  package func row(in names: [String]) -> Int? {
+  /// Returns the index of the selected row; `nil` if the list is empty. If the selected row is no
+  /// longer in the list, returns the row that is now at its position.
+  package func selectedRow(in names: [String]) -> Int? {
     guard !names.isEmpty else { return nil }
-    guard let name else { return newest == .last ? names.count - 1 : 0 }
-    return names.firstIndex(of: name) ?? min(row, names.count - 1)
+    guard let name else { return newestPosition == .last ? names.count - 1 : 0 }
+    return names.firstIndex(of: name) ?? min(lastPosition, names.count - 1)
   }
 
-  /// Returns the visible rows. The window moves only as far as it must to show the selected row.
+  /// Returns the range of visible rows. The range moves only as far as necessary to show the
+  /// selected row.
   package func window(of names: [String], height: Int) -> Range<Int> {
-    guard let selected = row(in: names), height > 0 else { return 0..<0 }
-    let start = min(max(min(first, names.count - height), selected - height + 1, 0), selected)
+    guard let selected = selectedRow(in: names), height > 0 else { return 0..<0 }
+    let start = min(
+      max(min(firstVisibleRow, names.count - height), selected - height + 1, 0), selected)
     return start..<min(names.count, start + height)
   }
 
-  /// Remembers the position of the selected row, because the row may be gone from the next list.
+  /// Remembers the position of the selected row, for the case that the row is missing in the next
+  /// list.
   package mutating func rememberPosition(in names: [String], height: Int) {
-    guard let row = row(in: names) else { return }
-    self.row = row
-    if name != nil || newest == .nowhere { name = names[row] }
-    first = window(of: names, height: height).lowerBound
+    guard let row = selectedRow(in: names) else { return }
+    self.lastPosition = row
+    if name != nil || newestPosition == .nowhere { name = names[row] }
+    firstVisibleRow = window(of: names, height: height).lowerBound
   }
 
-  /// Moves the selection by a number of rows, at most to the first or last row.
+  /// Moves the selection by a number of rows, but not beyond the first or last row.
   package mutating func move(by rows: Int, in names: [String], height: Int) {
-    guard let row = row(in: names) else { return }
-    self.row = max(0, min(row + rows, names.count - 1))
+    guard let row = selectedRow(in: names) else { return }
+    self.lastPosition = max(0, min(row + rows, names.count - 1))
     let isNewest =
-      switch newest {
+      switch newestPosition {
       case .nowhere: false
-      case .first: self.row == 0
-      case .last: self.row == names.count - 1
+      case .first: self.lastPosition == 0
+      case .last: self.lastPosition == names.count - 1
       }
-    name = isNewest ? nil : names[self.row]
+    name = isNewest ? nil : names[self.lastPosition]
     rememberPosition(in: names, height: height)
   }
 
   /// Handles a key that moves the selection.
-  /// - Returns: Whether the key is such a key.
+  /// - Returns: Whether the key is a key that moves a selection. Also `true` if this selection is
+  ///   already at the end of the list.
   package mutating func press(_ key: Key, in names: [String], height: Int) -> Bool {
     switch key {
     case .up, .character("k"): move(by: -1, in: names, height: height)
@@ -169,14 +175,15 @@ package struct NamedSelection: Hashable, Sendable {
   }
 }
 
-/// The heights of the parts that are stacked on a screen.
+/// Computes the heights of the parts that are stacked on a screen.
 package enum ScreenHeights {
-  /// Shares the lines among the parts. Parts that want less than an equal share get what they want,
-  /// the other parts share the rest, and the last part gets the remainder.
+  /// Distributes the lines among the parts. A part that needs fewer lines than an equal share gets
+  /// the lines that it needs. The other parts share the remaining lines equally. Lines that are
+  /// still left go to the last part.
   /// - Parameters:
   ///   - wanted: The number of lines that each part would fill, including its heading.
   ///   - availableLines: The number of available lines.
-  package static func share(_ wanted: [Int], availableLines: Int) -> [Int] {
+  package static func shareLines(_ wanted: [Int], availableLines: Int) -> [Int] {
     var heights = Array(repeating: 0, count: wanted.count)
     var remaining = max(0, availableLines)
     var unassigned = Array(wanted.indices)

@@ -3,8 +3,8 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// The content of the terminal UI, and the effects of its keys. It has no access to the terminal or
-/// the topology itself.
+/// The contents of the terminal UI, and the effects of its keys, without access to the terminal or
+/// the topology.
 package struct Screen: Sendable {
   /// An input of the screen.
   package enum Input: Sendable {
@@ -17,7 +17,7 @@ package struct Screen: Sendable {
     case answer(Response)
     case key(Key)
     case resize(TerminalSize)
-    /// Time has passed.
+    /// Some time has passed.
     case tick
   }
 
@@ -41,30 +41,30 @@ package struct Screen: Sendable {
     case failed(String)
   }
 
-  /// An action for the shell to perform.
+  /// An action that the shell must perform.
   package enum Action: Hashable, Sendable {
     case draw
     case ask(Request)
-    /// Follow the steps of this node, and stop following any other.
+    /// Follow the steps of this node only. If `nil`, follow no node.
     case follow(String?)
     case copy(String)
     case suspend
     case leave
   }
 
-  /// The subject of a page about one thing.
+  /// The node or pipe that a page is about.
   package enum Subject: Hashable, Sendable {
     case node(String)
     case pipe(String)
   }
 
-  /// An action that needs a confirmation.
+  /// An action that the user must confirm.
   package enum Confirmation: Hashable, Sendable {
     case steer(ScreenCommand.NodeAction, String)
     case leave
   }
 
-  /// An element that receives the keys in place of the page.
+  /// An element over the page, which receives the keys while it is shown.
   package enum Overlay: Sendable {
     case help
     case text(title: String, lines: [String], first: Int)
@@ -88,27 +88,28 @@ package struct Screen: Sendable {
     package var isProblem: Bool
   }
 
-  /// Whether leaving the screen ends the topology.
+  /// Whether the topology ends when the user leaves the screen.
   package let endsTopology: Bool
   package private(set) var data: ScreenData
-  /// The data that a frozen screen shows; `nil` if the screen is not frozen.
+  /// The data that a frozen screen keeps showing; `nil` if the screen is not frozen.
   package internal(set) var frozen: ScreenData?
   package private(set) var size: TerminalSize
   package internal(set) var page = ScreenTab.all
   package internal(set) var subject: Subject?
-  /// The filter of each page. The key `nil` is for the page of a single subject, as long as that
+  /// The filter of each page. The key `nil` stands for the page about a node or a pipe, while this
   /// page is open.
   private var filters: [ScreenTab?: String] = [:]
   package internal(set) var overlay: Overlay?
   package internal(set) var notice: Notice?
   /// The list that receives the keys.
   package internal(set) var focus = ScreenPart.nodes
-  /// The list that had the focus before the page of a single subject was opened.
+  /// The list that had the focus before the page about a node or a pipe was opened.
   var previousFocus = ScreenPart.nodes
-  /// The lists on the page, as last laid out.
+  /// The lists on the page, according to the last layout.
   package internal(set) var lists: [LaidOutList] = []
   var selections: [ScreenPart: NamedSelection] = [:]
-  /// The event of a form that opens once the node's alphabet has arrived; `.some(nil)`: any event.
+  /// The form to open when its target's alphabet has arrived. If `event` is `nil`, the user selects
+  /// the event.
   var pendingForm: (target: String, event: String?)?
   var pendingExplanation: String?
   private var lastRequests: [String: (time: Int64, version: UInt64?)] = [:]
@@ -116,9 +117,10 @@ package struct Screen: Sendable {
   private var pendingRequests: Set<String> = []
   var requestedCharts: Set<String> = []
 
-  /// The shortest time between two requests for the same node's events. Unit: nanoseconds.
+  /// The minimum time between two requests for the events of the same node. Unit: nanoseconds.
   private static let minimumRequestInterval: Int64 = 250_000_000
-  /// How long the enabled events stay valid while nothing changes. Unit: nanoseconds.
+  /// The age at which enabled events are requested again, even if nothing has changed. Unit:
+  /// nanoseconds.
   private static let enabledEventsLifetime: Int64 = 1_000_000_000
 
   /// - Parameter nodes: The nodes to show; all nodes if the list is empty.
@@ -131,10 +133,11 @@ package struct Screen: Sendable {
     data.startedAt = startedAt
   }
 
-  /// The data to show: the current data, or the data from when the screen was frozen.
-  package var shown: ScreenData { frozen ?? data }
+  /// The data that the screen shows: the current data or, if the screen is frozen, the data at the
+  /// time of freezing.
+  package var shownData: ScreenData { frozen ?? data }
 
-  /// The text that shown rows must contain. Each page has its own filter.
+  /// The text that all shown rows must contain. Each page has its own filter.
   package internal(set) var filter: String {
     get { filters[subject == nil ? page : nil] ?? "" }
     set { filters[subject == nil ? page : nil] = newValue }
@@ -142,7 +145,8 @@ package struct Screen: Sendable {
 
   // MARK: Inputs
 
-  /// - Parameter now: Nanoseconds since 1970.
+  /// Processes an input, and returns the actions that result.
+  /// - Parameter now: The time in nanoseconds since 1970.
   package mutating func take(_ input: Input, at now: Int64) -> [Action] {
     data.now = now
     var actions: [Action] = [.draw]
@@ -151,7 +155,8 @@ package struct Screen: Sendable {
     case .noAnswer(let text): data.noAnswerReason = text
     case .change(let change):
       data.take(change)
-      // Changes may be frequent, and most of them require no request.
+      // Changes may be frequent. Only a change of the node that the page is about can require a new
+      // request.
       guard subject == .node(change.node) else { return actions }
     case .step(let step):
       data.take(step)
@@ -167,7 +172,7 @@ package struct Screen: Sendable {
     return actions + dueRequests()
   }
 
-  /// Returns all lines of the terminal in their current state.
+  /// Lays out the current contents, and returns all lines of the terminal.
   package mutating func frame() -> [StyledLine] {
     layOut()
     return lines
@@ -177,7 +182,7 @@ package struct Screen: Sendable {
     switch answer {
     case .enabled(let name, let found):
       pendingRequests.remove(name)
-      data.enabled[name] = found
+      data.enabledEvents[name] = found
     case .chart(let name, let found): data.charts[name] = found
     case .alphabet(let name, let found):
       guard let pending = pendingForm, pending.target == name, overlay == nil else { return }
@@ -205,14 +210,14 @@ package struct Screen: Sendable {
     }
   }
 
-  /// Returns the requests to send now for the events on the page.
+  /// Returns the requests for enabled events that are due now.
   private mutating func dueRequests() -> [Action] {
     guard frozen == nil, data.noAnswerReason == nil, data.directory != nil else { return [] }
     var names: [String] = []
     if case .node(let name) = subject {
       names = [name]
     } else if parts.contains(.composites), pendingRequests.isEmpty {
-      // One request at a time, because there may be many composites.
+      // Only one of these requests is sent at a time, because there may be many composites.
       names = data.nodes.filter { $0.kind == .composite }.map(\.name)
     }
     let dueNodes = names.filter { name in

@@ -23,7 +23,7 @@ package enum ScreenTab: Int, CaseIterable, Hashable, Sendable {
 /// A list on a page.
 package enum ScreenPart: Hashable, Sendable { case nodes, pipes, composites, logs, events, history }
 
-/// The commands of the screen, other than movements. Each has a key and a name.
+/// The commands of the screen, except movements. Each command has a key and a name.
 package enum ScreenCommand: Hashable, Sendable {
   case page(ScreenTab)
   case filter, send, why
@@ -43,17 +43,17 @@ package enum ScreenCommand: Hashable, Sendable {
       }
     }
 
-    /// The effect, for the help.
+    /// The meaning of the action, as the help shows it.
     package var meaning: String {
       switch self {
-      case .restart: "stops the node in order and starts it again"
+      case .restart: "stops the node gracefully and starts it again"
       case .kill: "kills the process of the node; the restart policy applies"
-      case .stop: "stops the node in order and keeps it stopped"
+      case .stop: "stops the node gracefully and keeps it stopped"
       case .start: "starts the node if it is stopped or failed"
       }
     }
 
-    /// The consequence, for a one-line prompt.
+    /// The consequence of the action, which is part of the prompt.
     private var consequence: String {
       switch self {
       case .restart: "Stops and starts it."
@@ -63,8 +63,8 @@ package enum ScreenCommand: Hashable, Sendable {
       }
     }
 
-    /// Returns the prompt for confirmation. On a narrow terminal it has no consequence, and the
-    /// name is cut.
+    /// Returns the prompt that asks for confirmation. On a narrow terminal, the consequence is
+    /// omitted and the name is cut.
     func prompt(for name: String, columns: Int) -> String {
       let keys = "\(key) or y confirms, other keys cancel"
       let question = "\(rawValue) '\(name)'?"
@@ -95,7 +95,7 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// The name in the list of commands.
+  /// The name of the command, as the list of commands shows it.
   package var name: String {
     switch self {
     case .page(let page): page.title
@@ -111,7 +111,7 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// The effect, for the help.
+  /// The meaning of the command, as the help shows it.
   package var meaning: String {
     switch self {
     case .page(.all): "shows all lists"
@@ -128,14 +128,14 @@ package enum ScreenCommand: Hashable, Sendable {
     }
   }
 
-  /// The keys for movements, as the help shows them.
+  /// The keys that move the selection, with their meanings, as the help shows them.
   package static let movementKeys: [(keys: String, meaning: String)] = [
     ("j k ↓ ↑", "next or previous row; PgDn, PgUp, g and G move further"),
     ("Enter", "details of the selected row"), ("Esc", "back"), ("Tab", "next list"),
   ]
 }
 
-/// A list of commands and nodes that is filtered by typing a part of a name.
+/// A list of commands and nodes. The user filters the list by typing a part of a name.
 package struct ScreenPalette: Hashable, Sendable {
   /// An entry of the list.
   package enum Choice: Hashable, Sendable {
@@ -150,28 +150,28 @@ package struct ScreenPalette: Hashable, Sendable {
     }
   }
 
-  /// The outcome of a key.
+  /// The effect of a key on the list.
   package enum Outcome: Hashable, Sendable { case open, cancelled, chosen(Choice) }
 
   package private(set) var field = TerminalTextField(byteLimit: 200)
   package private(set) var selection = NamedSelection()
-  private let all: [Choice]
+  private let allChoices: [Choice]
 
   package init(nodes: [String]) {
-    all =
+    allChoices =
       ScreenCommand.all.filter { $0 != .palette }.map(Choice.command) + nodes.map(Choice.node)
   }
 
-  /// The entries whose names contain the typed text. Names that begin with the text come first.
+  /// The entries whose names contain the typed text. First come names that begin with this text.
   package var choices: [Choice] {
     let text = field.text.lowercased()
-    guard !text.isEmpty else { return all }
-    let found = all.filter { $0.name.lowercased().contains(text) }
+    guard !text.isEmpty else { return allChoices }
+    let found = allChoices.filter { $0.name.lowercased().contains(text) }
     return found.filter { $0.name.lowercased().hasPrefix(text) }
       + found.filter { !$0.name.lowercased().hasPrefix(text) }
   }
 
-  /// Unique among the choices.
+  /// Returns the identifier of an entry. It is unique among all entries.
   package static func name(of choice: Choice) -> String {
     switch choice {
     case .command(let command): "command \(command.name)"
@@ -186,12 +186,12 @@ package struct ScreenPalette: Hashable, Sendable {
     case .escape: return .cancelled
     case .up, .down, .pageUp, .pageDown: _ = selection.press(key, in: names, height: height)
     case .enter:
-      guard let row = selection.row(in: names) else { return .cancelled }
+      guard let row = selection.selectedRow(in: names) else { return .cancelled }
       return .chosen(choices[row])
     default:
       let before = field.text
       _ = field.press(key)
-      // The selection moves to the best match.
+      // Selects the first entry, which matches best.
       if field.text != before { selection = NamedSelection() }
     }
     return .open

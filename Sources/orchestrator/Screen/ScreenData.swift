@@ -3,24 +3,24 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// The screen's data about a topology.
+/// The data about a topology that the screen shows.
 package struct ScreenData: Sendable {
-  /// The outcome of a request.
+  /// The result of a request.
   package enum QueryResult<Value: Sendable>: Sendable {
     case found(Value)
     case failed(String)
   }
 
-  /// The maximum number of log lines.
+  /// The maximum number of log lines to keep.
   package static let logLimit = 2_000
-  /// The shortest time over which a pipe's rate is computed. Unit: nanoseconds.
+  /// The minimum time over which the rate of a pipe is computed. Unit: nanoseconds.
   private static let rateInterval: Int64 = 900_000_000
 
-  /// `nil` before the orchestrator has answered.
+  /// The last received directory; `nil` until the orchestrator has answered.
   package private(set) var directory: TopologyDirectory?
   /// The reason why the orchestrator does not answer; `nil` if it does.
   package var noAnswerReason: String?
-  /// Unit: nanoseconds since 1970.
+  /// The current time. Unit: nanoseconds since 1970.
   package var now: Int64 = 0
   /// When the topology was started. Unit: nanoseconds since 1970.
   package var startedAt: Int64?
@@ -30,17 +30,18 @@ package struct ScreenData: Sendable {
   private var snapshots: [String: PipeSnapshot] = [:]
   package private(set) var rates: [String: PipeRate] = [:]
   package private(set) var logs: [ScreenRow] = []
-  /// The number of log lines ever received.
+  /// The number of log lines that were received, including lines that were dropped.
   private var logCount = 0
-  /// The enabled events of each node or composite.
-  package var enabled: [String: QueryResult<EnabledEvents>] = [:]
-  /// The state chart of each node.
+  /// For each node and composite, the last result of a request for its enabled events.
+  package var enabledEvents: [String: QueryResult<EnabledEvents>] = [:]
+  /// For each node, the result of the request for its state chart.
   package var charts: [String: QueryResult<StateChart>] = [:]
 
-  /// The nodes to show, with their pipes and logs; all nodes if the list is empty.
-  private let names: [String]
+  /// The nodes to show, together with their pipes and logs. If the list is empty, all nodes are
+  /// shown.
+  private let shownNames: [String]
 
-  package init(of names: [String] = []) { self.names = names }
+  package init(of names: [String] = []) { self.shownNames = names }
 
   // MARK: Input
 
@@ -90,20 +91,30 @@ package struct ScreenData: Sendable {
       NodeTrend.Sample(events: status.events, time: time, incarnation: incarnation))
   }
 
-  /// The time of the older of the two ends' reports.
+  /// Returns the time at which the pipe's ends last reported; if the times differ, the earlier
+  /// time.
   private static func time(of snapshot: PipeSnapshot) -> Int64 {
     min(snapshot.sender?.status?.time ?? 0, snapshot.receiver?.status?.time ?? 0)
   }
 
   // MARK: Lookup
 
-  /// The nodes and composites, with their latest reports.
+  /// The nodes and composites, with the latest data that they have reported.
   package var nodes: [NodeInformation] {
-    latestStates.merged(into: (try? directory?.nodes(named: names)) ?? [])
+    latestStates.merged(into: (try? directory?.nodes(named: shownNames)) ?? [])
   }
 
   package func node(_ name: String) -> NodeInformation? {
     directory?[node: name].flatMap { latestStates.merged(into: [$0]).first }
+  }
+
+  /// The root causes of all problems of the topology; `nil` until the orchestrator has answered.
+  package var health: TopologyHealth? {
+    directory.map { directory in
+      var directory = directory
+      directory.nodes = latestStates.merged(into: directory.nodes)
+      return TopologyHealth(directory, at: now)
+    }
   }
 
   /// The latest state that a node has reported.
@@ -113,62 +124,15 @@ package struct ScreenData: Sendable {
     directory?.pipeSnapshots.filter { isShown($0.pipe.from) || isShown($0.pipe.to) } ?? []
   }
 
-  private func isShown(_ node: String) -> Bool { names.isEmpty || names.contains(node) }
+  private func isShown(_ node: String) -> Bool { shownNames.isEmpty || shownNames.contains(node) }
 
   package func pipe(_ name: String) -> PipeSnapshot? { pipes.first { $0.pipe.name == name } }
 
-  /// Formats the time since `time` for a person.
+  /// Formats the time that has passed since `time`, for users.
   package func age(of time: Int64) -> String { Duration.nanoseconds(max(0, now - time)).shortText }
 
   /// Formats a time as the time of day.
   package static func timeOfDay(_ time: Timestamp) -> String {
     String(time.localText.split(separator: " ").last ?? "")
-  }
-}
-
-/// The latest states as the nodes themselves report them. The orchestrator polls the nodes only
-/// from time to time, so its data may be older.
-package struct LatestStates: Sendable {
-  private var changes: [String: StateChange] = [:]
-
-  package init() {}
-
-  package mutating func take(_ change: StateChange) { changes[change.node] = change }
-
-  /// The latest state that a node has reported; `nil` if there is none, or another process of the
-  /// node reported it.
-  package func change(of node: NodeInformation) -> StateChange? {
-    changes[node.name].flatMap { $0.incarnation == node.incarnation ? $0 : nil }
-  }
-
-  /// Returns the nodes with their latest states, as far as the reporting processes are the running
-  /// ones.
-  package func merged(into nodes: [NodeInformation]) -> [NodeInformation] {
-    nodes.map { node in
-      guard node.isRunning, let change = change(of: node),
-        change.version >= node.status?.version ?? 0
-      else { return node }
-      var node = node
-      node.status = change.status(after: node.status)
-      node.doubts = change.doubts
-      return node
-    }
-  }
-}
-
-extension StateChange {
-  /// The status with this state, and with the newer of the two sets of counters.
-  fileprivate func status(after previous: NodeStatus?) -> NodeStatus {
-    var status = previous ?? NodeStatus()
-    if var reportedStatus = summary?.status, reportedStatus.events >= status.events {
-      // A summary contains only the number of dead letters, and no composites.
-      (reportedStatus.recentDeadLetters, reportedStatus.composites) = (
-        status.recentDeadLetters, status.composites
-      )
-      status = reportedStatus
-    }
-    (status.state, status.version) = (state, version)
-    status.doubt = doubts.first { $0.participant == node }
-    return status
   }
 }

@@ -6,8 +6,8 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// Shows a running topology on the terminal of this process, until the person leaves or the
-/// topology ends.
+/// Shows a running topology on the terminal of this process, until the user leaves the screen or
+/// the topology ends.
 ///
 /// Everything except requests to the topology runs on the thread that calls ``run()``.
 final class ScreenShell {
@@ -15,8 +15,8 @@ final class ScreenShell {
   enum EndReason {
     case dismissed
     case terminalClosed
-    /// The topology does not answer any more. The error, which says what to do, is missing if the
-    /// topology went down.
+    /// The orchestrator can no longer be reached. The error says what to do; `nil` if the topology
+    /// has ended.
     case topologyGone(TopologyClientError?)
     case failed(any Error)
   }
@@ -35,9 +35,10 @@ final class ScreenShell {
   private var watchedNodes: Set<String> = []
   private let nodes: [String]
 
-  /// The signals that the screen handles. They must be blocked before any thread starts.
+  /// The signals that the screen handles. They must be blocked before the process starts its first
+  /// thread.
   static let signals: [Signal] = [.interrupt, .terminate, .hangUp, .windowSize, .resume]
-  /// The shortest time between two drawings.
+  /// The minimum time between two drawings.
   private static let drawInterval: Duration = .milliseconds(50)
   /// The pause between an answer of the orchestrator and the next request.
   private static let directoryInterval: Duration = .milliseconds(250)
@@ -48,11 +49,13 @@ final class ScreenShell {
   private static let initialLogLineCount = 100
 
   /// - Parameters:
-  ///   - directories: The directories of a topology on this host; `nil` for a topology on another host.
-  ///   - nodes: The nodes to show; all nodes if the list is empty.
-  ///   - timeout: The time after which the screen closes; `nil`: no limit.
-  ///   - endsTopology: Whether the topology ends with the screen.
-  /// - Returns: `nil` if standard input or output is not a terminal that supports cursor movements.
+  ///   - directories: The directories of a topology on this host; `nil` if the topology runs on
+  ///     another host.
+  ///   - nodes: The nodes that are shown. If the list is empty, all nodes are shown.
+  ///   - timeout: The time after which the screen closes; `nil` means no limit.
+  ///   - endsTopology: Whether the topology ends when the user leaves the screen.
+  /// - Returns: `nil` if standard input or output is not a terminal, or the terminal cannot move
+  ///   the cursor.
   init?(
     client: TopologyClient, directories: RuntimeDirectories?, signals: SignalDescriptor,
     nodes: [String] = [], timeout: Duration? = nil, endsTopology: Bool = false
@@ -73,11 +76,11 @@ final class ScreenShell {
     if let timeout { loop.schedule(after: timeout, for: self) { $0.end(.dismissed) } }
   }
 
-  /// Shows the topology until it ends or the person leaves. Restores the terminal before returning.
+  /// Shows the topology until it ends or the user leaves the screen. Then restores the terminal.
   func run() -> EndReason {
     loop.add(descriptor: signals.descriptor, for: self) { $0.readSignals() }
-    terminal.content = { [unowned self] _ in screen.frame() }
-    terminal.onKeys = { [unowned self] keys in for key in keys { take(.key(key)) } }
+    terminal.screenContent = { [unowned self] _ in screen.frame() }
+    terminal.onKeys = { [unowned self] keys in for key in keys { handle(.key(key)) } }
     terminal.onClosed = { [unowned self] in end(.terminalClosed) }
     do {
       try terminal.start()
@@ -93,7 +96,7 @@ final class ScreenShell {
     return endReason ?? .dismissed
   }
 
-  /// Closes the screen from another thread after the topology has ended.
+  /// Closes the screen, because the topology has ended. Any thread can call this.
   func close() {
     let owner = LoopOwned(self)
     loop.handle.post { owner.value.end(.topologyGone(nil)) }
@@ -106,7 +109,7 @@ final class ScreenShell {
 
   // MARK: Inputs
 
-  private func take(_ input: Screen.Input) {
+  private func handle(_ input: Screen.Input) {
     guard endReason == nil else { return }
     for action in screen.take(input, at: WallClock.nanoseconds) where endReason == nil {
       perform(action)
@@ -116,7 +119,7 @@ final class ScreenShell {
   private func readSignals() {
     while let signal = signals.next() {
       switch signal {
-      case .windowSize: take(.resize(terminal.size))
+      case .windowSize: handle(.resize(terminal.size))
       case .resume: start(by: terminal.resume)
       case .hangUp: end(.terminalClosed)
       default: end(.dismissed)
@@ -127,7 +130,7 @@ final class ScreenShell {
   private func start(by start: () throws(SystemError) -> Void) {
     do throws(SystemError) {
       try start()
-      take(.resize(terminal.size))
+      handle(.resize(terminal.size))
     } catch {
       end(.failed(error))
     }
@@ -139,7 +142,7 @@ final class ScreenShell {
       let entries = try await logs.next(lines: Self.initialLogLineCount).entries
       return (logs, entries)
     } then: { shell, result in
-      // If the request failed, the same lines are requested again.
+      // After a failed request, the next request reads the same lines again.
       if case .success((let logs, let entries)) = result {
         shell.logs = logs
         shell.addLogs(entries)
@@ -149,30 +152,31 @@ final class ScreenShell {
   }
 
   private func addLogs(_ new: [LogEntry]) {
-    if !new.isEmpty { take(.logs(new)) }
+    if !new.isEmpty { handle(.logs(new)) }
   }
 
-  /// - Parameter isFresh: Whether the orchestrator polls the nodes before it answers. Otherwise its answer
-  ///   may be up to one second old.
+  /// - Parameter isFresh: Whether the orchestrator asks the nodes for their statuses before it
+  ///   answers. Otherwise, the statuses may be up to one second old.
   private func ask(after pause: Duration, isFresh: Bool) {
     directoryTask = runTask { [client] in
       try await Task.sleep(for: pause)
       return try await client.directory(fresh: isFresh)
     } then: { shell, result in
-      shell.take(result)
+      shell.handle(result)
     }
   }
 
-  private func take(_ result: Result<TopologyDirectory, any Error>) {
+  private func handle(_ result: Result<TopologyDirectory, any Error>) {
     switch result {
     case .success(let directory):
       do { _ = try directory.nodes(named: nodes) } catch { return end(.failed(error)) }
-      take(.directory(directory))
-      // The process may have been in the background until now.
+      handle(.directory(directory))
+      // While the process was in the background, it could not use the terminal. It may be in the
+      // foreground now.
       if !terminal.isStarted { start(by: terminal.start) }
       watch(directory)
     case .failure(TopologyClientError.notAnswering) where screen.data.directory != nil:
-      take(.noAnswer(reason: "the orchestrator does not answer"))
+      handle(.noAnswer(reason: "the orchestrator does not answer"))
     case .failure(TopologyClientError.orchestratorGone):
       return end(.topologyGone(client.orchestratorLossError))
     case .failure(let error): return end(.failed(error))
@@ -189,7 +193,7 @@ final class ScreenShell {
     statesTask = stream { [client] in
       try await client.states(of: names, .latest, reportingInDoubt: true)
     } then: { shell, change in
-      shell.take(.change(change))
+      shell.handle(.change(change))
     }
   }
 
@@ -201,7 +205,7 @@ final class ScreenShell {
     case .ask(let request): ask(request)
     case .follow(let node): follow(node)
     case .copy(let text):
-      // OSC 52: the terminal puts the text on its clipboard, if it is configured to.
+      // OSC 52 asks the terminal to copy the text to its clipboard. Terminals can disable this.
       let base64 = Data(text.utf8.prefix(100_000)).base64EncodedString()
       terminal.send("\u{1B}]52;c;\(base64)\u{07}")
     case .suspend: start(by: terminal.suspend)
@@ -216,7 +220,8 @@ final class ScreenShell {
     stepsTask = stream { [client] in
       try await client.steps(of: [node])
     } then: { shell, message in
-      if case .step(let step) = message { shell.take(.step(step)) }
+      // The history of a node does not show the steps of its instances.
+      if case .step(let step) = message, step.instance == nil { shell.handle(.step(step)) }
     }
   }
 
@@ -226,13 +231,13 @@ final class ScreenShell {
     runTask {
       await handler.answer(request, directory)
     } then: { shell, result in
-      if case .success(let answer) = result { shell.take(.answer(answer)) }
+      if case .success(let answer) = result { shell.handle(.answer(answer)) }
     }
   }
 
   // MARK: Tasks
 
-  /// Runs an operation outside the loop, and handles its result on the loop unless the task was
+  /// Runs an operation outside the loop, and handles the result on the loop, unless the task was
   /// cancelled.
   @discardableResult
   private func runTask<Value: Sendable>(
@@ -249,8 +254,8 @@ final class ScreenShell {
     }
   }
 
-  /// Handles the elements of a stream on the loop, one at a time, so that the stream's own bound
-  /// holds.
+  /// Handles the elements of a stream on the loop. Each element is handled before the next one is
+  /// requested, so the stream itself buffers its elements.
   private func stream<Values: AsyncSequence & Sendable>(
     _ open: @escaping @Sendable () async throws -> Values,
     then take: @escaping @Sendable (ScreenShell, Values.Element) -> Void
@@ -258,7 +263,7 @@ final class ScreenShell {
     let owner = LoopOwned(self)
     let handle = loop.handle
     return Task {
-      // If the stream cannot be opened, the orchestrator's answers still arrive.
+      // If the stream cannot be opened, the screen still shows the orchestrator's answers.
       guard let values = try? await open() else { return }
       for await value in values {
         if Task.isCancelled { return }
@@ -273,13 +278,13 @@ final class ScreenShell {
   }
 }
 
-/// Answers the screen's requests by asking the topology.
+/// Answers the requests of the screen by asking the topology.
 struct ScreenRequestHandler: Sendable {
   let client: TopologyClient
 
-  /// The longest time for a node to report the outcome of an event.
+  /// The maximum wait for the outcome of an event.
   private static let eventTimeout: Duration = .seconds(5)
-  /// The longest time for a node to be started, stopped or restarted.
+  /// The maximum wait until a node is started, stopped or restarted.
   private static let nodeActionTimeout: Duration = .seconds(30)
 
   func answer(_ request: Screen.Request, _ directory: TopologyDirectory?) async -> Screen.Response {
@@ -302,9 +307,9 @@ struct ScreenRequestHandler: Sendable {
       return .why(
         name,
         await query {
-          let report = EnabledReport(found: try await client.enabledEvents(of: name))
+          let report = EnabledReport(enabledEvents: try await client.enabledEvents(of: name))
           let style = Style(isColored: false, usesLocalTime: true)
-          return report.lines(style) + [""] + report.details(style)
+          return report.lines(style) + [""] + report.detailLines(style)
         })
     case .send(let event, let name):
       do {
@@ -338,10 +343,11 @@ struct ScreenRequestHandler: Sendable {
     do { return .found(try await operation()) } catch { return .failed("\(error)") }
   }
 
-  /// The thread that makes state charts. It blocks while the node's program answers step by step.
+  /// The thread that computes state charts. It is blocked while a node's program computes single
+  /// steps.
   private static let chartThread = LoopThread { _ in }
 
-  /// Makes the state chart of a node.
+  /// Computes the state chart of a node.
   private func chart(of node: String, _ directory: TopologyDirectory) async throws -> StateChart {
     try await withCheckedThrowingContinuation { continuation in
       Self.chartThread.handle.post {

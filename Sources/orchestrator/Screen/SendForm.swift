@@ -1,8 +1,9 @@
 import PipeRuntime
 
-/// A form for an event: the choice of the event, then a line for each of its values.
+/// A form for sending an event. The user first selects the event, and then fills in a line for each
+/// associated value.
 package struct SendForm: Sendable {
-  /// The outcome of a key.
+  /// The effect of a key on the form.
   package enum Outcome: Hashable, Sendable {
     case open
     case cancelled
@@ -10,20 +11,20 @@ package struct SendForm: Sendable {
   }
 
   /// The receiver of the event.
-  package let target: String
+  package let receiver: String
   package let events: [CaseDescription]
   package private(set) var selection = NamedSelection()
-  /// The event to fill in; `nil` while the person chooses one.
+  /// The event to fill in; `nil` before the user has selected an event.
   package private(set) var event: CaseDescription?
   package private(set) var fields: [TerminalTextField] = []
   /// The index of the line that receives the keys.
   package private(set) var line = 0
-  /// The problem with the typed text; `nil` if there is none.
+  /// The error in the typed text; `nil` if the text has no error.
   package private(set) var problem: String?
 
-  /// - Parameter event: The event to fill in, if it is known.
+  /// - Parameter event: The event to fill in; `nil` if the user has to select an event.
   package init(to target: String, events: [CaseDescription], event: String? = nil) {
-    self.target = target
+    self.receiver = target
     self.events = events
     if let event, let found = events.first(where: { $0.name == event }) { choose(found) }
   }
@@ -45,7 +46,7 @@ package struct SendForm: Sendable {
     switch key {
     case .escape, .character("q"): return .cancelled
     case .enter:
-      guard let row = selection.row(in: names) else { return .cancelled }
+      guard let row = selection.selectedRow(in: names) else { return .cancelled }
       choose(events[row])
       if events[row].fields.isEmpty { return finish() }
     default: break
@@ -71,7 +72,8 @@ package struct SendForm: Sendable {
     return .open
   }
 
-  /// Returns the completed event, or keeps the form open with a problem.
+  /// Returns the completed event. If the text has an error, the form stays open and shows the
+  /// error.
   private mutating func finish() -> Outcome {
     guard let event else { return .open }
     guard !event.fields.isEmpty else { return .send(.string(event.name)) }
@@ -86,7 +88,7 @@ package struct SendForm: Sendable {
       }
     }
     let json = JSONValue.object([event.name: .object(members)])
-    if let problem = events.problem(with: json, noun: "event", owner: "'\(target)'") {
+    if let problem = events.problem(with: json, noun: "event", owner: "'\(receiver)'") {
       self.problem = problem
       return .open
     }
@@ -95,7 +97,8 @@ package struct SendForm: Sendable {
 
   private struct FieldError: Error { let text: String }
 
-  /// Parses typed text as a value of a type: unchanged for a string, else as JSON.
+  /// Parses typed text as a value of a field. For a field that is a string, returns the text
+  /// itself. For other fields, parses the text as JSON.
   private static func value(
     of text: String, _ field: CaseDescription.Field
   ) throws(FieldError) -> JSONValue? {
@@ -106,7 +109,7 @@ package struct SendForm: Sendable {
     }
     if case .string = type { return .string(text) }
     if let value = try? JSONValue(parsing: text.utf8) { return value }
-    // An enum case without values may be typed as its bare name.
+    // For an enum case without associated values, the name alone is accepted.
     if case .unknown = type, !text.isEmpty { return .string(text) }
     throw FieldError(
       text: "'\(field.name)' must be \(field.type): "

@@ -1,15 +1,16 @@
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator agent`
+/// The verb `orchestrator agent`.
 struct Agent: Verb {
   let description = VerbDescription(
     "agent", "Runs a node on this host for its orchestrator",
     discussion:
-      "For deployments with 'engine: kubernetes': the pod of each node runs this command. "
-      + "The agent waits until it can reach the orchestrator, then starts the node's process, "
-      + "reads its output and ends it on behalf of the orchestrator. SIGTERM stops the node "
-      + "in order, then the agent. The process never outlives the agent.",
+      "For deployments with 'engine: kubernetes': the pod of each node runs this command. The "
+      + "agent waits until it can reach the orchestrator. Then it starts the node's process, "
+      + "reads the process's output, and ends the process, as the orchestrator commands. "
+      + "SIGTERM gracefully stops the node, and then the agent. The process always ends with "
+      + "the agent.",
     options: [
       Option(
         "key", value: .file,
@@ -18,7 +19,7 @@ struct Agent: Verb {
       Option(
         "address", value: .text("ADDRESS"),
         "The IPv4 address that the node listens on. Default: 127.0.0.1"),
-      Option("host", value: .text("NAME"), "The host name that 'ps' shows for the node"),
+      Option("host", value: .text("NAME"), "The name that 'ps' shows for this host"),
     ],
     positionals: [Positional("NODE", .node, .one, "The node")],
     examples: [
@@ -48,26 +49,28 @@ struct Agent: Verb {
   }
 }
 
-/// `orchestrator probe`
+/// The verb `orchestrator probe`.
 struct Probe: Verb {
   let description = VerbDescription(
     "probe", "Reports whether the agent or the orchestrator on this host is healthy",
     discussion:
-      "For Kubernetes probes. Asks the agent of NODE under this PIPERUNTIME_ROOT; without "
-      + "NODE, the only agent, or the orchestrator of the only running topology there. With "
-      + "--ready, the agent's node or all nodes of the topology must also run. Exit code 1: "
-      + "no answer in time, or not running.",
+      "For Kubernetes probes. Asks the agent of NODE under this PIPERUNTIME_ROOT. Without NODE, "
+      + "asks the only agent there or, if there is no agent, the orchestrator of the only "
+      + "running topology. With --ready, the agent's node, or all nodes of the topology, must "
+      + "be running as well. Exit code 1: no answer in time, or a node is not running.",
     options: [
-      Option("ready", "Also requires that the node, or all nodes, run"),
+      Option("ready", "Also requires that the node, or each node of the topology, is running"),
       Option("timeout", value: .duration, "Maximum time to wait for an answer. Default: 3s"),
     ],
-    positionals: [Positional("NODE", .node, .optional, "The node. Default: see above")],
+    positionals: [
+      Positional("NODE", .node, .optional, "The node whose agent is asked. Default: see above")
+    ],
     examples: [("orchestrator probe --ready", "Exits 0 if the node of this pod runs")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let timeout = arguments.duration("timeout") ?? .seconds(3)
     let checksReadiness = arguments.flag("ready")
-    let agents = AgentProbe.nodes()
+    let agents = AgentProbe.nodesWithAgents()
     guard agents.count < 2 || !arguments.positionals.isEmpty else {
       throw CommandError(
         "several agents run on this host; name one of \(agents.joined(separator: ", "))",

@@ -1,22 +1,36 @@
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator apply`
+/// The verb `orchestrator apply`.
 struct Apply: Verb {
   let description = VerbDescription(
     "apply", "Applies the changes of a topology file to the running topology",
     discussion:
-      "Stops nodes that were removed from the file, starts new ones, and restarts in order "
-      + "the nodes whose program, parameters, environment, pipes or composites changed; all "
-      + "other nodes keep running. In a deployment, the current deployment file, or the one "
-      + "given with --deployment, is applied too; nodes whose place has a new address are "
-      + "restarted there. The plan is printed first. A file with errors changes nothing. A "
-      + "manually stopped node stays stopped; a failed node is started again if its "
-      + "definition changed. With -o json, one object contains the plan and the outcome; with "
-      + "-o jsonl, the plan is a line of its own, written before the changes are applied.",
+      "Stops nodes that were removed from the file, starts nodes that were added, and gracefully "
+      + "restarts nodes whose program, parameters, environment, pipes or composites have "
+      + "changed. All other nodes keep running. In a deployment, also applies the deployment "
+      + "file: the file given with --deployment, or else the file of the run. Nodes whose "
+      + "place has a new address are restarted at that address. Nodes with nothing but a new "
+      + "program are upgraded one by one; a node that does not become ready on the new program "
+      + "goes back to the former one, with its journal as before, and 'apply' ends. The plan is printed first. A "
+      + "file with errors changes nothing, and neither does a file whose programs cannot read the "
+      + "states and events in the journals (see docs/MIGRATIONS.md). A manually stopped node stays stopped. A failed "
+      + "node is started again if its definition has changed. With -o json, one object "
+      + "contains the plan and the outcome; with -o jsonl, the plan is a line of its own, "
+      + "written before the changes are applied.",
     options: [
       .topology, .deployment,
-      Option("dry-run", "Prints the plan and changes nothing"),
+      Option(
+        "dry-run",
+        "Prints the plan, and the stored states and events that the new programs cannot read; "
+          + "changes nothing"),
+      Option(
+        "accept-loss", value: .text("NAME"), repeats: true,
+        "A node or a pipe whose stored states or events may be lost if the new program cannot "
+          + "read them; can be repeated"),
+      Option(
+        "pause-after", value: .text("NODE"),
+        "Upgrades the programs of nodes up to this one; the next 'apply' upgrades the others"),
       Option(
         "timeout", value: .duration,
         "Maximum time to wait until the changes are applied. Default: 60s"),
@@ -39,9 +53,11 @@ struct Apply: Verb {
     let deadline = ContinuousClock.now + timeout
     let isDryRun = arguments.flag("dry-run")
     let request = ChangeRequest(
-      file: FileSystem.absolute(givenPath), variables: ProcessEnvironment.current,
+      file: FileSystem.absolutePath(givenPath), variables: ProcessEnvironment.current,
       keepsName: arguments.topology != nil, isDryRun: isDryRun,
-      deployment: arguments.value("deployment").map(FileSystem.absolute))
+      deployment: arguments.value("deployment").map(FileSystem.absolutePath),
+      acceptedLosses: arguments.commaSeparatedValues("accept-loss"),
+      pauseNode: arguments.value("pause-after"))
     let client = try TopologyClient.attach(
       to: arguments.target.named(defaultingTo: try Self.name(in: givenPath)))
     defer { client.close() }
@@ -54,9 +70,10 @@ struct Apply: Verb {
     let report = ChangeReport(
       topology: client.topology, change: planned.change,
       warnings: planned.warnings.map { $0.withPath(givenPath, for: request.file) },
-      isDryRun: isDryRun, format: arguments.format, console: console)
+      failures: planned.failures ?? [], isDryRun: isDryRun, format: arguments.format,
+      console: console)
     try report.printPlan()
-    guard !isDryRun else {
+    guard !isDryRun, planned.obstacle == nil else {
       guard let obstacle = planned.obstacle else {
         try report.printOutcome(.planned)
         return .success
@@ -65,12 +82,20 @@ struct Apply: Verb {
       try report.printOutcome(.failed, error)
       throw error
     }
+    let remaining: [String]
     do {
-      try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
+      remaining = try await client.apply(planned, within: max(.milliseconds(1), deadline - .now))
     } catch let error as TopologyClientError {
       try report.printOutcome(
         error.exitCode == ExitCode.timedOut.rawValue ? .timedOut : .failed, error)
       throw error
+    }
+    guard remaining.isEmpty else {
+      try report.printOutcome(.paused)
+      console.note(
+        "paused after '\(arguments.value("pause-after") ?? "")'; 'orchestrator apply \(givenPath)' "
+          + "upgrades the other nodes: \(remaining.joined(separator: ", "))")
+      return .success
     }
     try report.printOutcome(.applied)
     return .success
@@ -87,7 +112,8 @@ struct Apply: Verb {
 }
 
 extension Diagnostic {
-  /// Returns the diagnostic with the file's path as given, in place of its absolute path.
+  /// Returns the diagnostic with the path that the user has given, in place of the file's absolute
+  /// path.
   fileprivate func withPath(_ givenPath: String, for absolute: String) -> Diagnostic {
     var named = self
     if named.file == absolute { named.file = givenPath }
@@ -95,40 +121,47 @@ extension Diagnostic {
   }
 }
 
-/// The output of `apply`: the plan and its outcome.
+/// The output of `apply`: the plan and the outcome.
 struct ChangeReport {
-  /// The outcome of a plan, in JSON.
+  /// The outcome of a plan, as JSON shows it.
   enum Outcome: String {
-    /// The plan was only computed, or had no changes.
+    /// The plan was only computed and not applied, or contains no changes.
     case planned
     case applied
-    /// A node has failed or did not stop in order, or the plan was not applied.
+    /// The programs of some nodes are not replaced yet, as requested with `--pause-after`.
+    case paused
+    /// A node has failed or has not stopped gracefully, or the plan was not applied.
     case failed
-    /// The orchestrator still applies the plan.
+    /// The orchestrator is still applying the plan.
     case timedOut
   }
 
   let topology: String
   let change: TopologyChange
   let warnings: [Diagnostic]
+  /// The stored states and events that the new programs cannot read.
+  let failures: [MigrationFailure]
   let isDryRun: Bool
   let format: OutputFormat
   let console: Console
 
-  /// Prints the plan before it is applied. With `-o json` the plan is part of the final object.
+  /// Prints the plan, before it is applied. With `-o json`, prints nothing: the final object
+  /// contains the plan.
   func printPlan() throws {
     for warning in warnings { console.diagnostic(warning) }
     switch format {
     case .text:
       try console.print("\(topology): \(change.summary)")
-      for line in change.lines { try console.print(line) }
+      for line in change.entryLines { try console.print(line) }
+      for failure in failures { try console.print(failure.text) }
     case .jsonl: try console.print(JSONValue.object(plan))
     case .json: return
     }
     try console.flush()
   }
 
-  /// Prints the outcome, except as text. People see it by the exit code and the error message.
+  /// Prints the outcome as JSON. As text, nothing is printed, since the exit code and the error
+  /// message show the outcome.
   func printOutcome(_ outcome: Outcome, _ error: TopologyClientError? = nil) throws {
     let record: [String: JSONValue] = [
       "outcome": .string(outcome.rawValue), "error": error.map { .string("\($0)") } ?? .null,
@@ -146,7 +179,7 @@ struct ChangeReport {
     [
       "topology": .string(topology), "dryRun": .bool(isDryRun),
       "plan": .array(change.entries.map(\.record)),
-      "warnings": .array(warnings.map(\.record)),
+      "warnings": .array(warnings.map(\.record)), "failures": .array(failures.map(\.record)),
     ]
   }
 }

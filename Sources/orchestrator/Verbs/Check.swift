@@ -1,22 +1,28 @@
 import PipeModelChecker
 import PipeRuntime
 
-/// `orchestrator check`
+/// The verb `orchestrator check`.
 struct Check: Verb {
   let description = VerbDescription(
     "check", "Checks topology files and their wiring against the programs",
     discussion:
-      "Asks each program to describe its machines, without running them. Reports every "
-      + "error with its line and column. With --explore, also searches every state that the "
-      + "topology can reach: docs/EXPLORE.md. Exit code with --explore: 0 no findings except "
-      + "warnings, 1 findings, 6 the search was incomplete and found nothing.",
+      "Asks each program to describe its machines, without running them. Reports every error "
+      + "with its line and column. With --explore, also searches every state that the topology "
+      + "can reach (see docs/EXPLORE.md). With --journals, also asks the programs to read the "
+      + "states and events in the journals of the nodes (see docs/MIGRATIONS.md); the exit code is "
+      + "1 if a program cannot read one of them. Exit codes with --explore: 0, no findings except "
+      + "warnings; 1, findings; 6, the search was incomplete and found nothing.",
     options: [
       Option("file-only", "Checks only the file, without asking its programs"),
       Option(
-        "deployment", value: .file,
-        "Also checks whether this deployment file can run the topologies: docs/DEPLOYMENT.md"),
+        "journals",
+        "Also checks that the programs can read the states and events in the journals"),
       Option(
-        "explore", "Searches all reachable states, as configured in the file's section 'explore'"),
+        "deployment", value: .file,
+        "Also checks whether the topologies can run with this deployment file (see "
+          + "docs/DEPLOYMENT.md)"),
+      Option(
+        "explore", "Searches all reachable states, as the file's section 'explore' configures"),
       Option("time", value: .duration, "With --explore: maximum search time. Default: no limit"),
       Option(
         "memory", value: .count("MIB", from: 1),
@@ -31,22 +37,22 @@ struct Check: Verb {
       Option("all", "With --property: continues after the first violation"),
       Option(
         "no-reduction",
-        "With --explore: searches all states, even where a part of them is sufficient: "
-          + "docs/EXPLORE.md"),
+        "With --explore: visits all states, even if fewer states suffice for the same verdict (see "
+          + "docs/EXPLORE.md)"),
       Option(
         "node-states", value: .count("N", from: 1),
         "With --explore: maximum number of states of one node; the search stops at this "
           + "limit. Default: \(ExplorationSettings().nodeStateLimit)"),
       Option(
         "hash",
-        "With --explore: identifies states by 64-bit fingerprints, which saves memory when "
-          + "states are larger"),
+        "With --explore: stores 64-bit fingerprints instead of the states, which saves memory if "
+          + "states are larger than 64 bits"),
       Option(
         "out", value: .directory,
         "With --explore: writes each counterexample to this directory, as a scenario for 'test'"),
       Option(
         "graph", value: .file,
-        "With --explore: draws all states, if there are at most \(ExploredGraph.limit), to "
+        "With --explore: draws all states, if there are at most \(ExploredGraph.maximumStateCount), to "
           + "this file, .dot or .mmd"),
       Option(
         "output", "o",
@@ -61,6 +67,10 @@ struct Check: Verb {
         "Checks the elevator and its deployment"
       ),
       (
+        "orchestrator check --journals topologies/elevator.yaml",
+        "Checks that the programs can continue with the existing journals"
+      ),
+      (
         "orchestrator check --explore topologies/lift.yaml",
         "Searches all reachable states of the lift, and reports errors"
       ),
@@ -71,8 +81,12 @@ struct Check: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     if arguments.flag("explore"), arguments.flag("deployment") {
       throw CommandError(
-        "--explore and --deployment cannot be used together; the search does not depend on "
+        "\(UsageError.conflict("--explore", "--deployment")); the search does not depend on "
           + "where nodes run", code: .usage)
+    }
+    if arguments.flag("journals"), arguments.flag("explore") || arguments.flag("file-only") {
+      throw CommandError(
+        "--journals cannot be used with --explore or --file-only", code: .usage)
     }
     if arguments.flag("explore") { return try await explore(arguments, console: console) }
     let exploreOptions = [
@@ -86,13 +100,13 @@ struct Check: Verb {
     let reports = arguments.positionals.map {
       CheckReport(
         TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"),
-        in: deployment?.examination)
+        in: deployment?.examination, readsJournals: arguments.flag("journals"))
     }
     try deployment?.check(for: reports)
     let diagnostics = reports.flatMap(\.diagnostics) + (deployment?.diagnostics ?? [])
     let isValid = reports.allSatisfy(\.isValid) && deployment?.isValid != false
     if arguments.value("output") == Self.sarif {
-      var log = SARIFLog(version: ShowVersion.current)
+      var log = SARIFLog(version: Release.version)
       log.add(diagnostics)
       try console.print(log.json)
       return isValid ? .success : .usage
@@ -104,19 +118,23 @@ struct Check: Verb {
     try console.print(
       reports.map(\.record) + (deployment.map { [$0.record] } ?? []), as: arguments.format,
       lines: lines)
-    return isValid ? .success : .usage
+    guard isValid else { return .usage }
+    return reports.allSatisfy(\.canReadJournals) ? .success : .failure
   }
 
-  /// Returns the lines about files without errors.
+  /// Returns the lines about the files without errors.
   private func lines(of reports: [CheckReport], _ deployment: DeploymentReport?) -> [String] {
     var lines: [String] = []
     for report in reports where report.isValid {
-      lines.append(report.line)
-      if let line = report.silenced.silencedWarningsLine(of: report.path) { lines.append(line) }
+      lines.append(report.summaryLine)
+      lines += report.journalLines
+      if let line = report.silencedWarnings.silencedWarningsLine(of: report.path) {
+        lines.append(line)
+      }
     }
     if let deployment, deployment.isValid {
-      lines.append(deployment.line)
-      if let line = deployment.silenced.silencedWarningsLine(of: deployment.path) {
+      lines.append(deployment.summaryLine)
+      if let line = deployment.silencedWarnings.silencedWarningsLine(of: deployment.path) {
         lines.append(line)
       }
     }
@@ -142,9 +160,9 @@ struct Check: Verb {
     _ arguments: ParsedArguments, console: Console
   ) async throws -> ExitCode {
     let request = try ExploreRequest(arguments)
-    // The signals must be blocked before any thread starts.
+    // The signals must be blocked before the process starts any thread.
     let interruptSignal = try InterruptSignal()
-    var log = SARIFLog(version: ShowVersion.current)
+    var log = SARIFLog(version: Release.version)
     var records: [JSONValue] = []
     var code = ExitCode.success
     for path in arguments.positionals where !interruptSignal.hasArrived() {
@@ -153,7 +171,7 @@ struct Check: Verb {
         explored = try await request.explore(
           TopologyInput(argument: path), console: console, isStopped: interruptSignal.hasArrived)
       } catch let errors as TopologyErrors {
-        // Go on with the other files.
+        // The other files are still searched.
         for diagnostic in errors.diagnostics { console.diagnostic(diagnostic) }
         log.add(errors.diagnostics)
         code = .usage
@@ -182,7 +200,8 @@ struct Check: Verb {
 }
 
 extension ExitCode {
-  /// Combines the codes of two files. A finding takes precedence over an incomplete search.
+  /// Combines the exit codes of two files. The code for a finding takes precedence over the code
+  /// for an incomplete search.
   fileprivate func combined(_ other: ExitCode) -> ExitCode {
     if self == .failure || other == .failure { return .failure }
     return self == .incomplete ? self : other

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// `orchestrator config`
+/// The verb `orchestrator config`.
 struct Config: Verb {
   let description = VerbDescription(
     "config", "Prints a topology file with all defaults filled in",
     discussion:
-      "Substitutes variables, resolves merge keys and omits sections x-…. The output is a "
-      + "valid topology file; a literal dollar sign is written $$.",
+      "Replaces variables, resolves merge keys and omits sections whose names begin with x-. The "
+      + "output is a valid topology file, in which $$ stands for a dollar sign.",
     options: [
       Option(
         "output", "o", value: .choice("FORMAT", ["yaml", "json"]), "Output format. Default: yaml")
@@ -35,7 +35,7 @@ struct Config: Verb {
   }
 }
 
-/// `orchestrator schema`
+/// The verb `orchestrator schema`.
 struct Schema: Verb {
   let description = VerbDescription(
     "schema", "Prints the JSON Schema of topology files, for editors",

@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// `orchestrator dead-deadLetters`
+/// The verb `orchestrator dead-letters`.
 struct DeadLetterCommand: Verb {
   let description = VerbDescription(
     "dead-letters", "Lists, resends or drops the dead letters of a node",
     discussion:
-      "A dead letter is an event that the node did not apply and that its pipe recorded, or "
-      + "an effect that ended the node too often; 'resend' runs such an effect again, with "
-      + "the same idempotency key. 'list' and 'show' also work on a node that does not run; "
-      + "'resend' and 'drop' require a running node. A dead letter that is refused again is "
-      + "kept, and the exit code is 1. Times are local on a terminal, and UTC in pipes and "
-      + "JSON.",
+      "A dead letter is an event that the node did not apply and stored with the reason, or an "
+      + "effect or a timer that crashed the node too many times. 'resend' sends the event again, "
+      + "runs the effect again, with the same idempotency key, or fires the timer again. 'list' "
+      + "and 'show' also work for a node that is not running; 'resend' and 'drop' require a "
+      + "running node. If the node refuses a dead letter again, the dead letter is kept, and the "
+      + "exit code is 1. Times are local on a terminal, and UTC in redirected output and JSON.",
     options: [
       .topology, .output,
       Option("all", "a", "Resends or drops all dead letters"),
@@ -63,8 +63,8 @@ struct DeadLetterCommand: Verb {
 
   // MARK: Reading
 
-  /// Returns the dead letters in the node's journal. A node without a journal has the latest few in
-  /// memory.
+  /// Returns the dead letters of a node. They are read from the node's journal. A node without a
+  /// journal keeps only the last few dead letters, in memory.
   private func find(
     _ node: String, _ arguments: ParsedArguments, _ console: Console
   ) async throws -> [DeadLetter] {
@@ -102,8 +102,8 @@ struct DeadLetterCommand: Verb {
   private static func note(lost: UInt64, _ console: Console) {
     guard lost > 0 else { return }
     console.note(
-      "\(lost) dead letters were lost: a node keeps at most \(DeadLetter.limit) dead "
-        + "letters, \(DeadLetter.byteLimit >> 20) MiB in total")
+      "\(lost) dead letters were lost: a node keeps at most \(DeadLetter.maximumCount) dead "
+        + "letters, \(DeadLetter.maximumByteCount >> 20) MiB in total")
   }
 
   private static func table(_ deadLetters: [DeadLetter], _ style: Style) -> Table {
@@ -128,7 +128,13 @@ struct DeadLetterCommand: Verb {
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let client = try attach(arguments)
     defer { client.close() }
-    let selectedIDs = if let ids { ids } else { try await client.deadLetters(of: node).map(\.id) }
+    let foundDeadLetters: [DeadLetter]
+    do { foundDeadLetters = try await client.deadLetters(of: node) } catch {
+      guard ids != nil else { throw error }
+      foundDeadLetters = []
+    }
+    let selectedIDs = ids ?? foundDeadLetters.map(\.id)
+    let timers = Set(foundDeadLetters.filter { $0.pipe.hasPrefix("timer ") }.map(\.id))
     let fields = try await client.directory(fresh: false)[node: node]?.stateFields
     func text(_ state: JSONValue) -> String {
       state.stateText(fields: fields).cut(to: 200).printable
@@ -157,7 +163,9 @@ struct DeadLetterCommand: Verb {
           "\(node): dead letter \(id) accepted: \(text(state))  (version \(version))")
       case .done:
         guard arguments.format == .text else { break }
-        let outcomeText = action == .resend ? "accepted: its effect runs again" : "dropped"
+        let outcomeText =
+          action == .resend
+          ? "accepted: its \(timers.contains(id) ? "timer" : "effect") runs again" : "dropped"
         try console.print("\(node): dead letter \(id) \(outcomeText)")
       case .refused(let refusal, let state):
         code = .failure
@@ -181,11 +189,11 @@ struct DeadLetterCommand: Verb {
   }
 }
 
-/// The actions of `dead-deadLetters`.
+/// The actions of `dead-letters`.
 enum DeadLetterAction: String, CaseIterable {
   case list, show, resend, drop
 
-  /// Reads the action, and checks that the command line names the dead letters that it requires.
+  /// Reads the action. Checks that the command line contains the IDs that this action requires.
   init(_ arguments: ParsedArguments) throws(CommandError) {
     let words = arguments.positionals
     self = words.count > 1 ? DeadLetterAction(rawValue: words[1]) ?? .list : .list
@@ -209,7 +217,7 @@ enum DeadLetterAction: String, CaseIterable {
 }
 
 extension DeadLetter {
-  /// The JSON form of `-o json` and `-o jsonl`.
+  /// The JSON for `-o json` and `-o jsonl`.
   package var record: JSONValue {
     [
       "id": .count(id), "pipe": .string(pipe), "sequence": .count(sequence), "event": event,
@@ -218,7 +226,7 @@ extension DeadLetter {
     ]
   }
 
-  /// A description of the dead letter for a person.
+  /// Returns a description of the dead letter for users.
   fileprivate func lines(_ style: Style) -> [String] {
     [
       ("number", String(id)), ("time", style.time(time)),
@@ -229,7 +237,7 @@ extension DeadLetter {
 }
 
 extension RequestOutcome {
-  /// The JSON form of the outcome for a dead letter.
+  /// Returns the outcome of resending or dropping a dead letter, as JSON.
   fileprivate func record(deadLetter id: UInt64, of node: String) -> JSONValue {
     guard case .object(var members) = record(node: node, event: .null) else { return .null }
     members["event"] = nil

@@ -2,24 +2,25 @@ import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator describe`
+/// The verb `orchestrator describe`.
 struct Describe: Verb {
   let description = VerbDescription(
     "describe", "Describes nodes and composites: states, events and ports",
     discussion:
-      "Describes nodes of a running topology or, with --file, of a topology file. With "
-      + "--file, the programs are asked for descriptions and no node is run.",
+      "Describes the nodes of a running topology or, with --file, of a topology file. With "
+      + "--file, the command asks the programs for descriptions, and runs no node.",
     options: [
       .topology,
       Option(
-        "file", value: .file, "Describes the topology in this file, which does not have to run"),
+        "file", value: .file,
+        "Describes the topology in this file; the topology does not have to be running"),
       .output,
       Option(
         "graph",
-        "Adds the transitions of each machine, found by asking its program for single "
-          + "steps; 'orchestrator graph' draws them"),
+        "Adds the transitions of each machine. They are found by asking the machine's program "
+          + "for single steps; 'orchestrator graph' draws them"),
       Option("quiet", "q", "Prints only the names of nodes and composites"),
-      Option("events", "Prints only the names of the events that they accept, one per line"),
+      Option("events", "Prints only the names of the events that the nodes accept, one per line"),
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes and composites. Default: all")],
     examples: [
@@ -56,7 +57,7 @@ struct Describe: Verb {
     return .success
   }
 
-  /// Returns the state charts of the nodes that have a machine.
+  /// Returns the state charts of the nodes that have a machine, by node.
   private func charts(
     _ reports: [any DescribeReport], _ arguments: ParsedArguments
   ) async throws -> [String: StateChart] {
@@ -105,7 +106,7 @@ struct Describe: Verb {
         do {
           machines[node.name] = try await topology.describe(node.name)
         } catch TopologyClientError.failed {
-          // The node has not described itself, so only its status is shown.
+          // The node has not described itself yet, so the report shows only the node's status.
         }
       }
       return (found, machines, classes, directory.pipes)
@@ -139,14 +140,14 @@ struct Describe: Verb {
 /// The description of one node or composite.
 private protocol DescribeReport {
   var name: String { get }
-  /// The names of the events that it accepts.
+  /// The names of the events that the node or composite accepts.
   var events: [String] { get }
   var record: JSONValue { get }
   func lines(_ style: Style) -> [String]
 }
 
 extension DescribeReport {
-  /// The JSON form with the state chart, if there is one.
+  /// Returns the report as JSON, with the state chart if it is known.
   fileprivate func record(_ chart: StateChart?) -> JSONValue {
     guard let chart, case .object(var members) = record else { return record }
     members["graph"] = chart.json
@@ -165,7 +166,8 @@ extension NodeDescribeReport: DescribeReport {
     (machine?.events ?? []).map(\.name).filter { machine?.alphabet.contains($0) == true }
   }
 
-  /// Creates the page of a node from a topology that need not run.
+  /// Creates the report about a node from the topology's file. The topology does not have to be
+  /// running.
   fileprivate init(of node: NodeSpecification, in loaded: LoadedTopology) {
     let topology = loaded.topology
     self.init(
@@ -184,12 +186,12 @@ extension NodeDescribeReport: DescribeReport {
 /// The output of `describe` for one node.
 struct NodeDescribeReport {
   let node: NodeInformation
-  /// `nil` if the node has not described itself.
+  /// The description of the machine; `nil` if the node has not described itself yet.
   let machine: MachineDescription?
   /// The topology's pipes.
   let pipes: [PipeInformation]
 
-  /// A heading, then one or more lines for each known property.
+  /// Returns a heading, and one or more lines for each known property.
   func lines(_ style: Style) -> [String] {
     var parts = [
       (node.kind.rawValue, [node.hosts, node.program].compactMap(\.self).filter { !$0.isEmpty })
@@ -198,22 +200,26 @@ struct NodeDescribeReport {
       parts.append(("durability", [node.durability.rawValue, node.journal].compactMap(\.self)))
     }
     if let machine { parts += Self.parts(of: machine) }
+    let timer = node.isRunning ? node.status?.timer : nil
+    parts.append(("timer", [timer?.text(at: WallClock.nanoseconds)].compactMap(\.self)))
     parts.append(("in doubt", node.doubts.map { $0.wording(since: style.time) }))
     return [heading(style)] + style.lines(of: parts + traffic, labelWidth: 12)
   }
 
-  /// `door  reportsFromTopology  closed  (version 3)`
+  /// Returns the first line, such as `door  running  closed  (version 3)`.
   func heading(_ style: Style) -> String {
     let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
     let version = node.versionText.map { "  (\($0))" } ?? ""
-    return "\(style.bold(node.name))  \(style.status(node.phase))\(state)\(version)"
+    return "\(style.bold(node.name))  \(style.colorByStatus(node.phase))\(state)\(version)"
   }
 
-  /// The pipes in and out, and the dead letters.
+  /// The lines about the incoming pipes, the outgoing pipes, the ignored events and the dead
+  /// letters.
   var traffic: [(String, [String])] {
     [
       ("pipes in", pipes.filter { $0.to == node.name }.map(inPipeText)),
       ("pipes out", pipes.filter { $0.from == node.name }.map(outPipeText)),
+      ("ignored events", node.status?.ignored.map { ["\($0)"] } ?? []),
       ("dead letters", deadLetters),
     ]
   }
@@ -236,6 +242,13 @@ struct NodeDescribeReport {
       ("state", machine.stateFields.map { $0.map { "\($0.name): \($0.type)" } } ?? []),
       ("events", machine.events.filter { machine.alphabet.contains($0.name) }.map(\.signature)),
       ("never takes", unacceptedEvents.map(\.signature)),
+      ("timers", (machine.timers ?? []).map(\.text)),
+      (
+        "ignores",
+        machine.states.compactMap { state in
+          machine.ignored?[state.name].map { "in \(state.name): \($0.joined(separator: ", "))" }
+        }
+      ),
       ("outputs", machine.outputs.map(\.signature)),
       ("in-ports", machine.inPorts.map { "\($0.name): \($0.eventType)" }),
       ("out-ports", machine.outPorts.map { "\($0.name): \($0.eventType)" }),
@@ -275,13 +288,13 @@ struct NodeDescribeReport {
 }
 
 extension NodeInformation {
-  /// `version 12`; `nil` without a state.
+  /// The version, such as `version 12`; `nil` if the node has not reported a state.
   var versionText: String? {
     guard let status, status.state != nil else { return nil }
     return "version \(status.version)"
   }
 
-  /// `door: reportsFromTopology, pid 12`
+  /// The phase and the process, such as `door: running, pid 12`.
   var line: String {
     "\(name): \(phase)" + (pid.map { ", pid \($0)" } ?? "")
   }
@@ -291,12 +304,12 @@ extension NodeInformation {
 struct CompositeDescribeReport {
   let composite: CompositePlan
   let conflictClass: ConflictClassPlan
-  /// The state of the composite at run time; `nil` if the topology need not run.
+  /// The composite in the running topology; `nil` if the report is about a file.
   var node: NodeInformation?
   /// The topology's pipes.
   var pipes: [PipeInformation] = []
 
-  /// Returns the pages of all composites in the conflict classes.
+  /// Returns a report for each composite of the conflict classes.
   static func all(of classes: [ConflictClassPlan]) -> [CompositeDescribeReport] {
     classes.flatMap { conflictClass in
       conflictClass.composites.map {
@@ -307,7 +320,7 @@ struct CompositeDescribeReport {
 
   var name: String { composite.name }
 
-  /// A heading, then one or more lines for each known property.
+  /// Returns a heading, and one or more lines for each known property.
   func lines(_ style: Style) -> [String] {
     let others = conflictClass.composites.map(\.name).filter { $0 != name }
     var parts = [
@@ -343,7 +356,7 @@ struct CompositeDescribeReport {
     return NodeDescribeReport(node: node, machine: nil, pipes: []).heading(style)
   }
 
-  /// `go(floor: Int)  door, motor`
+  /// The synchronized events with their participants, such as `go(floor: Int)  door, motor`.
   private var vectors: [String] {
     let width = composite.events.map { $0.signature.count }.max() ?? 0
     return zip(composite.events, composite.vectors).map { event, vector in
@@ -353,7 +366,7 @@ struct CompositeDescribeReport {
     }
   }
 
-  /// `close  door`
+  /// The events that one node accepts on its own, with this node, such as `close  door`.
   private var ownEvents: [String] {
     let width = composite.own.keys.map(\.count).max() ?? 0
     return composite.own.sorted { $0.key < $1.key }

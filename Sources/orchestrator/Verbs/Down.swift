@@ -3,18 +3,19 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator down`
+/// The verb `orchestrator down`.
 struct Down: Verb {
   let description = VerbDescription(
-    "down", "Stops a topology, or some of its nodes, in order",
+    "down", "Stops a topology, or some of its nodes, gracefully",
     discussion:
-      "With NODE, stops these nodes and the nodes that depend on them; they stay stopped, "
-      + "and the others keep running. Each node stops before the nodes that it depends on: it "
-      + "is asked to stop, then sent SIGTERM, then SIGKILL. Returns when no process is left. "
-      + "Also ends nodes whose orchestrator was killed.",
+      "With NODE, stops these nodes and the nodes that depend on them. The stopped nodes stay "
+      + "stopped, and all other nodes keep running. Each node stops before the nodes that it "
+      + "depends on. A node first receives a stop command; if it does not stop in time, it "
+      + "receives SIGTERM, and then SIGKILL. The command returns when all processes have "
+      + "ended. It also ends nodes whose orchestrator was killed.",
     options: [
       .topology,
-      Option("force", "f", "Kills all nodes at once"),
+      Option("force", "f", "Kills all nodes immediately"),
       Option(
         "timeout", value: .duration,
         "Maximum time to wait until the topology or the nodes have stopped. Default: 30s"),
@@ -53,14 +54,14 @@ struct Down: Verb {
         directories, console, because: "the orchestrator did not respond and was killed")
     }
     if OrphanedTopology.find(directories) != nil {
-      // The orchestrator was killed instead of ending.
+      // The orchestrator was killed before it had ended its nodes.
       return try shutdown.endSurvivors(directories, console)
     }
     return try printOutcome(
       shutdown.isOrderly(outcome) ? nil : outcome, of: directories.topology, console)
   }
 
-  /// - Parameter outcome: The outcome, if the topology did not stop in order.
+  /// - Parameter outcome: The outcome of the run; `nil` if the topology has stopped as requested.
   private func printOutcome(
     _ outcome: TopologyLifecycle.Outcome?, of topology: String, _ console: Console
   ) throws -> ExitCode {
@@ -68,7 +69,7 @@ struct Down: Verb {
       try console.print("\(topology): down")
       return .success
     }
-    try console.print("\(topology): down, not in order")
+    try console.print("\(topology): down, not gracefully")
     console.error("\(topology): \(outcome.reason ?? "the topology failed")")
     return .failure
   }
@@ -96,13 +97,14 @@ struct Down: Verb {
   }
 }
 
-/// The options of a `down`, and its steps.
+/// Stops a topology, with the options of `down`.
 private struct TopologyShutdown {
-  /// The end of the orchestrator.
+  /// How the orchestrator has ended.
   enum OrchestratorEnd {
-    /// It ended by itself. The outcome is `nil` if it did not report one.
+    /// The orchestrator has ended by itself, with this outcome; `nil` if it has not reported an
+    /// outcome.
     case ended(TopologyLifecycle.Outcome?)
-    /// It hung, and was killed.
+    /// The orchestrator did not answer, and was killed.
     case killed
   }
 
@@ -110,9 +112,11 @@ private struct TopologyShutdown {
   let timeout: Duration
   private let deadline: ContinuousClock.Instant
 
-  /// The longest time for the orchestrator to accept the command.
+  /// The maximum wait until the orchestrator accepts the command.
   private static let patience: Duration = .seconds(5)
-  /// The longest time with `--force`, after which the orchestrator is killed.
+  /// With `--force`, the maximum wait until the orchestrator accepts the command.
+  ///
+  /// After this time, the orchestrator is killed.
   private static let forcedPatience: Duration = .seconds(2)
 
   init(isForced: Bool, timeout: Duration) {
@@ -121,16 +125,18 @@ private struct TopologyShutdown {
     deadline = .now + timeout
   }
 
-  /// Whether the orchestrator ended as requested, as far as it has reported.
+  /// Returns whether the topology has stopped as requested. If the outcome is unknown, the answer
+  /// is `true`.
   func isOrderly(_ outcome: TopologyLifecycle.Outcome?) -> Bool {
     guard let outcome else { return true }
     return outcome == .stopped || isForced && outcome == .forced
   }
 
-  /// Requests the orchestrator to end its nodes, and returns when the orchestrator has ended, too.
+  /// Asks the orchestrator to end its nodes, and waits until the orchestrator has ended as well.
   func stop(_ directories: RuntimeDirectories) async throws -> OrchestratorEnd {
     let topology = directories.topology
-    // Looked up before the request, because another process may have the same pid afterwards.
+    // The process must be found before the request: after the request, another process may get the
+    // same process id.
     let orchestrator = RunningTopology.find(directories)?.process
     let client = try TopologyClient(
       topology: topology, control: directories.endpoint(.control))
@@ -145,7 +151,8 @@ private struct TopologyShutdown {
     } catch TopologyClientError.orchestratorGone {
       // The orchestrator was about to end anyway, or was killed.
     } catch TopologyClientError.notAnswering where isForced {
-      // While the orchestrator hangs, no other process ends its nodes. Their records lead to them.
+      // A hung orchestrator does not end its nodes. It is killed; the records of its nodes'
+      // processes show which processes remain.
       orchestrator?.signal(.kill)
       end = .killed
     }
@@ -157,19 +164,21 @@ private struct TopologyShutdown {
     return end
   }
 
-  /// Requests the orchestrator of another host to end its nodes. It cannot be killed from this
+  /// Asks an orchestrator on another host to end its nodes.
+  ///
+  /// An orchestrator that hangs is not killed, since this host cannot kill processes of another
   /// host.
   func stop(_ client: TopologyClient) async throws -> TopologyLifecycle.Outcome? {
     try await client.end(
       force: isForced, patience: min(timeout, Self.patience), within: timeout)
   }
 
-  /// Ends the nodes of an orchestrator that was killed.
+  /// Ends the nodes whose orchestrator was killed.
   func endSurvivors(
     _ directories: RuntimeDirectories, _ console: Console,
     because reason: String = "the orchestrator was killed"
   ) throws -> ExitCode {
-    // With the lock held, no other orchestrator can adopt them.
+    // While this process holds the lock, no new orchestrator can start and adopt the nodes.
     let orphan = OrphanedTopology.find(directories)
     let lock = try TopologyLock.acquire(
       directories, file: orphan?.file, deployment: orphan?.deployment)
@@ -179,11 +188,13 @@ private struct TopologyShutdown {
       _ = LogWriter(node: survivor.node, in: directories).write(
         ["ended by 'orchestrator down'; \(reason)"], from: .note)
     }
-    let remaining = Survivor.end(survivors, isForced: isForced, limit: timeout, in: directories)
+    let remaining = Survivor.endProcesses(
+      survivors, isForced: isForced, limit: timeout, in: directories)
     guard remaining.isEmpty else {
       let processes = remaining.map { "\($0.node) (pid \($0.process.pid))" }.joined(separator: ", ")
       throw CommandError("still running after SIGKILL: \(processes)")
     }
+    PinnedPrograms.removeAll(in: directories)
     try console.print(
       "\(directories.topology): down; \(reason), \(survivors.count.counted("node")) ended")
     return .success

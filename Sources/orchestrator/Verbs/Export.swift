@@ -2,7 +2,7 @@ import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator export`
+/// The verb `orchestrator export`.
 struct Export: Verb {
   /// The format of the export.
   private enum ExportFormat: String, CaseIterable {
@@ -12,15 +12,16 @@ struct Export: Verb {
   let description = VerbDescription(
     "export", "Writes a topology for another tool",
     discussion:
-      "promela: the model that 'check --explore' searches, for SPIN, so that another model "
-      + "checker can verify it: 'orchestrator export promela FILE > model.pml', then 'spin -a "
-      + "model.pml', 'cc -DSAFETY -o pan pan.c', './pan -m1000000'. SPIN reports a deadlock "
-      + "as an invalid end state.\n\nkubernetes: manifests of a topology that runs in pods, "
-      + "for a deployment file with 'engine: kubernetes': 'orchestrator export kubernetes "
-      + "FILE --deployment DEPLOYMENT > hall.yaml', then 'kubectl apply -f hall.yaml'. "
-      + "Secrets are written separately, with new keys each time: '… --secrets | kubectl "
-      + "apply -f -'; with --key, only the Secrets of the given NODEs. Without --secrets the "
-      + "output contains no secrets and does not change between runs. See docs/CLUSTERS.md.",
+      "promela: the model that 'check --explore' searches, in the language of the model checker "
+      + "SPIN, which can verify the result: 'orchestrator export promela FILE > model.pml', "
+      + "then 'spin -a model.pml', 'cc -DSAFETY -o pan pan.c', './pan -m1000000'. SPIN reports "
+      + "a deadlock as an invalid end state.\n\nkubernetes: the manifests with which a "
+      + "topology runs in pods. Requires a deployment file with 'engine: kubernetes': "
+      + "'orchestrator export kubernetes FILE --deployment DEPLOYMENT > hall.yaml', then "
+      + "'kubectl apply -f hall.yaml'. With --secrets, only the Secrets are written, with new "
+      + "keys each time: '… --secrets | kubectl apply -f -'. With --key as well, only the "
+      + "Secrets of the given NODEs are written. Without --secrets, the output contains no "
+      + "secrets, and is the same each time. See docs/CLUSTERS.md.",
     options: [
       Option(
         "time", value: .duration, "promela: maximum search time. Default: no limit"),
@@ -28,8 +29,8 @@ struct Export: Verb {
       Option("secrets", "kubernetes: writes only the Secrets, with new keys"),
       Option(
         "key", value: .file,
-        "kubernetes, with --secrets: the 'client.key' of the topology in the cluster. Only "
-          + "the NODEs, such as added nodes, get new keys"),
+        "kubernetes, with --secrets: the file 'client.key' of the topology in the cluster. Only "
+          + "the given NODEs get new keys, for example nodes that were added"),
     ],
     positionals: [
       Positional(
@@ -46,7 +47,7 @@ struct Export: Verb {
       ),
       (
         "orchestrator export kubernetes hall.yaml lamp --deployment cluster.yaml --secrets --key client.key",
-        "Writes the Secret of a lamp that was added to the hall in a cluster"
+        "Writes the Secret of node 'lamp', which was added to the topology 'hall'"
       ),
     ])
 
@@ -84,7 +85,7 @@ struct Export: Verb {
     _ file: String, time: Duration?, _ console: Console
   ) async throws -> ExitCode {
     var settings = ExplorationSettings()
-    settings.time = time
+    settings.timeLimit = time
     let loaded = try LoadedTopology.load(TopologyInput(argument: file))
     let meter = ProgressMeter(console)
     let explorer = TopologyExplorer(loaded, loaded.topology.explore, settings)

@@ -3,16 +3,17 @@ import PipeDiagrams
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator graph`
+/// The verb `orchestrator graph`.
 struct ShowGraph: Verb {
   let description = VerbDescription(
     "graph", "Draws the wiring of a topology, or the state chart of a node",
     discussion:
-      "Reads FILE, which does not have to run, or the file of the running topology. "
-      + "Transitions are found by asking the programs for single steps with sample values, as "
-      + "'check --explore' does; no node is run. Uncertain transitions are dotted. svg uses "
-      + "Graphviz if it is installed and finishes within 2 s, and a built-in drawing "
-      + "otherwise.",
+      "Reads FILE, or without FILE the file of the running topology. With FILE, the topology "
+      + "does not have to be running. Transitions are found by asking the programs for single "
+      + "steps with sample values, as 'check --explore' does; no node is run. Uncertain "
+      + "transitions are dotted. "
+      + "Graphviz draws svg if it is installed and finishes within 2 s; otherwise, a built-in "
+      + "drawing is used.",
     options: [
       .topology,
       Option(
@@ -25,7 +26,7 @@ struct ShowGraph: Verb {
         "FILE", .fileOrNode, .optional,
         "The topology file; - reads standard input. Default: the file of the running topology"),
       Positional(
-        "NODE", .node, .optional, "Draws the state chart of this node. Default: the wiring"),
+        "NODE", .node, .optional, "The node whose state chart is drawn. Default: draws the wiring"),
     ],
     examples: [
       ("orchestrator graph topologies/lift.yaml", "Draws the wiring of the lift in the terminal"),
@@ -61,7 +62,7 @@ struct ShowGraph: Verb {
     return .success
   }
 
-  /// The content of the drawing: the topology from its file, and its current state, if it runs.
+  /// The data for the drawing: the topology in its file and, with `--live`, its current state.
   private struct Source {
     let loaded: LoadedTopology
     let directory: TopologyDirectory?
@@ -110,7 +111,7 @@ struct ShowGraph: Verb {
 }
 
 extension LoadedTopology {
-  /// Loads the current file of a running topology.
+  /// Loads the file from which a running topology was started. The file may have changed since.
   static func load(fileOf directory: TopologyDirectory) throws -> LoadedTopology {
     guard FileSystem.exists(directory.file) else {
       throw CommandError(
@@ -120,7 +121,8 @@ extension LoadedTopology {
     return try LoadedTopology.load(.file(directory.file), name: directory.topology)
   }
 
-  /// Returns the state chart of a node. Throws an error for the person if there is none.
+  /// Returns the state chart of a node. If the node has no state chart, throws an error with the
+  /// reason.
   func chart(of node: String) throws -> StateChart {
     if topology.composite(node) != nil {
       throw CommandError(
@@ -148,7 +150,7 @@ extension LoadedTopology {
 }
 
 extension EvaluatorError {
-  /// The failure of the program, and how to fix it.
+  /// A description of the failure, with what to do next.
   fileprivate var wording: String {
     switch self {
     case .launchFailed(let reason): "could not be started: \(reason)"

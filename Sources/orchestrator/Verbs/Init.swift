@@ -1,31 +1,31 @@
 import Glibc
 import PipeRuntime
 
-/// `orchestrator init`
+/// The verb `orchestrator init`.
 struct Init: Verb {
   let description = VerbDescription(
     "init", "Writes a package with a machine, its program, a topology and a test",
     discussion:
-      "The package contains a traffic light as an example. It depends on PipeRuntime by the "
-      + "path of the checkout that this orchestrator was built in. Writes either all files or "
-      + "none; existing files are not changed.",
+      "The package contains a traffic light as an example. The package depends on PipeRuntime, "
+      + "by the path of the checkout in which this orchestrator was built. The command writes "
+      + "either all files or none, and changes no existing files.",
     options: [
       Option(
         "directory", value: .directory,
         "The directory in which to create the package. Default: the current directory"),
       Option(
         "piperuntime", value: .directory,
-        "The checkout of PipeRuntime. Default: the checkout that this orchestrator was built in"),
+        "The checkout of PipeRuntime. Default: the checkout in which this orchestrator was built"),
     ],
     positionals: [
       Positional(
-        "NAME", .text("NAME"), .one, "The name of the package, its program and its topology")
+        "NAME", .text("NAME"), .one, "The name, used for the package, its program and its topology")
     ],
     examples: [
       ("orchestrator init crossing", "Writes the package 'crossing' to a directory of that name"),
       (
         "orchestrator init crossing --directory ~/work --piperuntime ~/PipeRuntime",
-        "Writes the package to another directory, with a given checkout"
+        "Writes the package to another directory, and names the checkout that it depends on"
       ),
     ])
 
@@ -43,14 +43,14 @@ struct Init: Verb {
 
   private struct WrittenPackage {
     var files: [PackageFile]
-    /// The package's folder, spelled as a person would type it.
+    /// The folder of the package, as a user would type it.
     var displayPath: String
     var nextSteps: NextSteps
   }
 
   private func write(_ arguments: ParsedArguments) throws(InitError) -> WrittenPackage {
     let name = try PackageName(arguments.positionals[0])
-    let executable = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
+    let executable = OwnProcess.executablePath ?? FileSystem.absolutePath(CommandLine.arguments[0])
     let checkout: Checkout
     if let path = arguments.value("piperuntime") {
       checkout = try .named(path)
@@ -59,7 +59,8 @@ struct Init: Verb {
     }
     try name.check(against: checkout)
     let directoryOption = arguments.value("directory")
-    guard let parent = FileSystem.resolved(directoryOption ?? "."), FileSystem.isDirectory(parent)
+    guard let parent = FileSystem.resolvedPath(directoryOption ?? "."),
+      FileSystem.isDirectory(parent)
     else {
       throw .noDirectory(directoryOption ?? ".")
     }
@@ -78,23 +79,23 @@ struct Init: Verb {
   private func invocation(_ executable: String) -> OrchestratorInvocation {
     OrchestratorInvocation(
       word: CommandLine.arguments[0], executable: executable,
-      workingDirectory: FileSystem.resolved(".") ?? "/")
+      workingDirectory: FileSystem.resolvedPath(".") ?? "/")
   }
 
-  /// Returns the folders of `PATH` in which a shell finds the orchestrator.
+  /// Returns the folders in `PATH` in which a shell finds the orchestrator.
   private func searchPath() -> [String] {
     let folders = ProcessEnvironment.current["PATH"]?.split(separator: ":").map(String.init) ?? []
     return folders.filter { access($0 + "/" + CommandLine.arguments[0], X_OK) == 0 }
   }
 }
 
-/// The commands that come next in a new package.
+/// The commands that the user should run next in a new package.
 package struct NextSteps: Hashable, Sendable {
-  /// The package's folder, spelled as a person would type it.
+  /// The package's folder, as a user would type it.
   package var folder: String
-  /// The name of the topology file in the folder.
+  /// The name of the topology file in this folder.
   package var topology: String
-  /// The command that runs this orchestrator from the folder.
+  /// The command that runs this orchestrator in this folder.
   package var orchestrator: String
 
   package init(folder: String, topology: String, orchestrator: String) {
@@ -113,7 +114,7 @@ package struct NextSteps: Hashable, Sendable {
     ]
   }
 
-  /// Quotes a word for a shell, if necessary.
+  /// Quotes a word for a shell, if this is necessary.
   private static func word(_ text: String) -> String {
     let isPlain = text.utf8.allSatisfy { byte in
       isSafeName("_" + String(UnicodeScalar(byte))) || byte == UInt8(ascii: "/")
@@ -122,12 +123,11 @@ package struct NextSteps: Hashable, Sendable {
   }
 }
 
-/// The way in which this orchestrator was started, from which a command for other folders is
-/// derived.
+/// How this orchestrator was started. This determines how a user can start it in other folders.
 package struct OrchestratorInvocation: Hashable, Sendable {
-  /// The first word of its command line.
+  /// The first word of the command line.
   package var word: String
-  /// The path of its executable, with symbolic links resolved.
+  /// The path of the executable, with symbolic links resolved.
   package var executable: String
   package var workingDirectory: String
 
@@ -137,17 +137,20 @@ package struct OrchestratorInvocation: Hashable, Sendable {
     self.workingDirectory = workingDirectory
   }
 
-  /// Returns the bare name if a shell finds it in `PATH`, and otherwise the path.
+  /// Returns a command that runs this orchestrator: its name if a shell finds the name in `PATH`,
+  /// or else its path.
   /// - Parameters:
-  ///   - folder: The folder from which the command will run.
-  ///   - searchPath: The folders of `PATH` that contain an executable of this name.
+  ///   - folder: The folder in which the command will be run.
+  ///   - searchPath: The folders in `PATH` that contain an executable with this name.
   package func commandText(from folder: String, searchPath: [String]) -> String {
-    // A relative folder in PATH depends on the working directory.
+    // A relative folder in PATH is not sufficient, since its meaning depends on the working
+    // directory.
     if !word.contains("/"), searchPath.first?.hasPrefix("/") == true { return word }
     return RelativePath.path(to: path, from: folder)
   }
 
-  /// The absolute path. It keeps symbolic links as typed, unless the typed path has to be resolved.
+  /// The absolute path of the orchestrator. It contains the symbolic links that the user has typed.
+  /// If the typed path contains `.` or `..`, the links are resolved.
   private var path: String {
     let written = word.hasPrefix("./") ? String(word.dropFirst(2)) : word
     let parts = written.split(separator: "/")

@@ -2,20 +2,20 @@ import PipeClient
 import PipeJournal
 import PipeRuntime
 
-/// `orchestrator instances`
+/// The verb `orchestrator instances`.
 struct ListInstances: Verb {
   let description = VerbDescription(
-    "instances", "Lists the instances of a node with a 'key'",
+    "instances", "Lists the instances of a node that has a 'key'",
     discussion:
-      "Reads the node's journal, whether the node runs or not. The instances are in the order of "
-      + "their keys, compared byte by byte. Times are local on a terminal, and UTC in pipes and "
-      + "JSON.",
+      "Reads the node's journal; the node does not have to be running. The instances are sorted "
+      + "by their keys, which are compared byte by byte. Times are local on a terminal, and "
+      + "UTC in redirected output and JSON.",
     options: [
       .topology, .output,
       Option("state", value: .text("STATE"), "Lists only instances in this state"),
       Option(
         "older", value: .duration, "Lists only instances whose last step is at least this long ago"),
-      Option("after", value: .text("KEY"), "Lists only instances with keys after this one"),
+      Option("after", value: .text("KEY"), "Lists only instances whose keys come after this key"),
       Option("lines", "n", value: .count("N", from: 1), "Lists at most N instances. Default: 100"),
     ],
     positionals: [
@@ -35,8 +35,8 @@ struct ListInstances: Verb {
     let node = arguments.positionals[0]
     let keys = Array(arguments.positionals.dropFirst())
     let age = arguments.duration("older")
-    let limit = arguments.count("lines") ?? 100
-    // One more, to know whether there are more.
+    let limit = arguments.countValue("lines") ?? 100
+    // Requests one more instance than can be listed, to find out whether more instances exist.
     let selection = InstanceSelection(
       after: arguments.value("after"), keys: keys.isEmpty ? nil : keys,
       label: arguments.value("state"),
@@ -52,7 +52,7 @@ struct ListInstances: Verb {
     }
     if found.count > limit, arguments.format == .text, let last = shown.last {
       console.note(
-        "there are more instances; '--after \(last.key)' lists the next, '-n' lists more at once")
+        "there are more instances; '--after \(last.key)' lists the next instances, '-n' lists more")
     }
     return .success
   }
@@ -87,7 +87,7 @@ struct ListInstances: Verb {
 }
 
 extension InstanceSelection {
-  /// Whether the selection has no condition beside the keys.
+  /// Whether the selection has no other condition than the keys.
   fileprivate var isPlain: Bool { label == nil && time == nil && after == nil }
 }
 
@@ -96,7 +96,7 @@ extension RecordedInstance {
     (try? JSONValue(parsing: state)) ?? .string(String(decoding: state, as: UTF8.self))
   }
 
-  /// The JSON form of `-o json` and `-o jsonl`.
+  /// The JSON for `-o json` and `-o jsonl`.
   fileprivate var record: JSONValue {
     [
       "key": .string(key.text), "version": .count(version),

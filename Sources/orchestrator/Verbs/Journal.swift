@@ -2,13 +2,13 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator journal`
+/// The verb `orchestrator journal`.
 struct ShowJournal: Verb {
   let description = VerbDescription(
-    "journal", "Shows the content of a node's journal",
+    "journal", "Shows the contents of a node's journal",
     discussion:
-      "Works whether the node runs or not. docs/JOURNAL.md describes the tables of a "
-      + "journal. Times are local on a terminal, and UTC in pipes and JSON.",
+      "The node does not have to be running. docs/JOURNAL.md describes the tables of a journal. "
+      + "Times are local on a terminal, and UTC in redirected output and JSON.",
     options: [
       .topology, .output,
       Option(
@@ -23,7 +23,7 @@ struct ShowJournal: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let node = arguments.positionals[0]
-    let limit = arguments.count("lines") ?? 10
+    let limit = arguments.countValue("lines") ?? 10
     let snapshot = try await snapshot(of: node, limit: limit, arguments)
     let report = JournalReport(snapshot: snapshot, limit: limit)
     try console.print(report.record, as: arguments.format, lines: report.lines(console.style))
@@ -49,21 +49,21 @@ struct ShowJournal: Verb {
 }
 
 extension RuntimeDirectories {
-  /// The nodes that have a journal, or remains of one.
+  /// The nodes that have a journal, or remaining files of a journal.
   var nodesWithJournals: [String] {
-    Set(JournalReader.nodes(in: journals) + JournalPaths(in: self).nodesWithExternalJournals)
-      .sorted()
+    Set(
+      JournalReader.nodesWithJournals(in: journals)
+        + JournalPaths(in: self).nodesWithExternalJournals
+    )
+    .sorted()
   }
 
-  /// Throws if no journal and no log shows that the topology has, or had, a node of this name.
+  /// Throws an error if no node with this name has run, because no journal and no log has its name.
   func checkIsKnown(_ node: String) throws {
-    let known = Set(nodesWithJournals + LogReader.nodes(in: logs))
+    let known = Set(nodesWithJournals + LogReader.nodesWithLogs(in: logs))
       .subtracting(["orchestrator"]).sorted()
     guard !known.contains(node) else { return }
-    throw CommandError(
-      "no node '\(node)' of topology '\(topology)' has run on this host"
-        + (known.isEmpty ? "" : Suggestion.among(known, like: node, verb: "there are")),
-      code: .usage)
+    throw CommandError.unknownNode(node, of: topology, known: known)
   }
 }
 
@@ -73,7 +73,7 @@ struct JournalReport {
   /// The maximum number of records to show.
   let limit: Int
 
-  /// A heading, one or more lines for each known property, and a table of the last records.
+  /// Returns a heading, one or more lines for each known property, and a table of the last records.
   func lines(_ style: Style) -> [String] {
     let heading =
       "\(style.bold(snapshot.node))  of topology \(snapshot.topology), "
@@ -81,12 +81,13 @@ struct JournalReport {
     let hasDeadLetters = snapshot.deadLetterCount > 0 || snapshot.lostDeadLetters > 0
     let parts = [
       ("file", ["\(snapshot.path)  (\(snapshot.byteCount / 1024) KiB)"]),
-      ("created", ["\(created(style)), id \(snapshot.id)"]),
+      ("created", ["\(creationText(style)), id \(snapshot.id)"]),
       ("state", [state]),
       ("pipes in", snapshot.ins.flatMap(lines(of:))),
       ("pipes out", snapshot.outs.flatMap(lines(of:))),
       ("effects", snapshot.effects.map { line(of: $0, style) }),
-      ("dead letters", hasDeadLetters ? [deadLetters] : []),
+      ("timer", [snapshot.timer.map { line(of: $0, style) }].compactMap(\.self)),
+      ("dead letters", hasDeadLetters ? [deadLetterText] : []),
       ("requests", ["\(snapshot.requestCount) answered, kept for clients that repeat a request"]),
     ]
     let records = snapshot.records.suffix(limit)
@@ -105,13 +106,14 @@ struct JournalReport {
       "records": .array(snapshot.records.suffix(limit).map(\.record)),
       "ins": .array(snapshot.ins.map(\.record)), "outs": .array(snapshot.outs.map(\.record)),
       "effects": .array(snapshot.effects.map(\.record)),
+      "timer": snapshot.timer?.record ?? .null,
       "deadLetters": .integer(Int64(snapshot.deadLetterCount)),
       "deadLettersLost": .count(snapshot.lostDeadLetters),
       "requests": .integer(Int64(snapshot.requestCount)),
     ]
   }
 
-  private func created(_ style: Style) -> String {
+  private func creationText(_ style: Style) -> String {
     Timestamp(snapshot.created).map(style.text) ?? snapshot.created
   }
 
@@ -126,7 +128,7 @@ struct JournalReport {
     state.stateText(fields: snapshot.stateFields).cut(to: limit)
   }
 
-  private var deadLetters: String {
+  private var deadLetterText: String {
     "\(snapshot.deadLetterCount)"
       + (snapshot.lostDeadLetters > 0 ? ", and \(snapshot.lostDeadLetters) lost" : "")
       + "; 'orchestrator dead-letters \(snapshot.node)' lists them"
@@ -153,6 +155,10 @@ struct JournalReport {
   private func line(of effect: JournalSnapshot.Effect, _ style: Style) -> String {
     "of version \(effect.version), \(text(of: effect.state, cut: 200)), "
       + "at \(style.time(effect.time))"
+  }
+
+  private func line(of timer: JournalSnapshot.Timer, _ style: Style) -> String {
+    "of version \(timer.version), since \(style.time(timer.time)), due at \(style.time(timer.due))"
   }
 
   private func table(_ records: [JournalSnapshot.Record], _ style: Style) -> Table {
@@ -199,6 +205,15 @@ extension JournalSnapshot.OutPipe {
     [
       "pipe": .string(name), "queued": .count(queued), "acknowledged": .count(acknowledged),
       "waiting": .count(waitingCount), "waitingEvents": .array(waiting.map(\.record)),
+    ]
+  }
+}
+
+extension JournalSnapshot.Timer {
+  fileprivate var record: JSONValue {
+    [
+      "version": .count(version), "time": .string(Timestamp(nanoseconds: time).description),
+      "due": .string(Timestamp(nanoseconds: due).description),
     ]
   }
 }

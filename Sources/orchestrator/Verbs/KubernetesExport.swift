@@ -2,22 +2,23 @@ import PipeKubernetes
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator export kubernetes`: reads and checks the two files, and writes manifests for them.
+/// Implements `orchestrator export kubernetes`: reads and checks the topology file and the
+/// deployment file, and writes manifests.
 struct KubernetesExport {
   let file: String
   let deployment: String
   let part: Part
 
-  /// The part of the manifests to write.
+  /// The part of the manifests that is written.
   enum Part {
     /// All manifests except Secrets.
     case manifests
     /// The Secrets, with new keys for all processes.
     case secrets
-    /// The Secrets of some nodes, for the orchestrator whose client key is in this file.
+    /// The Secrets of these nodes. `key` is the path of the running orchestrator's `client.key`.
     case secretsOf([String], key: String)
 
-    /// - Throws: ``CommandError`` if the options exclude each other.
+    /// - Throws: ``CommandError`` if the options cannot be used together.
     init(hasSecrets: Bool, key: String?, nodes: [String]) throws {
       switch (hasSecrets, key) {
       case (true, let key?): self = .secretsOf(nodes, key: key)
@@ -86,8 +87,8 @@ struct KubernetesExport {
     }
   }
 
-  /// Returns the address at which the processes find the orchestrator, and its public key, from a
-  /// key file.
+  /// Returns the address at which processes reach the orchestrator, and the orchestrator's public
+  /// key. The public key is read from a key file.
   private static func control(of set: ManifestSet, in path: String) throws -> ControlAddress {
     do {
       var control = try KeyFile.readWithControl(path).control
@@ -96,7 +97,8 @@ struct KubernetesExport {
           "'\(path)' is a key of topology '\(control.topology)', not of '\(set.topologyName)'",
           code: .usage)
       }
-      // A client outside the cluster may use another address.
+      // The address in the key file may be an address for clients outside the cluster, so it is
+      // replaced.
       control.endpoint = set.endpoint
       return control
     } catch let error as KeyFileError {
@@ -120,20 +122,21 @@ struct KubernetesExport {
 }
 
 extension ManifestSet {
-  /// Makes a key pair for each process, for the orchestrator, and for clients outside the cluster.
+  /// Creates a key pair for each process, for the orchestrator, and for clients outside the
+  /// cluster.
   fileprivate func makeKeys() throws -> ManifestKeys {
     try withKeys { directory in
       let names = processes.map(\.name)
       try AgentKeys.make(of: names, for: topologyName, at: endpoint, in: directory)
       return ManifestKeys(
         orchestrator: .init(
-          control: try Self.text(AgentKeys.controlFile, in: directory),
-          client: try Self.text(AgentKeys.clientFile, in: directory)),
+          control: try Self.text(AgentKeys.controlFileName, in: directory),
+          client: try Self.text(AgentKeys.clientFileName, in: directory)),
         agents: try Self.agents(names, in: directory))
     }
   }
 
-  /// Makes a key pair for each of these processes.
+  /// Creates a key pair for each of the named processes.
   fileprivate func makeKeys(of names: [String], for control: ControlAddress) throws -> ManifestKeys
   {
     try withKeys { directory in
@@ -142,7 +145,7 @@ extension ManifestSet {
     }
   }
 
-  /// Makes keys in a private temporary directory, which is removed at once.
+  /// Creates keys in a private temporary directory, and then removes the directory.
   private func withKeys(_ make: (String) throws -> ManifestKeys) throws -> ManifestKeys {
     let directory = try FileSystem.makeTemporaryDirectory("/tmp/piperuntime-keys-")
     defer { FileSystem.removeTree(directory) }

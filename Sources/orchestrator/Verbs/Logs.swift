@@ -2,20 +2,21 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator logs`
+/// The verb `orchestrator logs`.
 struct Logs: Verb {
   let description = VerbDescription(
     "logs", "Shows the logs of nodes, in order of time",
     discussion:
-      "Logs stay on the host after the topology ends. -f ends with the topology. Times are "
-      + "local on a terminal, and UTC in pipes and JSON.",
+      "The logs stay on the host after the topology has ended. With -f, the command ends when "
+      + "the topology ends. Times are local on a terminal, and UTC in redirected output and JSON.",
     options: [
       .topology, .output,
       Option("follow", "f", "Follows new lines"),
       Option(
         "since", value: .moment,
-        "Shows only lines since a time: an age such as 5m, or a time such as 14:30 today or "
-          + "'2026-11-20 14:30', also with Z or an offset. Default: all"),
+        "Shows only lines since this time: an age such as 5m, a time of today such as 14:30, or "
+          + "a date and time such as '2026-11-20 14:30'. Z or an offset can follow. Default: all "
+          + "lines"),
       Option("lines", "n", value: .count("N"), "Shows the last N lines of each node. Default: all"),
       Option("tail", value: .count("N"), "Same as --lines"),
       Option("timestamps", "t", "Shows the time before each line"),
@@ -30,20 +31,24 @@ struct Logs: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let nodes = arguments.positionals
-    let selectedNodes = nodes.isEmpty ? nil : nodes
+    func select(among known: [String]) -> [String]? {
+      nodes.isEmpty ? nil : NodeShard.processes(of: nodes, among: known)
+    }
     let follows = arguments.flag("follow")
     if case .remote = try arguments.target {
       let client = try TopologyClient.attach(to: arguments.target)
       defer { client.close() }
       let known = try await client.directory(fresh: false).nodes.map(\.name) + ["orchestrator"]
+      let selectedNodes = select(among: known)
       let logs = client.records.logs(of: selectedNodes, follows: follows)
       return try await show(logs, of: selectedNodes ?? known, arguments, console, client: client) {
         false
       }
     }
     let directories = try StoredTopology.findDirectories(arguments, requiredContent: "logs")
-    try check(nodes, in: directories)
-    let known = LogReader.nodes(in: directories.logs)
+    let known = LogReader.nodesWithLogs(in: directories.logs)
+    let selectedNodes = select(among: known)
+    try check(selectedNodes ?? [], in: directories)
     let logs = TopologyRecords.files(directories).logs(of: selectedNodes, follows: follows)
     return try await show(logs, of: selectedNodes ?? known, arguments, console) {
       RunningTopology.find(directories) == nil
@@ -51,8 +56,9 @@ struct Logs: Verb {
   }
 
   /// - Parameters:
-  ///   - client: The client of a topology on another host.
-  ///   - hasEnded: Returns whether the topology has ended, as far as this host can know.
+  ///   - client: The client of a topology on another host; `nil` for a topology on this host.
+  ///   - hasEnded: Returns whether the topology has ended. If this host cannot find that out,
+  ///     returns `false`.
   private func show(
     _ logs: TopologyLogs, of nodes: [String], _ arguments: ParsedArguments, _ console: Console,
     client: TopologyClient? = nil, hasEnded: () -> Bool
@@ -65,12 +71,13 @@ struct Logs: Verb {
     let readInterval = client == nil ? Self.readInterval : Self.remoteReadInterval
     var entries: [LogEntry] = []
     reading: while true {
-      // Checked before reading, so that lines written before the end are still read.
+      // The check is made before the read, so that the last read also finds lines that were written
+      // before the end.
       let isLastRead = !follows || hasEnded()
       if isLastRead { logs.end() }
       do {
         let (new, hasMore) = try await logs.next(
-          lines: arguments.count("lines") ?? arguments.count("tail"),
+          lines: arguments.countValue("lines") ?? arguments.countValue("tail"),
           since: arguments.moment("since")?.milliseconds)
         if arguments.format == .json {
           entries += new
@@ -80,7 +87,7 @@ struct Logs: Verb {
         }
         if hasMore { continue }
       } catch TopologyClientError.notAnswering where follows {
-        // The orchestrator may answer again.
+        // The orchestrator may answer later, so the requests are repeated.
       } catch TopologyClientError.orchestratorGone where follows {
         if let loss = client?.connectionLossError { throw loss }
         break reading
@@ -93,24 +100,24 @@ struct Logs: Verb {
 
   /// The pause between two reads of the files.
   private static let readInterval: Duration = .milliseconds(100)
-  /// The pause between two requests to the orchestrator of another host.
+  /// The pause between two requests to an orchestrator on another host.
   private static let remoteReadInterval: Duration = .milliseconds(250)
 
   private func check(_ nodes: [String], in directories: RuntimeDirectories) throws {
-    let known = LogReader.nodes(in: directories.logs)
+    let known = LogReader.nodesWithLogs(in: directories.logs)
     for node in nodes where !known.contains(node) {
       throw CommandError(
-        LogReader.unknown(node, of: directories.topology, known: known), code: .usage)
+        LogReader.unknownNodeMessage(node, of: directories.topology, known: known), code: .usage)
     }
   }
 }
 
-/// Formats log entries for a person or a program.
+/// Formats log entries for users and programs.
 package struct LogPrinter {
   let format: OutputFormat
   let showsTime: Bool
   let showsNode: Bool
-  private var colors: [String: Int]
+  private var colorsByNode: [String: Int]
   private let width: Int
 
   package init(format: OutputFormat, showsTime: Bool, showsNode: Bool, nodes: [String]) {
@@ -118,16 +125,16 @@ package struct LogPrinter {
     self.showsTime = showsTime
     self.showsNode = showsNode
     width = nodes.map(\.displayWidth).max() ?? 0
-    colors = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
+    colorsByNode = Dictionary(nodes.enumerated().map { ($1, $0) }) { first, _ in first }
   }
 
   package mutating func line(_ entry: LogEntry, style: Style) -> String {
     guard format == .text else { return entry.record.text }
     var line = ""
     if showsNode {
-      let color = colors[entry.node] ?? colors.count
-      colors[entry.node] = color
-      line += style.number(color, entry.node.padded(to: width) + " |") + " "
+      let color = colorsByNode[entry.node] ?? colorsByNode.count
+      colorsByNode[entry.node] = color
+      line += style.colorByIndex(color, entry.node.padded(to: width) + " |") + " "
     }
     if showsTime { line += style.dim(style.text(of: entry.time)) + " " }
     return line + (entry.stream == .note ? style.dim(entry.text) : entry.text)
@@ -135,7 +142,7 @@ package struct LogPrinter {
 }
 
 extension LogEntry {
-  /// The JSON form of `-o json` and `-o jsonl`.
+  /// The JSON for `-o json` and `-o jsonl`.
   package var record: JSONValue {
     [
       "node": .string(node), "time": .string(time.description),

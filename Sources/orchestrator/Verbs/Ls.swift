@@ -1,14 +1,15 @@
 import PipeRuntime
 
-/// `orchestrator ls`
+/// The verb `orchestrator ls`.
 struct List: Verb {
   let description = VerbDescription(
     "ls", "Lists the running topologies",
     discussion:
-      "A topology whose orchestrator was killed while its nodes keep running is listed as "
-      + "orphaned: 'orchestrator up FILE', with the same --deployment, adopts the nodes; "
-      + "'orchestrator down' ends them. A topology whose orchestrator is stopped or hung and "
-      + "does not answer within 2 s is listed as silent: 'orchestrator down --force' ends it.",
+      "A topology is listed as orphaned if its orchestrator was killed and its nodes keep "
+      + "running: 'orchestrator up FILE', with the same --deployment, adopts the nodes; "
+      + "'orchestrator down' ends them. A topology is listed as silent if its orchestrator "
+      + "does not answer within 2 s, because it is suspended or hangs: 'orchestrator down "
+      + "--force' ends the topology.",
     options: [.output, Option("quiet", "q", "Prints only the names")],
     examples: [
       ("orchestrator ls", "Lists name, status, pid, uptime and file of each topology"),
@@ -49,7 +50,7 @@ struct List: Verb {
       for name in (running.map(\.name) + orphaned.map(\.name)).sorted() { try console.print(name) }
       return .success
     }
-    let silent = await Self.silent(among: running.map(\.name))
+    let silent = await Self.silentTopologies(among: running.map(\.name))
     let entries = (running.map { Entry($0, isSilent: silent.contains($0.name)) } + orphaned)
       .sorted { $0.name < $1.name }
     try console.print(entries.map(record), as: arguments.format) {
@@ -66,11 +67,11 @@ struct List: Verb {
     return .success
   }
 
-  /// The longest time for an orchestrator to answer.
+  /// The maximum wait for the answer of an orchestrator.
   private static let answerTimeout: Duration = .seconds(2)
 
-  /// Returns the topologies whose orchestrators do not answer.
-  private static func silent(among names: [String]) async -> Set<String> {
+  /// Returns those topologies whose orchestrators do not answer.
+  private static func silentTopologies(among names: [String]) async -> Set<String> {
     await withTaskGroup(of: String?.self) { group in
       for name in names { group.addTask { await isSilent(name) ? name : nil } }
       return await group.reduce(into: []) { silent, name in
@@ -90,7 +91,7 @@ struct List: Verb {
     } catch TopologyClientError.notAnswering {
       return true
     } catch {
-      // The orchestrator has just ended.
+      // The orchestrator has ended since the list was made.
       return false
     }
   }

@@ -1,23 +1,24 @@
 import PipeRuntime
 
-/// `orchestrator monitor`
+/// The verb `orchestrator monitor`.
 struct MonitorNodes: Verb {
   let description = VerbDescription(
     "monitor", "Shows the states of nodes as they change",
     discussion:
       "On a terminal, shows the screen of 'orchestrator ui'; ^C leaves the screen without "
-      + "affecting the topology. Otherwise, with --plain or with -n, writes a line for each "
-      + "state: first the current states in the order of the file, then the latest state of "
+      + "affecting the topology. Without a terminal, with --plain or with -n, writes a line for "
+      + "each state: first the current states in the order of the file, then the latest state of "
       + "each changed node, at most ten per second. JSON also contains the counters of the "
-      + "node, and a line when only the counters have changed. Times are local on a terminal, "
-      + "and UTC in pipes and JSON. Monitors have no measurable cost for the nodes, except "
-      + "with --every: a node that takes a million events per second then becomes several "
-      + "times slower. --steps writes each step with its event, the event's origin and the "
-      + "events sent; --tap writes the events that go into a pipe. Both write at most 2,000 "
-      + "per second, in bursts without gaps, and the number of skipped ones. A node that has "
-      + "promised to take a synchronized event and does not know the decision is in doubt: "
-      + "the node and its composites are marked, by a line with the same version, until the "
-      + "decision arrives.",
+      + "node, and has a further line when only the counters have changed. Times are local on "
+      + "a terminal, and UTC in redirected output and JSON. Monitors have no measurable cost for "
+      + "the nodes, except with --every: a node that processes a million events per second then "
+      + "becomes several times slower. --steps writes each step with its event, the event's "
+      + "origin and the events that the step sends. --tap writes the events that a node sends "
+      + "through a pipe. With --steps and --tap, at most 2,000 lines per second are written, "
+      + "in bursts without gaps, with the number of skipped steps or events. A node is in "
+      + "doubt if it has promised to accept a synchronized event and does not know the "
+      + "decision yet. The node and its composites are then marked as in doubt, by a line with "
+      + "the same version, until the decision arrives.",
     options: [
       .topology, .output,
       Option("plain", "Writes lines instead of showing the screen"),
@@ -25,7 +26,7 @@ struct MonitorNodes: Verb {
       Option("steps", "Writes the steps, up to 2,000 per second for each node"),
       Option(
         "tap", value: .text("PIPE"),
-        "Writes the events that go into this pipe, up to 2,000 per second"),
+        "Writes the events that a node sends through this pipe, up to 2,000 per second"),
       Option("count", "n", value: .count("N"), "Exits after N lines. Default: no limit"),
       Option("timeout", value: .duration, "Exits after this time. Default: no limit"),
     ],
@@ -46,7 +47,7 @@ struct MonitorNodes: Verb {
       ),
     ])
 
-  /// The content of the output.
+  /// The subject of the output: states, steps, or the events of a pipe.
   private enum Subject {
     case states(WatchedStates)
     case steps
@@ -57,7 +58,7 @@ struct MonitorNodes: Verb {
     let subject = try subject(arguments)
     let showsScreen =
       console.canRedraw && console.canPrompt && arguments.format == .text
-      && arguments.count("count") == nil && !arguments.flag("plain")
+      && arguments.countValue("count") == nil && !arguments.flag("plain")
     if showsScreen, case .states(.latest) = subject {
       return try ShowScreen.show(
         arguments.target, nodes: arguments.positionals, within: arguments.duration("timeout"),
@@ -74,7 +75,8 @@ struct MonitorNodes: Verb {
         of: nodes.map(\.name), states, reportingInDoubt: true)
       code = try lines.write(stream)
     case .steps:
-      let detector = MissingStepsDetector(of: nodes, client)
+      let processes = Self.processes(of: nodes)
+      let detector = MissingStepsDetector(of: processes, client)
       let watch = Task {
         try await detector.watch { node in
           StandardError.write(
@@ -83,23 +85,33 @@ struct MonitorNodes: Verb {
         }
       }
       defer { watch.cancel() }
-      code = try lines.write(try await client.steps(of: nodes.map(\.name)))
+      code = try lines.write(try await client.steps(of: processes.map(\.name)))
     case .tap(let pipe): code = try lines.write(try await client.tap(pipe))
     }
     if let loss = client.connectionLossError { throw loss }
     return code
   }
 
-  private func subject(_ arguments: ParsedArguments) throws(CommandError) -> Subject {
+  /// Returns the nodes or, instead of an instance, the node or the shard that hosts the instance.
+  private static func processes(of nodes: [NodeInformation]) -> [NodeInformation] {
+    var processes: [NodeInformation] = []
+    for var node in nodes {
+      if let instance = InstanceName(node.name) { node.name = node.shard?.name ?? instance.node }
+      if !processes.contains(node) { processes.append(node) }
+    }
+    return processes
+  }
+
+  private func subject(_ arguments: ParsedArguments) throws -> Subject {
     let chosenOptions = ["every", "steps", "tap"].filter(arguments.flag)
     guard chosenOptions.count < 2 else {
-      throw CommandError(
-        "--\(chosenOptions[0]) and --\(chosenOptions[1]) cannot be used together", code: .usage)
+      throw UsageError.conflict("--\(chosenOptions[0])", "--\(chosenOptions[1])")
     }
     if let pipe = arguments.value("tap") {
       guard arguments.positionals.isEmpty else {
         throw CommandError(
-          "--tap and NODE cannot be used together; omit '\(arguments.positionals[0])'", code: .usage
+          "\(UsageError.conflict("--tap", "NODE")); omit '\(arguments.positionals[0])'",
+          code: .usage
         )
       }
       return .tap(pipe)
@@ -119,8 +131,8 @@ struct MonitorNodes: Verb {
   }
 }
 
-/// Finds nodes that take steps and report none. A program that joins over the protocol need not
-/// report steps.
+/// Finds nodes that take steps but do not report steps. A node program that implements the protocol
+/// without this package does not have to report its steps.
 final class MissingStepsDetector: Sendable {
   private let client: TopologyClient
   private let nodes: Set<String>
@@ -134,7 +146,8 @@ final class MissingStepsDetector: Sendable {
     self.nodes = Set(nodes.filter { $0.kind == .machine }.map(\.name))
   }
 
-  /// Reports each such node once, until the task is cancelled.
+  /// Reports each node that does not report its steps. Each node is reported once. Continues until
+  /// the task is cancelled.
   func watch(_ report: @Sendable (_ node: String) -> Void) async throws {
     let stream = try await client.steps(of: nodes.sorted())
     let readTask = Task {
@@ -146,8 +159,8 @@ final class MissingStepsDetector: Sendable {
     }
     defer { readTask.cancel() }
     var lastVersions: [String: UInt64] = [:]
-    // How many times each node had new steps. The first time does not count: those steps may
-    // precede the subscription.
+    // For each node, how many readings have shown new steps. The first such reading does not count,
+    // since its steps may have been taken before the subscription.
     var progressCounts: [String: Int] = [:]
     while true {
       for node in try await client.directory().nodes where nodes.contains(node.name) {

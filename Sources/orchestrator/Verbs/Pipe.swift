@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// `orchestrator pipe`
+/// The verb `orchestrator pipe`.
 struct Pipe: Verb {
   enum Action: String, CaseIterable {
     case ls, info, hz, echo, send
@@ -9,13 +9,14 @@ struct Pipe: Verb {
   let description = VerbDescription(
     "pipe", "Lists pipes, shows their configuration, rate and events, or sends an event",
     discussion:
-      "PIPE is the name of a pipe, in quotes because it contains '>', or its number in "
-      + "'pipe ls'. The counts are exact: they come from the counters of both ends, and "
-      + "reading them does not delay events. UNDER WAY counts events that were sent and not "
-      + "yet applied. 'hz' repeatedly prints how many events per second are sent and applied, "
-      + "for one pipe or for all. 'echo' writes the events that go into the pipe, up to 2,000 "
-      + "per second, and the number of skipped ones. 'send' sends an event to the receiver of "
-      + "the pipe and prints the outcome; this event is not counted as an event of the pipe.",
+      "PIPE is the number of a pipe in 'pipe ls', or the name of the pipe, in quotes because "
+      + "names contain '>'. The counts are exact: they come from the counters of the sender "
+      + "and the receiver. Reading them does not delay events. UNDER WAY is the number of "
+      + "events that were sent and are not applied yet. 'hz' repeatedly prints how many events "
+      + "per second are sent and applied, for one pipe or for all pipes. 'echo' prints the "
+      + "events that are sent through the pipe, up to 2,000 per second, and the number of "
+      + "skipped events. 'send' sends an event to the receiver of the pipe and prints the "
+      + "outcome; this event is not counted as an event of the pipe.",
     options: [
       .topology, .output,
       Option("quiet", "q", "With 'ls': prints only the names of the pipes"),
@@ -37,7 +38,7 @@ struct Pipe: Verb {
     ],
     examples: [
       (
-        "orchestrator pipe ls", "Lists pipes with their numbers, counts and problems"
+        "orchestrator pipe ls", "Lists the number, event counts and problems of each pipe"
       ),
       ("orchestrator pipe info 1", "Shows all details of the first pipe"),
       (
@@ -108,7 +109,7 @@ struct Pipe: Verb {
     let (snapshot, machine) = try await arguments.onTopology { topology in
       let snapshot = try await topology.directory().pipeSnapshot(pipe)
       let isNode = snapshot.receiver.map { $0.kind != .composite } ?? false
-      // A receiver that has not described itself yet is shown without its events.
+      // If the receiver has not described itself yet, its events are omitted.
       return (snapshot, isNode ? try? await topology.describe(snapshot.pipe.to) : nil)
     }
     let events = machine.map { machine in
@@ -127,7 +128,7 @@ struct Pipe: Verb {
   ) async throws -> ExitCode {
     let interval = max(arguments.duration("every") ?? .seconds(1), .milliseconds(50))
     let deadline = arguments.duration("timeout").map { ContinuousClock.now + $0 }
-    var remaining = arguments.count("count") ?? .max
+    var remaining = arguments.countValue("count") ?? .max
     let client = try TopologyClient.attach(to: arguments.target)
     defer { client.close() }
     func read() async throws -> [PipeSnapshot] {

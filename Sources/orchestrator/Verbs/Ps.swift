@@ -1,15 +1,17 @@
 import PipeRuntime
 
-/// `orchestrator ps`
+/// The verb `orchestrator ps`.
 struct Processes: Verb {
   let description = VerbDescription(
     "ps", "Lists the nodes of a running topology with their processes",
     discussion:
-      "CPU is the processor time of the process since its start, MEMORY its current memory; "
-      + "both are unknown with --key. If composites share a process, only the row of the "
-      + "first composite shows its figures. Long reasons are shortened; on a narrow terminal, "
-      + "states are shortened and the least important columns are omitted: 'status' and "
-      + "'describe' show them in full.",
+      "PROGRAM is a hash of the program that the process runs. "
+      + "CPU is the processor time that the process has used since its start, and MEMORY is the "
+      + "memory that it uses now. With --key, CPU and MEMORY are unknown. If composites share "
+      + "a process, only the row of the first composite shows the values of the process. Long "
+      + "reasons are cut. On a narrow terminal, states are cut, and the least important "
+      + "columns are omitted; 'status' and 'describe' show all values in full. If something is "
+      + "wrong, standard error says which node is the cause.",
     options: [
       .topology, .output,
       Option("quiet", "q", "Prints only the names of the nodes"),
@@ -18,8 +20,7 @@ struct Processes: Verb {
     examples: [
       (
         "orchestrator ps",
-        "Lists node, status, pid, uptime, events, restarts, CPU, memory, durability, "
-          + "version, state"
+        "Lists program, pid, uptime, events, restarts, CPU, memory, durability, version and state"
       ),
       ("orchestrator ps door motor", "Lists two nodes"),
       (
@@ -38,7 +39,7 @@ struct Processes: Verb {
       return .success
     }
     let now = WallClock.nanoseconds
-    // Process ids of another host mean other processes on this one.
+    // The process ids of nodes on another host mean other processes on this host.
     let pids = Set(isLocal ? nodes.compactMap(\.pid) : [])
     let usage = Dictionary(uniqueKeysWithValues: pids.map { ($0, ProcessUsage(pid: $0)) })
       .compactMapValues(\.self)
@@ -47,6 +48,12 @@ struct Processes: Verb {
     }
     try console.print(records, as: arguments.format) {
       NodeRow.table(nodes.rows(now: now, usage: usage))
+    }
+    let health = TopologyHealth(directory, at: now)
+    if arguments.format == .text, arguments.positionals.isEmpty, health.severity != nil {
+      for line in console.errorStyle.lines(of: health, topology: directory.topology) {
+        console.note(line)
+      }
     }
     return .success
   }
@@ -63,42 +70,45 @@ struct Processes: Verb {
 
 /// The values of one node in the tables of `ps`.
 package struct NodeRow: Hashable, Sendable {
-  /// Figures about a node's process.
+  /// Data about a node's process.
   package struct Process: Hashable, Sendable {
     package var pid: Int32?
     package var uptime: Duration?
-    package var events: UInt64
-    package var restarts: UInt64
+    package var eventCount: UInt64
+    package var restartCount: UInt64
     package var usage: ProcessUsage?
+    /// The version of the program.
+    package var program: String?
 
     package init(
       pid: Int32? = nil, uptime: Duration? = nil, events: UInt64 = 0, restarts: UInt64 = 0,
-      usage: ProcessUsage? = nil
+      usage: ProcessUsage? = nil, program: String? = nil
     ) {
+      self.program = program
       self.pid = pid
       self.uptime = uptime
-      self.events = events
-      self.restarts = restarts
+      self.eventCount = events
+      self.restartCount = restarts
       self.usage = usage
     }
   }
 
   package var node: String
-  /// The lifecycle state: `running`, `backing off`.
+  /// The phase of the node, such as `running` or `backing off`.
   package var status: String
-  /// The machine's state as text; empty if it is not known.
+  /// The machine's state as text; empty if it is unknown.
   package var state: String
-  /// The reason why the state is not known; empty if it is known or there is no reason to show.
+  /// The reason why the state is unknown; empty if the state is known or no reason is known.
   package var reason: String
-  /// `nil` if another row shows the process: the row of the first of several composites in one
-  /// process.
+  /// The data about the process. If several composites share a process, only the row of the first
+  /// composite contains the data; the rows of the other composites contain `nil`.
   package var process: Process?
-  /// `nil` if the node has no state to keep.
+  /// The durability; `nil` if the node has no state that can be recorded in a journal.
   package var durability: Durability?
-  /// `nil` if there is no state.
+  /// The version; `nil` if the node has no state.
   package var version: UInt64?
-  /// The host placement in the deployment; `nil` without a deployment, and for nodes on the
-  /// orchestrator's host.
+  /// The place of the node; `nil` if there is no deployment, or the node runs on the orchestrator's
+  /// host.
   package var place: String?
 
   package init(
@@ -116,7 +126,7 @@ package struct NodeRow: Hashable, Sendable {
     self.version = version
   }
 
-  /// The maximum width of a reason in a table; `status` shows all of it.
+  /// The maximum width of a reason in a table. The verb `status` shows the complete reason.
   private static let reasonWidth = 60
 
   private var stateCell: String {
@@ -126,14 +136,17 @@ package struct NodeRow: Hashable, Sendable {
   // MARK: Tables
 
   private enum Field: CaseIterable {
-    case node, place, status, pid, uptime, events, restarts, cpu, memory, durability, version, state
+    case node, place, status, program, pid, uptime, events, restarts, cpu, memory, durability
+    case version, state
 
-    /// Narrow terminals leave out the columns of the lowest ranks first.
+    /// The column for this field. On a narrow terminal, the columns with the lowest `dropOrder` are
+    /// omitted first.
     var column: Table.Column {
       switch self {
       case .node: .init("NODE")
       case .place: .init("PLACE", dropOrder: 5)
       case .status: .init("STATUS")
+      case .program: .init("PROGRAM", dropOrder: 0)
       case .pid: .init("PID", .right, dropOrder: 3)
       case .uptime: .init("UPTIME", .right, dropOrder: 6)
       case .events: .init("EVENTS", .right, dropOrder: 8)
@@ -153,10 +166,11 @@ package struct NodeRow: Hashable, Sendable {
       case .node: node
       case .place: place
       case .status: status
+      case .program: process?.program
       case .pid: process?.pid.map(String.init)
       case .uptime: process?.uptime?.shortText
-      case .events: process.map { String($0.events) }
-      case .restarts: process.map { String($0.restarts) }
+      case .events: process.map { String($0.eventCount) }
+      case .restarts: process.map { String($0.restartCount) }
       case .cpu: process?.usage?.cpu.shortText
       case .memory: process?.usage?.memoryText
       case .durability: durability?.rawValue
@@ -173,19 +187,24 @@ package struct NodeRow: Hashable, Sendable {
     return table
   }
 
-  /// Returns the table of `ps` with all columns. The column of host placements is left out if it is
-  /// empty.
+  /// Returns the table of `ps` with all columns, but without the column of places if that column is
+  /// empty, and without the column of programs if no version is known.
   package static func table(_ rows: [NodeRow]) -> Table {
     let hasPlacements = rows.contains { $0.place != nil }
-    return table(rows, Field.allCases.filter { $0 != .place || hasPlacements })
+    let hasPrograms = rows.contains { $0.process?.program != nil }
+    return table(
+      rows,
+      Field.allCases.filter {
+        ($0 != .place || hasPlacements) && ($0 != .program || hasPrograms)
+      })
   }
 }
 
 extension [NodeInformation] {
   /// The rows of `ps`.
   /// - Parameters:
-  ///   - now: Nanoseconds since 1970.
-  ///   - usage: The resource usage of each process, by its id.
+  ///   - now: The time in nanoseconds since 1970.
+  ///   - usage: The resource usage of each process, by its process id.
   package func rows(now: Int64, usage: [Int32: ProcessUsage] = [:]) -> [NodeRow] {
     var processes: Set<String> = []
     return map { node in
@@ -199,7 +218,8 @@ extension [NodeInformation] {
           : NodeRow.Process(
             pid: node.pid, uptime: node.uptime(now: now), events: node.status?.events ?? 0,
             restarts: node.restarts,
-            usage: node.hostName == nil ? node.pid.flatMap { usage[$0] } : nil),
+            usage: node.hostName == nil ? node.pid.flatMap { usage[$0] } : nil,
+            program: node.shortProgramVersion),
         durability: [.machine, .composite].contains(node.kind) ? node.durability : nil,
         version: node.status.flatMap { $0.state == nil ? nil : $0.version },
         place: node.placeText)
@@ -208,12 +228,17 @@ extension [NodeInformation] {
 }
 
 extension NodeInformation {
-  /// The state for a person, or the reason why there is none; empty if neither is known.
+  /// The first digits of the program's version.
+  var shortProgramVersion: String? { programVersion.map { String($0.prefix(8)) } }
+
+  /// The state as text for users. If the state is unknown, the reason, or an empty text.
   package var stateText: String {
     shownState ?? reason ?? ""
   }
 
-  /// `front`, or `front (fh1)` if the engine chose the host `fh1`; `nil` if neither is known.
+  /// The place and the host of the node; `nil` if both are unknown.
+  ///
+  /// For example: `front`, or `front (fh1)` if the engine has selected the host `fh1`.
   fileprivate var placeText: String? {
     guard let place else { return hostName.map { "(\($0))" } }
     return hostName.map { "\(place) (\($0))" } ?? place
@@ -223,27 +248,34 @@ extension NodeInformation {
     status?.state.map { $0.stateText(fields: stateFields) + doubtText }
   }
 
-  /// `  IN DOUBT in 3.17`; empty if the node is not in doubt.
+  /// The transactions in doubt, such as `  IN DOUBT in 3.17`, or `  IN DOUBT in 3.17 (orders[4711],
+  /// and 2 more instances)`; empty if the node is not in doubt.
   private var doubtText: String {
     let transactions = Set(doubts.map(\.transaction)).sorted().map(\.description)
-    return transactions.isEmpty ? "" : "  IN DOUBT in \(transactions.joined(separator: ", "))"
+    let instances = doubts.filter { InstanceName.isInstance($0.participant) }
+      .map { $0.participant.printable + $0.otherInstancesText }
+    return transactions.isEmpty
+      ? ""
+      : "  IN DOUBT in \(transactions.joined(separator: ", "))"
+        + (instances.isEmpty ? "" : " (\(instances.joined(separator: "; ")))")
   }
 
-  /// Returns how long the node's process has run.
-  /// - Parameter now: Nanoseconds since 1970.
+  /// Returns how long the node's process has been running; `nil` if there is no process.
+  /// - Parameter now: The time in nanoseconds since 1970.
   package func uptime(now: Int64) -> Duration? {
     startedAt.map { .nanoseconds(max(0, now - $0)) }
   }
 }
 
 extension NodeInformation {
-  /// The orchestrator's data about the node: the JSON form of `status`, and most of the JSON form
-  /// of `ps`.
-  /// - Parameter now: Nanoseconds since 1970.
+  /// Returns the orchestrator's data about the node as JSON. This is the output of `status -o
+  /// json`, and most of the output of `ps -o json`.
+  /// - Parameter now: The time in nanoseconds since 1970.
   package func record(now: Int64) -> JSONValue {
     var record: [String: JSONValue] = [
       "node": .string(name), "kind": .string(kind.rawValue),
       "machine": .optional(hosts), "program": .string(program),
+      "programVersion": .optional(programVersion),
       "phase": .string(phase), "running": .bool(isRunning),
       "reason": .optional(reason),
       "durability": .string(durability.rawValue),
@@ -269,12 +301,14 @@ extension NodeStatus {
   fileprivate var record: [String: JSONValue] {
     [
       "state": state ?? .null, "version": .count(version), "events": .count(events),
-      "refused": .count(refused), "deadLetters": .count(deadLetters),
+      "refused": .count(refused), "ignored": .count(ignored ?? 0),
+      "deadLetters": .count(deadLetters),
       "deadLettersLost": .count(deadLettersLost ?? 0),
       "recentDeadLetters": (try? JSONValue(encoding: recentDeadLetters)) ?? [],
       "unconnected": .count(unconnected), "gaps": .count(gaps),
       "invalidFrames": .count(invalidFrames),
-      "effects": .integer(Int64(effects)), "blocked": .texts(blocked),
+      "effects": .integer(Int64(effects)), "timer": timer?.record ?? .null,
+      "blocked": .texts(blocked),
       "outs": .array(outs.map(\.record)), "ins": .array(ins.map(\.record)),
     ]
   }

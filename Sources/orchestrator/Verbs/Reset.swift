@@ -1,14 +1,14 @@
 import PipeRuntime
 
-/// `orchestrator reset`
+/// The verb `orchestrator reset`.
 struct Reset: Verb {
   let description = VerbDescription(
     "reset", "Deletes the journals of nodes, which then start in their initial states",
     discussion:
-      "Only nodes that do not run can be reset. On a terminal, asks for confirmation if "
-      + "accepted work would be lost: events in the outbox, postponed events, dead letters, "
-      + "running effects, or a journal that cannot be read. Scripts are not asked. Resets "
-      + "either all named nodes or none.",
+      "Resets only nodes that are not running. If one of the nodes is running, no node is reset. "
+      + "On a terminal, asks for confirmation if accepted work would be lost: events in the "
+      + "outbox, postponed events, dead letters or running effects. Also asks if a journal cannot "
+      + "be read. Scripts are not asked.",
     options: [
       .topology,
       Option("all", "a", "Resets every node of the topology"),
@@ -16,7 +16,7 @@ struct Reset: Verb {
     ],
     positionals: [Positional("NODE", .node, .any, "The nodes")],
     examples: [
-      ("orchestrator reset door", "Deletes the journal of the door, which is stopped"),
+      ("orchestrator reset door", "Deletes the journal of the stopped node 'door'"),
       ("orchestrator reset --all -p elevator", "Deletes all state of a topology that is down"),
     ])
 
@@ -25,7 +25,8 @@ struct Reset: Verb {
     let directories = try StoredTopology.findDirectories(arguments, requiredContent: "journals")
     let nodes = try selectNodes(arguments, directories)
     try await checkNoneIsRunning(nodes, directories)
-    // The locks are held until the end, so that no node can start in between.
+    // While this process holds the locks, no node can start. The locks are released at the end of
+    // the command.
     let journals = try nodes.map { try lockJournal($0, directories) }
     try checkNoDecisionIsLost(to: nodes, directories)
     let losses = journals.map(DataLoss.init)
@@ -46,7 +47,8 @@ struct Reset: Verb {
   private func selectNodes(
     _ arguments: ParsedArguments, _ directories: RuntimeDirectories
   ) throws -> [String] {
-    let namedNodes = arguments.positionals
+    let namedNodes = NodeShard.processes(
+      of: arguments.positionals, among: directories.nodesWithJournals)
     guard namedNodes.isEmpty == arguments.flag("all") else {
       throw CommandError(
         "name the nodes, or use --all\nTry 'orchestrator reset --help'.", code: .usage)
@@ -57,8 +59,8 @@ struct Reset: Verb {
       \.element)
   }
 
-  /// Throws if a node is active. A node between two processes has no lock, and would start in a
-  /// moment.
+  /// Throws an error if a node is active. A node that waits for its restart does not hold the lock
+  /// of its journal, but would start soon.
   private func checkNoneIsRunning(_ nodes: [String], _ directories: RuntimeDirectories) async throws
   {
     guard RunningTopology.find(directories) != nil else { return }
@@ -74,9 +76,9 @@ struct Reset: Verb {
         + "'orchestrator stop \(names)' first")
   }
 
-  /// Throws if a participant that is prepared for an event would lose its composite's decision. The
-  /// participant asks the composite for the outcome. A composite without its journal would answer
-  /// that the event was aborted, even if other participants have applied it.
+  /// Throws an error if a composite's journal has a decision that a participant in doubt still
+  /// needs. The participant asks the composite for the outcome. Without its journal, the composite
+  /// would answer that the event was aborted, even if other participants have applied the event.
   private func checkNoDecisionIsLost(to nodes: [String], _ directories: RuntimeDirectories) throws {
     let journalPaths = JournalPaths(in: directories)
     func snapshot(_ node: String) -> JournalSnapshot? {
@@ -90,8 +92,8 @@ struct Reset: Verb {
         "node '\(node)' is in doubt about synchronized event \(prepared.transaction), "
           + "\(prepared.event.text) of composite '\(prepared.composite)': without the journal "
           + "of '\(composite)', '\(node)' would abort the event even if other participants have "
-          + "applied it; run both until the decision is known and stop them in order, or reset "
-          + "'\(node)' as well; nothing was deleted")
+          + "applied it; run both nodes until the decision is known, and then stop them "
+          + "gracefully, or reset '\(node)' as well; nothing was deleted")
     }
   }
 
@@ -109,7 +111,7 @@ struct Reset: Verb {
   }
 }
 
-/// The content that is lost with a journal.
+/// The data that would be lost if a journal were deleted.
 private enum DataLoss: CustomStringConvertible {
   case absent
   case known(JournalSnapshot)
@@ -125,7 +127,7 @@ private enum DataLoss: CustomStringConvertible {
 
   var isAbsent: Bool { if case .absent = self { true } else { false } }
 
-  /// Whether no accepted but unfinished work is lost.
+  /// Whether deleting the journal would lose no unfinished work that the node has accepted.
   var isHarmless: Bool {
     switch self {
     case .absent: true
@@ -149,13 +151,13 @@ private enum DataLoss: CustomStringConvertible {
 }
 
 extension JournalSnapshot.Pending {
-  /// `2 events in the outbox`, `1 dead deadLetter`.
+  /// The numbers of unfinished items by kind, such as `2 events in the outbox` and `1 dead letter`.
   package var parts: [String] {
     [
-      (waiting, "event", " in the outbox"), (postponed, "postponed event", ""),
-      (deadLetters, "dead letter", ""), (effects, "running effect", ""),
-      (prepared, "promised synchronized event", ""),
-      (unacknowledged, "commit", " not acknowledged by all participants"),
+      (outboxEventCount, "event", " in the outbox"), (postponedEventCount, "postponed event", ""),
+      (deadLetterCount, "dead letter", ""), (effectCount, "running effect", ""),
+      (preparedEventCount, "promised synchronized event", ""),
+      (unacknowledgedCount, "commit", " not acknowledged by all participants"),
     ].filter { $0.0 > 0 }.map { $0.counted($1) + $2 }
   }
 }

@@ -1,24 +1,26 @@
 import Glibc
 import PipeRuntime
 
-/// `orchestrator send`
+/// The verb `orchestrator send`.
 struct Send: Verb {
   let description = VerbDescription(
     "send", "Sends an event to a node or composite, and prints the outcome",
     discussion:
-      "An event without a payload is a bare label. A composite's event is taken by all its "
-      + "participants or by none; an event that only one of its nodes takes is sent to that "
-      + "node. Exit code 1: the event was not applied, because the node refused it, is busy "
-      + "or does not run. 124: no answer in time; the event may still be applied.",
+      "An event without a payload is only a label. If NODE is a composite, either all "
+      + "participants of the event accept it, or none does; an event that only one node of the "
+      + "composite accepts is sent to that node. Exit code 1: the event was not applied, "
+      + "because the node refused it, is busy or is not running. Exit code 124: no answer "
+      + "arrived in time; the event may still be applied.",
     options: [
       .topology, .output,
       Option("timeout", value: .duration, "Maximum time to wait for the answer. Default: 5s"),
       Option(
         "await", value: .duration,
-        "With a composite: retries until the event is enabled, for at most this time; 0s: "
-          + "no limit"),
+        "With a composite: tries again until the event is enabled, for at most this time; 0s "
+          + "means no limit"),
       Option(
-        "broadcast", "With a composite: each participant takes or refuses the event independently"),
+        "broadcast",
+        "With a composite: each participant accepts or refuses the event independently"),
       Option(
         "ask", value: .text("TRANSACTION"),
         "With a composite: asks for the outcome of a transaction, instead of sending an event"),
@@ -26,7 +28,8 @@ struct Send: Verb {
     positionals: [
       Positional("NODE", .nodeOrInstance, .one, "The node, composite or instance NODE[KEY]"),
       Positional(
-        "EVENT", .event, .optional, "The event: a label, or JSON; - reads it from standard input"),
+        "EVENT", .event, .optional,
+        "The event: a label, or JSON; - reads the event from standard input"),
     ],
     examples: [
       ("orchestrator send door closeButtonWasPressed", "Sends an event without a payload"),
@@ -37,29 +40,31 @@ struct Send: Verb {
       ("orchestrator send door - < event.json", "Sends an event of any length from a file"),
       (
         "orchestrator send lift emergencyStop --await 2s",
-        "Sends a synchronized event, and retries for up to 2 s until it is enabled"
+        "Sends a synchronized event, and tries again for up to 2 s until it is enabled"
       ),
     ])
 
-  /// The sent event with its outcome.
+  /// An event that was sent, with its outcome.
   private enum SentEvent: Sendable {
     case event(RequestOutcome, by: String, of: MachineDescription?)
     case synchronized(TransactionReply, stateFields: [String: [String]])
   }
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let node = arguments.positionals[0]
+    let named = arguments.positionals[0]
     let timeout = arguments.duration("timeout") ?? .seconds(5)
     let synchronization = try SynchronizedSend(arguments)
-    let event = try arguments.positionals.dropFirst().first.map {
+    let given = try arguments.positionals.dropFirst().first.map {
       try CaseArgument.parse($0 == "-" ? Self.standardInput() : $0, noun: "event")
     }
     let sent: SentEvent = try await arguments.onTopology { topology in
       let directory = try await topology.directory(fresh: false)
-      let target = try directory.nodes(named: [node], includingInstances: true)[0]
+      let (name, addressed) = try await topology.addressed(named, given ?? .null)
+      let event = given == nil ? nil : addressed
+      let target = try directory.nodes(named: [name], includingInstances: true)[0]
       let owningNode =
         if target.kind == .composite, let event {
-          try await topology.owner(of: event, in: node)
+          try await topology.owner(of: event, in: name)
         } else { String?.none }
       guard target.kind != .composite || owningNode != nil && !synchronization.hasCompositeOptions
       else {
@@ -68,11 +73,11 @@ struct Send: Verb {
       }
       guard !synchronization.hasCompositeOptions else {
         throw CommandError(
-          "--await, --broadcast and --ask are only for composites; '\(node)' is a node",
+          "--await, --broadcast and --ask are only for composites; '\(name)' is a node",
           code: .usage)
       }
       guard var event else { throw SynchronizedSend.missingEvent }
-      let node = owningNode ?? node
+      let node = owningNode ?? name
       if let field = target.instanceField, let instance = InstanceName(node) {
         event = instance.event(event, keyedBy: field)
       }
@@ -89,16 +94,18 @@ struct Send: Verb {
     switch sent {
     case .synchronized(let reply, let fields):
       return try synchronization.show(
-        reply, of: event, stateFields: fields, arguments, console: console)
+        reply, of: given, stateFields: fields, arguments, console: console)
     case .event(let outcome, let node, let machine):
-      return try show(outcome, of: event ?? .null, node, machine, arguments, console)
+      return try show(outcome, of: given ?? .null, node, machine, arguments, console)
     }
   }
 
-  /// The maximum size of an event on standard input. A larger one would be a mistake. Unit: bytes.
+  /// The maximum size of an event on standard input. A larger input is probably a mistake. Unit:
+  /// bytes.
   private static let inputLimit = 16 << 20
 
-  /// Reads the event from standard input, where it may be longer than a command-line argument.
+  /// Reads the event from standard input, where an event can be longer than a command-line
+  /// argument.
   private static func standardInput() throws -> String {
     let bytes = try FileSystem.read(STDIN_FILENO, limit: inputLimit + 1)
     guard bytes.count <= inputLimit else {
@@ -124,7 +131,8 @@ struct Send: Verb {
       if arguments.format == .text { try console.print(text) }
       return .success
     case .refused(let refusal, _):
-      // An error describes the problem. Without one, the event itself may be wrong.
+      // If the refusal contains an error, this error describes the problem. Otherwise, the user may
+      // have sent the wrong event, so the message lists the events that the machine accepts.
       let alphabetHint =
         refusal.error == nil
         ? machine.map { "; \($0.machine) accepts " + $0.alphabetText } ?? "" : ""
@@ -142,7 +150,7 @@ struct Send: Verb {
 }
 
 extension RequestOutcome {
-  /// The JSON form of `-o json` and `-o jsonl`.
+  /// Returns the JSON for `-o json` and `-o jsonl`.
   package func record(node: String, event: JSONValue) -> JSONValue {
     switch self {
     case .accepted(let version, let state):
@@ -152,7 +160,7 @@ extension RequestOutcome {
       ]
     case .refused(let refusal, let state):
       .object(
-        refusal.members.merging(
+        refusal.recordMembers.merging(
           ["node": .string(node), "event": event, "outcome": "refused", "state": state],
           uniquingKeysWith: { $1 }))
     case .done: ["node": .string(node), "event": event, "outcome": "done"]
@@ -161,7 +169,7 @@ extension RequestOutcome {
 }
 
 extension MachineDescription {
-  /// Formats one of the machine's states for a person.
+  /// Formats a state of the machine for users.
   package func stateText(_ state: JSONValue) -> String {
     state.stateText(fields: stateFields?.map(\.name))
   }
@@ -184,7 +192,7 @@ struct SynchronizedSend {
   static let missingEvent = CommandError(
     "EVENT is missing; see 'orchestrator help send'", code: .usage)
 
-  /// Whether an option for composites was given.
+  /// Whether the command line contains an option that is only for composites.
   let hasCompositeOptions: Bool
   private let composite: String
   private let timeout: Duration
@@ -194,7 +202,7 @@ struct SynchronizedSend {
     let options = ["await", "broadcast", "ask"].filter(arguments.flag)
     guard options.count < 2 else {
       throw CommandError(
-        "--\(options[0]) and --\(options[1]) cannot be used together", code: .usage)
+        "\(UsageError.conflict("--\(options[0])", "--\(options[1])"))", code: .usage)
     }
     hasCompositeOptions = !options.isEmpty
     composite = arguments.positionals[0]
@@ -215,7 +223,9 @@ struct SynchronizedSend {
   func send(_ event: JSONValue?, on topology: TopologyClient) async throws -> TransactionReply {
     switch (operation, event) {
     case (.ask(let transaction), _):
-      return .atomic(try await topology.ask(composite, about: transaction, timeout: timeout))
+      return .atomic(
+        try await topology.ask(
+          InstanceName.node(of: composite), about: transaction, timeout: timeout))
     case (.all(let mode), let event?):
       return .atomic(
         try await topology.synchronize(composite, json: event, mode: mode, timeout: timeout))

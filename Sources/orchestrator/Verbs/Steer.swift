@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// `orchestrator start`, `stop` and `restart`
-struct Steer: Verb {
+/// The verbs `orchestrator start`, `stop` and `restart`.
+struct NodeControlVerb: Verb {
   let description: VerbDescription
   private let change: @Sendable (TopologyClient, [String], Duration) async throws -> Void
 
@@ -24,18 +24,18 @@ struct Steer: Verb {
     self.change = change
   }
 
-  static let start = Steer(
+  static let start = NodeControlVerb(
     "start", "Starts nodes that are stopped or failed", wait: "until the nodes run",
     example: ("orchestrator start door", "Starts the door again")
   ) { try await $0.start($1, within: $2) }
 
-  static let stop = Steer(
-    "stop", "Stops nodes in order, and keeps them stopped", wait: "until the nodes have stopped",
+  static let stop = NodeControlVerb(
+    "stop", "Stops nodes gracefully, and keeps them stopped", wait: "until the nodes have stopped",
     example: ("orchestrator stop door motor", "Stops two nodes; the others keep running")
   ) { try await $0.stop($1, within: $2) }
 
-  static let restart = Steer(
-    "restart", "Stops nodes in order and starts them again",
+  static let restart = NodeControlVerb(
+    "restart", "Stops nodes gracefully and starts them again",
     discussion: "A manual restart does not count against the limit of the restart policy.",
     wait: "until the nodes run", defaultsToAll: true,
     example: ("orchestrator restart door", "Restarts the door in a new process")
@@ -55,7 +55,7 @@ struct Steer: Verb {
   }
 }
 
-/// `orchestrator kill`
+/// The verb `orchestrator kill`.
 struct Kill: Verb {
   let description = VerbDescription(
     "kill", "Sends a signal to the processes of nodes",
@@ -69,7 +69,7 @@ struct Kill: Verb {
       ("orchestrator kill door", "Kills the door; its restart policy starts it again"),
       (
         "orchestrator kill -s STOP door",
-        "Freezes the door until the orchestrator misses its heartbeat"
+        "Suspends the door; the orchestrator soon restarts the door, because it sends no heartbeats"
       ),
     ])
 
@@ -79,9 +79,8 @@ struct Kill: Verb {
     let signalled = try await arguments.onTopology { topology in
       let found = try await topology.directory().nodes(named: nodes)
       if let nodeWithoutProcess = found.first(where: { $0.pid == nil }) {
-        throw TopologyClientError.failed(
-          "node '\(nodeWithoutProcess.name)' has no process: the node is \(nodeWithoutProcess.phase)"
-        )
+        throw CommandError.noProcess(
+          of: nodeWithoutProcess.name, phase: nodeWithoutProcess.phase)
       }
       for node in found { try await topology.kill(node.name, signal: signal.number) }
       return found

@@ -1,15 +1,15 @@
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator submit`
+/// The verb `orchestrator submit`.
 struct Submit: Verb {
   let description = VerbDescription(
     "submit", "Runs a topology as a Slurm batch job",
     discussion:
-      "Submits a job with all hosts of the deployment's places, including spare hosts, and "
-      + "runs the topology like 'orchestrator run' on the first host. Slurm does not requeue "
-      + "the job, and the job continues if a host is lost. 'scancel -b -s TERM JOB' stops the "
-      + "job in order. Programs and files must have the same paths on all hosts.",
+      "Submits a job that requests every host in the deployment file, including spare hosts. The job "
+      + "runs the topology on its first host, as 'orchestrator run' does. The job continues if "
+      + "it loses a host, and Slurm does not requeue it. 'scancel -b -s TERM JOB' stops the "
+      + "job gracefully. Programs and files must have the same paths on all hosts.",
     options: [
       .deployment,
       Option(
@@ -62,9 +62,9 @@ struct Submit: Verb {
     let batch = SlurmBatch(
       loaded.topology.name, by: deployment,
       command: [
-        OwnProcess.executablePath ?? "orchestrator", "run", FileSystem.absolute(file),
+        OwnProcess.executablePath ?? "orchestrator", "run", FileSystem.absolutePath(file),
         "--deployment",
-        FileSystem.absolute(path), "--name", loaded.topology.name, "--plain",
+        FileSystem.absolutePath(path), "--name", loaded.topology.name, "--plain",
       ], options: arguments.value("sbatch"))
     if arguments.flag("print") {
       try console.write(batch.script)

@@ -2,14 +2,14 @@ import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator test`
+/// The verb `orchestrator test`.
 struct Test: Verb {
   let description = VerbDescription(
     "test", "Replays scenario files, and compares the results",
     discussion:
-      "Replays scenarios such as the counterexamples of 'check --explore --out'. With "
-      + "--in-process no node runs: the nodes' programs only compute each step. Exit code 0: all "
-      + "scenarios match, 1: a scenario does not match, 2: a file cannot be read.",
+      "Replays scenarios, for example the counterexamples that 'check --explore --out' writes. "
+      + "With --in-process, no nodes are started: their programs only compute each step. Exit "
+      + "code 0: all scenarios match. 1: a scenario does not match. 2: a file cannot be read.",
     options: [
       Option(
         "in-process",

@@ -1,15 +1,15 @@
 import PipeRuntime
 
-/// `orchestrator ui`
+/// The verb `orchestrator ui`.
 struct ShowScreen: Verb {
   let description = VerbDescription(
     "ui", "Shows and controls a topology on the whole terminal",
     discussion:
-      "Shows nodes with their states and rates, pipes with their contents, composites with "
-      + "the nodes that block their events, and logs. The page of a node shows the result of "
-      + "each event. Sends events with a form, and starts, stops, restarts and kills nodes "
-      + "after a confirmation. '?' shows the keys. Leaving the screen does not stop the "
-      + "topology. Requires a terminal; 'orchestrator monitor' and 'ps' write lines.",
+      "Shows nodes with their states and rates, pipes with their contents, composites with the "
+      + "nodes that block their events, and logs. The page of a node shows what each event "
+      + "would do. You can send events with a form, and start, stop, restart and kill nodes "
+      + "after a confirmation. '?' shows the keys. The topology continues when you leave the "
+      + "screen. Requires a terminal; without a terminal, use 'orchestrator monitor' and 'ps'.",
     options: [.topology],
     examples: [("orchestrator ui -p shop", "Shows the topology 'shop'")])
 
@@ -17,16 +17,17 @@ struct ShowScreen: Verb {
     try Self.show(arguments.target, console)
   }
 
-  /// Shows the screen until the person leaves it.
+  /// Shows the screen until the user leaves it.
   /// - Parameters:
-  ///   - nodes: The nodes to show; all nodes if the list is empty.
-  ///   - timeout: The time after which the screen closes; `nil`: no limit.
+  ///   - nodes: The nodes to show. If the list is empty, all nodes are shown.
+  ///   - timeout: The time after which the screen closes; `nil` means no limit.
   static func show(
     _ target: TopologyTarget, nodes: [String] = [], within timeout: Duration? = nil,
     _ console: Console
   ) throws -> ExitCode {
     let directories = try target.directories
-    // Signals must be blocked before any thread starts, so that every thread inherits the mask.
+    // Signals must be blocked before the process starts its first thread, so that all threads
+    // inherit the signal mask.
     let signals = try SignalDescriptor(ScreenShell.signals)
     let client = try TopologyClient.attach(
       to: directories.map { .local($0.topology) } ?? target)

@@ -1,29 +1,31 @@
 import PipeRuntime
 
-/// `orchestrator up`
+/// The verb `orchestrator up`.
 struct Up: Verb {
   let description = VerbDescription(
     "up", "Starts a topology or some of its nodes; in the background with -d",
     discussion:
-      "The first argument is the topology file if it ends in .yaml, .yml or .json, contains "
-      + "a slash, or names an existing file; all other arguments are nodes. With NODE, starts "
+      "The first argument is the topology file if it ends in .yaml, .yml or .json, contains a "
+      + "slash, or names an existing file; all other arguments are nodes. With NODE, starts "
       + "only these nodes and their dependencies; the other nodes stay stopped until they are "
-      + "started. If the topology is already running, starts the nodes in it and returns at "
-      + "once, or with --wait when they run; without NODE, starts all nodes if the topology "
-      + "runs by the same file. With --wait, returns when every node runs, or with exit code "
-      + "124 after --wait-timeout. Nodes keep running when their orchestrator is killed; 'up' "
-      + "then adopts the nodes that the file has not changed. 'orchestrator ui' shows a "
-      + "topology that runs in the background.",
+      + "started. If the topology is already running, starts the given nodes in it; without "
+      + "NODE, starts all nodes if the topology was started from the same file. In this case, "
+      + "the command returns at once or, with --wait, when the nodes are running. With --wait, "
+      + "returns when every node is running, or with exit code 124 after --wait-timeout. If an "
+      + "orchestrator is killed, its nodes keep running; 'up' then adopts the nodes whose "
+      + "definitions in the file have not changed. 'orchestrator ui' shows a topology that "
+      + "runs in the background.",
     options: [
       Option(
-        "detach", "d", "Returns when the topology is started; the topology runs in the background"),
+        "detach", "d",
+        "Runs the topology in the background, and returns when the topology has started"),
       Option("wait", "Returns when all nodes run; implies -d"),
       Option("wait-timeout", value: .duration, "Maximum time to wait with --wait. Default: 60s"),
       Option(
         "name", value: .topology, "Runs the topology under this name. Default: the name in the file"
       ),
       .deployment, .noDependencies,
-      Option("plain", "Writes lines instead of showing the screen"),
+      Option("plain", "Writes lines instead of showing the screen"), .logFormat,
     ],
     positionals: [
       Positional("FILE", .fileOrNode, .optional, "The topology file. Default: topology.yaml"),
@@ -33,11 +35,11 @@ struct Up: Verb {
       ("orchestrator up -d topologies/elevator.yaml", "Starts the elevator in the background"),
       (
         "orchestrator up --wait --wait-timeout 10s",
-        "Starts topology.yaml and returns when it runs"
+        "Starts topology.yaml and returns when all nodes run"
       ),
       (
         "orchestrator up topologies/elevator.yaml motor",
-        "Starts the motor, and the door, on which it depends"
+        "Starts the motor and the door, because the motor depends on the door"
       ),
     ])
 
@@ -67,12 +69,17 @@ struct Up: Verb {
       return try await bringUp(name, by: chosen.file, arguments, within: waitTimeout, console)
     }
     guard arguments.flag("detach") || arguments.flag("wait") else {
+      let isPlain = arguments.flag("plain") || arguments.logFormat != nil
       return try TopologyRun(
         file: chosen.file, name: arguments.value("name"),
         deployment: arguments.value("deployment"), nodes: chosen.nodes,
         startsDependencies: startsDependencies,
-        display: arguments.flag("plain") ? .plain : .onTerminal(console)
+        display: isPlain ? .plain : .onTerminal(console), logFormat: arguments.logFormat ?? .text
       ).run(console: console)
+    }
+    guard arguments.logFormat == nil else {
+      throw CommandError(
+        "--log-format requires a run in the foreground; omit -d and --wait", code: .usage)
     }
     return try BackgroundRun(
       file: chosen.file, name: arguments.value("name"),
@@ -81,20 +88,21 @@ struct Up: Verb {
     ).start(console: console)
   }
 
-  /// Starts the stopped nodes of a topology that runs by an unchanged file.
+  /// Starts the stopped nodes of a running topology that was started from the same file.
   private func bringUp(
     _ name: String, by file: String, _ arguments: ParsedArguments, within waitTimeout: Duration?,
     _ console: Console
   ) async throws -> ExitCode {
     let client = try TopologyClient.attach(to: name)
     defer { client.close() }
-    // An orchestrator that does not answer is found sooner by this request than by a plan.
+    // This request comes first, because it fails sooner than the request for a plan if the
+    // orchestrator does not answer.
     let directory = try await client.directory()
     let planned = try await client.plan(
       ChangeRequest(
-        file: FileSystem.absolute(file), variables: ProcessEnvironment.current,
+        file: FileSystem.absolutePath(file), variables: ProcessEnvironment.current,
         keepsName: arguments.value("name") != nil, isDryRun: true,
-        deployment: arguments.value("deployment").map(FileSystem.absolute)),
+        deployment: arguments.value("deployment").map(FileSystem.absolutePath)),
       within: waitTimeout ?? .seconds(60))
     guard planned.change.isEmpty else {
       throw CommandError(
@@ -109,7 +117,8 @@ struct Up: Verb {
     return .success
   }
 
-  /// Returns the name of the topology in the file, or the given name, if that topology runs.
+  /// Returns the name of the topology to start, if that topology is already running; otherwise
+  /// `nil`. The name is the given name or, without it, the name in the file.
   private func runningTopology(_ file: String, _ name: String?) throws -> String? {
     let name = try name ?? TopologyReader.read(.file(file)).topology.name
     let directories = try RuntimeDirectories(topology: name)

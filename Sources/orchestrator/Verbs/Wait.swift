@@ -1,14 +1,14 @@
 import PipeRuntime
 import Synchronization
 
-/// `orchestrator wait`
+/// The verb `orchestrator wait`.
 struct Wait: Verb {
   let description = VerbDescription(
     "wait", "Waits until nodes are in given states",
     discussion:
-      "A label matches the state with any values. If the state is a struct, some of its "
-      + "fields are sufficient. Each condition must hold at least once, not necessarily at "
-      + "the same time. Exit code 124: timed out.",
+      "A label matches the state with any values. If the state is a struct, you can give only "
+      + "some of its fields. Each condition must be met at least once, but the conditions do "
+      + "not have to be met at the same time. Exit code 124: timed out.",
     options: [
       .topology, .output,
       Option("timeout", value: .duration, "Maximum time to wait. Default: no limit"),
@@ -46,7 +46,7 @@ private struct StateWait {
   let topology: TopologyClient
   var conditions: [NodeCondition]
 
-  /// Returns the changes that met the conditions.
+  /// Waits until each condition has been met. Returns the changes that have met the conditions.
   mutating func run(within timeout: Duration?) async throws -> [StateChange] {
     for index in conditions.indices {
       conditions[index].state.fields = try await check(conditions[index])?.map(\.name)
@@ -65,24 +65,29 @@ private struct StateWait {
     case nil:
       let nodes = (try? await topology.directory())?.nodes ?? []
       let missing = progress.withLock {
-        $0.missing(downReasons: Self.downReasons(nodes), states: Self.states(nodes))
+        $0.unmetDescription(downReasons: Self.downReasons(nodes), states: Self.states(nodes))
       }
       throw TopologyClientError.timedOut("after \(timeout?.shortText ?? ""): \(missing)")
     }
   }
 
-  /// Throws if a condition can never hold.
-  /// - Returns: The fields of the node's state, if it is a struct.
+  /// Throws an error if the condition can never be met.
+  /// - Returns: The fields of the node's state; `nil` if the state is not a struct, or if its type
+  ///   is unknown.
   private func check(_ condition: NodeCondition) async throws -> [CaseDescription.Field]? {
-    let node = try await topology.directory().nodes(
-      named: [condition.node], includingInstances: true)[0]
+    let directory = try await topology.directory()
+    let shards = directory.shards(of: condition.node)
+    if let first = shards.first {
+      throw TopologyClientError.hasShards(condition.node, first: first.name, count: shards.count)
+    }
+    let node = try directory.nodes(named: [condition.node], includingInstances: true)[0]
     var machine: MachineDescription
     switch node.kind {
     case .monitor:
       throw TopologyClientError.invalidEvent(node.name, "monitors have no states")
     case .composite:
-      // Without a projection, a composite's state is an object of its nodes' states, and never a
-      // label.
+      // Without a projection, the state of a composite is an object that contains the states of its
+      // components. It is never a label.
       if node.hosts == nil, let label = condition.state.state.string {
         throw CommandError(
           "composite '\(node.name)' has no projection and therefore no state '\(label)'; "
@@ -93,7 +98,7 @@ private struct StateWait {
       do {
         machine = try await topology.describe(node.name)
       } catch TopologyClientError.failed {
-        // The node has not described itself yet, so its possible states are not known.
+        // The node has not described itself yet, so its possible states are unknown.
         return nil
       }
     }
@@ -106,7 +111,7 @@ private struct StateWait {
     return machine.stateFields
   }
 
-  /// Returns the reasons why nodes do not run, by node.
+  /// Returns the reasons why nodes are not running, by node.
   private static func downReasons(_ nodes: [NodeInformation]) -> [String: String] {
     Dictionary(
       nodes.filter { !$0.isRunning }.map { node in
@@ -114,7 +119,7 @@ private struct StateWait {
       }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Returns the states of the running nodes.
+  /// Returns the states of the running nodes, by node.
   private static func states(_ nodes: [NodeInformation]) -> [String: JSONValue] {
     Dictionary(
       nodes.compactMap { node in node.status?.state.map { (node.name, $0) } },
@@ -122,7 +127,7 @@ private struct StateWait {
   }
 }
 
-/// A node and the state to wait for: `door=closed`.
+/// A node and a state to wait for, such as `door=closed`.
 package struct NodeCondition: Hashable, Sendable {
   package let node: String
   package var state: StateCondition
@@ -141,8 +146,8 @@ package struct NodeCondition: Hashable, Sendable {
     do {
       return try CaseArgument.parse(text, noun: "state")
     } catch {
-      // It may be the fields of a struct. Whether the node's state is that struct is not known
-      // here.
+      // The text may contain the fields of a struct. It is not known here whether the node's state
+      // is a struct with these fields.
       guard let value = try? JSONValue(parsing: text.utf8), case .object = value,
         StateCondition(value).isWellFormed
       else { throw error }
@@ -150,26 +155,26 @@ package struct NodeCondition: Hashable, Sendable {
     }
   }
 
-  /// Returns the reason why the node can never be in this state, or `nil`.
+  /// Returns the reason why the node can never be in this state; `nil` if there is no such reason.
   package func problem(with machine: MachineDescription) -> String? {
     state.problem(with: machine, owner: "node '\(node)'")
   }
 }
 
-/// Conditions that must each hold at least once.
+/// A set of conditions. Each of them must be met at least once.
 package struct NodeConditions: Sendable {
   package let all: [NodeCondition]
   private var firstMatches: [StateChange?]
-  private var latest: [String: JSONValue] = [:]
+  private var latestStates: [String: JSONValue] = [:]
 
   package init(_ conditions: [NodeCondition]) {
     all = conditions
     firstMatches = conditions.map { _ in nil }
   }
 
-  /// Adds a change, and returns whether all conditions have been met.
+  /// Processes a change. Returns whether each condition has been met.
   package mutating func take(_ change: StateChange) -> Bool {
-    latest[change.node] = change.state
+    latestStates[change.node] = change.state
     for (index, condition) in all.enumerated()
     where firstMatches[index] == nil && condition.node == change.node
       && condition.state.matches(change.state)
@@ -181,21 +186,22 @@ package struct NodeConditions: Sendable {
 
   package var isMet: Bool { !firstMatches.contains(nil) }
 
-  /// The changes that met the conditions, in the conditions' order.
+  /// The changes that have met the conditions, in the order of the conditions.
   package var changes: [StateChange] { firstMatches.compactMap(\.self) }
 
-  /// Describes the conditions that have not been met, with the current state of each node.
+  /// Returns a description of the conditions that have not been met, with the current states of
+  /// their nodes.
   /// - Parameters:
-  ///   - downReasons: The reasons why nodes do not run, by node.
-  ///   - states: The states of nodes that have not reported one during the wait.
-  package func missing(
+  ///   - downReasons: The reason for each node that is not running.
+  ///   - states: The states of nodes that have not reported a state during the wait.
+  package func unmetDescription(
     downReasons: [String: String] = [:], states: [String: JSONValue] = [:]
   ) -> String {
     zip(all, firstMatches).filter { $0.1 == nil }.map { condition, _ in
       let node = condition.node
       let currentText =
         downReasons[node]
-        ?? (latest[node] ?? states[node]).map { "is in \(condition.state.text(of: $0))" }
+        ?? (latestStates[node] ?? states[node]).map { "is in \(condition.state.text(of: $0))" }
         ?? "has not reported a state yet"
       return "'\(node)' \(currentText), not in \(condition.state)"
     }.joined(separator: "; ")

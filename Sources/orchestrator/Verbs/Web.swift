@@ -2,20 +2,21 @@ import Glibc
 import PipeRuntime
 import PipeSupervision
 
-/// `orchestrator web`
+/// The verb `orchestrator web`.
 struct Web: Verb {
   let description = VerbDescription(
     "web", "Serves the inspector, a page for the browser",
     discussion:
       "Runs 'inspector web', a separate program that is installed beside the orchestrator. "
-      + "Prints the address of the page and serves the page until ^C: by default only on this "
-      + "host, and only to browsers that open this address. See docs/INSPECT.md.",
-    options: [.topology] + Option.page,
+      + "Prints the address of the page, and serves the page until ^C. By default, the page is "
+      + "served only on this host, and only to browsers that open the printed address. See "
+      + "docs/INSPECT.md.",
+    options: [.topology] + Option.pageOptions,
     examples: [
-      ("orchestrator web -p shop --read-only", "Serves a page that can only be read"),
+      ("orchestrator web -p shop --read-only", "Serves a page without any means to send events"),
       (
         "orchestrator web --socket page.socket",
-        "Serves the page for 'ssh -L 8080:/path/to/page.socket HOST'"
+        "Serves the page on a socket, for 'ssh -L 8080:/path/to/page.socket HOST'"
       ),
     ])
 
@@ -24,8 +25,9 @@ struct Web: Verb {
     try console.flush()
     let inspectorArguments =
       [inspector, "web"]
-      + InspectorProgram.inspectorArguments(arguments, of: Option.target + Option.page)
-    // It replaces this process and keeps its terminal.
+      + InspectorProgram.inspectorArguments(
+        arguments, of: Option.targetOptions + Option.pageOptions)
+    // The inspector replaces this process, and so keeps the terminal.
     var vector: [UnsafeMutablePointer<CChar>?] = inspectorArguments.map { strdup($0) } + [nil]
     execv(inspector, &vector)
     let error = SystemError("execv", on: inspector, code: errno)
@@ -34,12 +36,13 @@ struct Web: Verb {
   }
 }
 
-/// The program that serves the page. It is installed beside this one, which contains no web server.
+/// The program that serves the page. It is a separate program beside the orchestrator, because the
+/// orchestrator contains no web server.
 enum InspectorProgram {
   /// Returns the path of the program.
   static func path() throws(CommandError) -> String {
-    let executable = OwnProcess.executablePath ?? FileSystem.absolute(CommandLine.arguments[0])
-    let path = FileSystem.directory(of: executable) + "/inspector"
+    let executable = OwnProcess.executablePath ?? FileSystem.absolutePath(CommandLine.arguments[0])
+    let path = FileSystem.parentDirectory(of: executable) + "/inspector"
     guard FileSystem.exists(path) else {
       throw CommandError(
         "no such file '\(path)': build the inspector with 'make build', or with 'swift "
@@ -48,27 +51,28 @@ enum InspectorProgram {
     return path
   }
 
-  /// Returns the given options that the program accepts, as arguments for it.
+  /// Returns the options on the command line that the inspector accepts as well, as arguments for
+  /// the inspector.
   static func inspectorArguments(_ arguments: ParsedArguments, of options: [Option]) -> [String] {
     arguments.options.filter { given in options.contains { $0.long == given.name } }
       .flatMap { $0.value.isEmpty ? ["--\($0.name)"] : ["--\($0.name)", $0.value] }
   }
 }
 
-/// The web page of a run, served by a child process that ends with the run.
+/// The web page of a run. A child process serves the page, and ends together with the run.
 final class RunWebPage {
   private var child: ChildProcess
 
-  /// The longest time until the server listens.
+  /// The maximum wait until the server listens.
   private static let startTimeout: Duration = .seconds(30)
 
-  /// The longest time for the server to end in order, which removes its socket.
+  /// How long the server may take to end gracefully and remove its socket.
   private static let gracePeriod: Duration = .seconds(2)
 
   /// Starts the server.
   /// - Parameters:
   ///   - inspectorArguments: The options of `inspector web`.
-  ///   - reportAddress: Receives the line with the address.
+  ///   - reportAddress: Called with the line that contains the address.
   init(of topology: String, _ inspectorArguments: [String], reportAddress: (String) -> Void) throws
   {
     child = try ChildProcess.spawn(
@@ -77,12 +81,12 @@ final class RunWebPage {
         environment: ProcessEnvironment.current, leadsSession: true))
     let deadline = ContinuousClock.now + Self.startTimeout
     var (output, errors): ([UInt8], [UInt8]) = ([], [])
-    var openDescriptors: Set<Int32> = [child.output, child.error]
+    var openDescriptors: Set<Int32> = [child.outputDescriptor, child.errorDescriptor]
     while !output.contains(UInt8(ascii: "\n")), !openDescriptors.isEmpty,
       ContinuousClock.now < deadline
     {
-      for (descriptor, bytes) in PipeReader.read(&openDescriptors, until: deadline) {
-        if descriptor == child.output { output += bytes } else { errors += bytes }
+      for (descriptor, bytes) in PipeReader.readAvailable(&openDescriptors, until: deadline) {
+        if descriptor == child.outputDescriptor { output += bytes } else { errors += bytes }
       }
     }
     guard let line = output.split(separator: UInt8(ascii: "\n")).first else {
@@ -99,9 +103,9 @@ final class RunWebPage {
   func end() {
     child.signal(.terminate)
     let deadline = ContinuousClock.now + Self.gracePeriod
-    var openDescriptors: Set<Int32> = [child.output, child.error]
+    var openDescriptors: Set<Int32> = [child.outputDescriptor, child.errorDescriptor]
     while !openDescriptors.isEmpty, ContinuousClock.now < deadline {
-      _ = PipeReader.read(&openDescriptors, until: deadline)
+      _ = PipeReader.readAvailable(&openDescriptors, until: deadline)
     }
     child.signal(.kill, group: true)
     child.wait()

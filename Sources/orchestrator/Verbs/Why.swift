@@ -1,27 +1,33 @@
 import PipeRuntime
 
-/// `orchestrator why`
+/// The verb `orchestrator why`.
 struct Why: Verb {
   let description = VerbDescription(
-    "why", "Shows which events are enabled, and which nodes block the others",
+    "why", "Shows why a topology or a node does not go on",
     discussion:
-      "Asks the nodes without changing anything. A synchronized event is enabled if all its "
-      + "participants accept it. If a guard depends on the values of an event, give EVENT "
-      + "with values. Only a run can decide about an asynchronous transition. Exit code with "
-      + "EVENT: 0 enabled, 4 blocked, 5 depends on its values, or only a run can decide.",
+      "Asks the nodes, and changes nothing. Without NODE, shows the root cause of each problem of "
+      + "the topology, and the nodes that it blocks. With NODE, shows which events are enabled, and "
+      + "which nodes block the other events. A synchronized event is enabled if all its "
+      + "participants accept it. If a guard depends on the values of an event, give EVENT with "
+      + "values. For an asynchronous transition, only sending the event shows whether it is "
+      + "accepted. Exit codes with EVENT: 0, enabled or ignored; 4, blocked; 5, the answer depends on "
+      + "the event's values, or on an asynchronous transition.",
     options: [
       .topology, .output,
       Option(
         "timeout", value: .duration, "Maximum time to wait for each node. Default: 2s"),
     ],
     positionals: [
-      Positional("NODE", .nodeOrInstance, .one, "The node, composite or instance NODE[KEY]"),
+      Positional(
+        "NODE", .nodeOrInstance, .optional,
+        "The node, composite or instance NODE[KEY]. Default: the whole topology"),
       Positional(
         "EVENT", .event, .optional,
         "Shows one event in detail: a label, or JSON. Default: all"),
     ],
     examples: [
-      ("orchestrator why door", "Shows every event of the door, enabled or not"),
+      ("orchestrator why", "Shows what is wrong, and how to repair it"),
+      ("orchestrator why door", "Shows for every event of the door whether it is enabled"),
       ("orchestrator why lift open", "Shows which nodes block 'open', in which state, and why"),
       (
         "orchestrator why lift '{\"go\":{\"floor\":3}}' && echo it can",
@@ -30,7 +36,14 @@ struct Why: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let name = arguments.positionals[0]
+    guard let name = arguments.positionals.first else {
+      let directory = try await arguments.onTopology { try await $0.directory() }
+      let health = TopologyHealth(directory, at: WallClock.nanoseconds)
+      let lines = console.style.lines(
+        of: health, topology: directory.topology, includingNotes: true)
+      try console.print(health.record, as: arguments.format, lines: lines)
+      return .success
+    }
     let timeout = arguments.duration("timeout") ?? .seconds(2)
     let event = try arguments.positionals.dropFirst().first.map {
       try CaseArgument.parse($0, noun: "event")
@@ -39,10 +52,10 @@ struct Why: Verb {
       if let event { return try await topology.why(name, json: event, timeout: timeout) }
       return try await topology.enabledEvents(of: name, timeout: timeout)
     }
-    let report = EnabledReport(found: found)
+    let report = EnabledReport(enabledEvents: found)
     switch arguments.format {
     case .text:
-      let lines = event == nil ? report.lines(console.style) : report.details(console.style)
+      let lines = event == nil ? report.lines(console.style) : report.detailLines(console.style)
       for line in lines { try console.print(line) }
     case .json: try console.print(report.record)
     case .jsonl: for record in report.records { try console.print(record) }
@@ -52,7 +65,7 @@ struct Why: Verb {
 
   private static func code(of verdict: EventEnabledness.Verdict) -> ExitCode {
     switch verdict {
-    case .enabled: .success
+    case .enabled, .ignored: .success
     case .blocked: .notEnabled
     case .dependsOnValue, .undetermined: .dependsOnValue
     }
@@ -61,28 +74,37 @@ struct Why: Verb {
 
 /// The output of `why` for one node or composite.
 struct EnabledReport {
-  let found: EnabledEvents
+  let enabledEvents: EnabledEvents
 
-  /// A heading, and a table of all events.
+  /// Returns a heading, and a table of all events.
   func lines(_ style: Style) -> [String] {
-    guard !found.events.isEmpty else { return [heading(style), "  accepts no events"] }
+    guard !enabledEvents.events.isEmpty else {
+      return headingLines(style) + ["  accepts no events"]
+    }
     var table = Table(
       .init("EVENT"), .init("ENABLED"), .init("TAKEN BY"), .init("BECAUSE"))
-    for event in found.events {
+    for event in enabledEvents.events {
       table.add(
         event.event.signature, event.verdict.wording, participantsText(of: event),
         explanation(event, style))
     }
-    return [heading(style)] + table.lines(style: style).map { "  " + $0 }
+    return headingLines(style) + table.lines(style: style).map { "  " + $0 }
   }
 
-  /// The answers of all participants for each event.
-  func details(_ style: Style) -> [String] {
+  /// A heading, and the timer that is due first.
+  private func headingLines(_ style: Style) -> [String] {
+    [heading(style)]
+      + (enabledEvents.timer.map { ["  " + $0.text(at: WallClock.nanoseconds)] } ?? [])
+  }
+
+  /// Returns, for each event, the answers of all participants.
+  func detailLines(_ style: Style) -> [String] {
     var lines: [String] = []
-    for event in found.events {
+    for event in enabledEvents.events {
       let through = event.composite.map { " through composite \($0)" } ?? ""
       lines.append(
-        "\(style.bold(found.name)): \(event.event.signature)\(through): \(event.verdict.sentence)")
+        "\(style.bold(enabledEvents.name)): \(event.event.signature)\(through): \(event.verdict.sentence)"
+      )
       var table = Table(
         .init("PARTICIPANT"), .init("TAKES IT"), .init("STATE"), .init("VERSION", .right),
         .init("BECAUSE"))
@@ -98,23 +120,26 @@ struct EnabledReport {
 
   private func heading(_ style: Style) -> String {
     let state =
-      found.state.map { "  " + $0.stateText(fields: found.stateFields[found.name]).printable } ?? ""
-    let version = found.version.map { "  (version \($0))" } ?? ""
-    return "\(style.bold(found.name))  \(found.kind.rawValue)\(state)\(version)"
+      enabledEvents.state.map {
+        "  " + $0.stateText(fields: enabledEvents.stateFields[enabledEvents.name]).printable
+      } ?? ""
+    let version = enabledEvents.version.map { "  (version \($0))" } ?? ""
+    return "\(style.bold(enabledEvents.name))  \(enabledEvents.kind.rawValue)\(state)\(version)"
   }
 
-  /// `lift: door, motor`
+  /// Returns the participants of an event, such as `lift: door, motor` for an event of composite
+  /// `lift`.
   private func participantsText(of event: EventEnabledness) -> String {
     let list = event.participants.joined(separator: ", ")
-    guard let composite = event.composite, composite != found.name else { return list }
+    guard let composite = event.composite, composite != enabledEvents.name else { return list }
     return "\(composite): \(list)"
   }
 
   private func state(of answer: EventEnabledness.Answer) -> String? {
-    answer.state?.stateText(fields: found.stateFields[answer.participant])
+    answer.state?.stateText(fields: enabledEvents.stateFields[answer.participant])
   }
 
-  /// Returns the participants that block the event, with their states and reasons.
+  /// Returns the participants that block the event, each with its state and its reason.
   private func explanation(_ event: EventEnabledness, _ style: Style) -> String {
     event.answers.filter { $0.verdict != .enabled }.map { answer in
       let state = state(of: answer).map { " is in \($0)" } ?? ""
@@ -126,20 +151,22 @@ struct EnabledReport {
 
   // MARK: JSON
 
-  /// The JSON form.
+  /// The report as one JSON object.
   var record: JSONValue {
     [
-      "name": .string(found.name), "kind": .string(found.kind.rawValue),
-      "state": found.state ?? .null, "version": found.version.map { .count($0) } ?? .null,
-      "events": .array(found.events.map(\.record)),
+      "name": .string(enabledEvents.name), "kind": .string(enabledEvents.kind.rawValue),
+      "state": enabledEvents.state ?? .null,
+      "version": enabledEvents.version.map { .count($0) } ?? .null,
+      "events": .array(enabledEvents.events.map(\.record)),
+      "timer": enabledEvents.timer?.record ?? .null,
     ]
   }
 
-  /// An object for each event.
+  /// A JSON object for each event.
   var records: [JSONValue] {
-    found.events.map { event in
+    enabledEvents.events.map { event in
       guard case .object(var record) = event.record else { return .null }
-      record["name"] = .string(found.name)
+      record["name"] = .string(enabledEvents.name)
       return .object(record)
     }
   }
@@ -163,6 +190,7 @@ extension EventEnabledness.Answer {
     return switch verdict {
     case .dependsOnValue: "depends on the event's values"
     case .undetermined: "the transition is asynchronous; only a run can decide"
+    case .ignored: "the node consumes the event, and nothing changes"
     case .enabled, .blocked: ""
     }
   }
@@ -189,6 +217,7 @@ extension EventEnabledness.Verdict {
   fileprivate var wording: String {
     switch self {
     case .enabled: "yes"
+    case .ignored: "ignored"
     case .blocked: "no"
     case .dependsOnValue: "by its values"
     case .undetermined: "unknown"
@@ -198,6 +227,7 @@ extension EventEnabledness.Verdict {
   fileprivate var sentence: String {
     switch self {
     case .enabled: "enabled"
+    case .ignored: "ignored"
     case .blocked: "blocked"
     case .dependsOnValue: "depends on its values; give EVENT with values"
     case .undetermined: "only a run can decide"
@@ -206,12 +236,14 @@ extension EventEnabledness.Verdict {
 }
 
 extension InDoubtTransaction {
-  /// The JSON form, with the time as text.
+  /// The transaction as JSON. The time is formatted as text.
   var record: JSONValue {
-    [
+    var record: [String: JSONValue] = [
       "participant": .string(participant), "composite": .string(composite),
       "event": .string(event), "transaction": .string("\(transaction)"),
       "since": .string(Timestamp(nanoseconds: since).description),
     ]
+    if let otherInstances { record["otherInstances"] = .integer(Int64(otherInstances)) }
+    return .object(record)
   }
 }

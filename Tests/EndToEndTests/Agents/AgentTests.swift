@@ -86,9 +86,7 @@ struct AgentTests {
     }
   }
 
-  @Test(
-    "An orchestrator that lost its state numbers incarnations above all that agents have run"
-  )
+  @Test("An orchestrator that lost its state uses incarnation numbers above its agents' numbers")
   func lostState() async throws {
     try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -99,7 +97,7 @@ struct AgentTests {
       agents.orchestrator.signal(.kill)
       #expect(try await agents.orchestrator.waitForExit(within: .seconds(10)) != nil)
       let state = try ward.directories.state
-      for entry in FileSystem.entries(of: state) where !["journals", "logs"].contains(entry) {
+      for entry in FileSystem.entryNames(of: state) where !["journals", "logs"].contains(entry) {
         FileSystem.removeTree(state + "/" + entry)
       }
       try agents.startOrchestrator()
@@ -135,7 +133,7 @@ struct AgentTests {
     }
   }
 
-  @Test("A terminated agent stops its node in order, and the next agent starts the node again")
+  @Test("A terminated agent stops its node gracefully, and the next agent starts the node again")
   func leaves() async throws {
     try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -145,7 +143,7 @@ struct AgentTests {
         former.signal(.terminate)
         #expect(try await former.waitForExit(within: .seconds(20)) == .exited(code: 0))
         let waiting = try await ward.await("\(node)'s agent is waited for") {
-          ($0[node: node]?.reason ?? "").contains("waits for its agent to connect")
+          ($0[node: node]?.reason ?? "").contains("\(NodeReport.awaitingAgent)")
         }
         #expect(waiting[node: node]?.isRunning == false)
         let log = try ward.log(node).joined(separator: "\n")
@@ -166,7 +164,7 @@ struct AgentTests {
     }
   }
 
-  @Test("A node's journal is read on the node's host, without any other file of the topology")
+  @Test("'journal' reads a node's journal on the node's host without the topology file")
   func journal() async throws {
     try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -200,7 +198,7 @@ struct AgentTests {
   }
 
   @Test(
-    "A node's second agent displaces the first, whose process ends before the next one starts")
+    "A node's second agent starts a process only after the first agent's process has ended")
   func displaced() async throws {
     try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let ward = agents.topology
@@ -215,7 +213,7 @@ struct AgentTests {
   }
 
   @Test(
-    "Nodes behind a cut network are reported lost, are not started a second time, and continue",
+    "Nodes behind a network partition are reported as lost and get no second process",
     .needsNetworkNamespace)
   func partition() async throws {
     try await NetworkPair.with { tool, pair in
@@ -239,7 +237,7 @@ struct AgentTests {
         try await ward.await("they are lost") {
           $0[node: "sink"]?.phase == "lost" && $0[node: "right"]?.phase == "lost"
         }
-        // A change during the partition is reported after it.
+        // A node that ends during the partition is reported when the partition is over.
         #expect(kill(try #require(before["right"]), SIGKILL) == 0)
         try await pair.connect(true)
         try await untilStarted("right", again: 2, ward)
@@ -260,7 +258,7 @@ struct AgentTests {
       try await probe(ward, code: 0, says: "ward: starting")
       try await probe(ward, "--ready", code: 1, says: "ward: starting")
       let waiting = try await ward.directory()
-      #expect(waiting.nodes.allSatisfy { $0.reason == "waits for its agent to connect" })
+      #expect(waiting.nodes.allSatisfy { $0.reason == "\(NodeReport.awaitingAgent)" })
       // The directory for the node's journal does not exist on its host.
       FileSystem.removeTree(try ward.directories.journals)
       try agents.startAgent(of: "sink")
@@ -277,7 +275,7 @@ struct AgentTests {
       // A suspended agent does not answer.
       agents.agents["sink"]?.signal(.stop)
       let silent = try await tool.run("probe", "sink", "--timeout", "200ms", code: 1)
-      #expect(silent.error.contains("the agent of node 'sink' did not answer within 200 ms"))
+      #expect(silent.error.contains("node 'sink' ") && silent.error.contains(" 200 ms"))
       agents.agents["sink"]?.signal(.resume)
       try await ward.run("down")
     }
@@ -298,7 +296,7 @@ struct AgentTests {
           let orchestratorOutput = agents.orchestrator.errorText + agents.orchestrator.outputText
           return orchestratorOutput.contains(
             key == "stranger"
-              ? "is unknown; a peer of this topology" : "does not belong to 'agent/left'")
+              ? "rejected a peer" : " to 'agent/left' (")
             ? true : nil
         }
         #expect(isTold == true, "\(agents.orchestrator.errorText)")
@@ -311,7 +309,7 @@ struct AgentTests {
     }
   }
 
-  @Test("A port that another program uses is an error that says what to do")
+  @Test("If another program uses the agents' port, the error says what to do")
   func portInUse() async throws {
     try await AgentTopology.with(Self.hall, nodes: Self.nodes) { agents in
       let tool = agents.tool
@@ -330,7 +328,8 @@ struct AgentTests {
     }
   }
 
-  @Test("Missing files and files that do not belong together are errors that say what to do")
+  @Test(
+    "A missing key file, or a key file of another topology, causes an error that says what to do")
   func badInput() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.hall, to: "ward.yaml")

@@ -13,10 +13,10 @@ final class AgentTopology {
   private let port: Int
   private(set) var orchestrator: LaunchedProgram
   private(set) var agents: [String: LaunchedProgram] = [:]
-  /// The placements of the programs that run on networks of their own.
+  /// The locations of the programs that run on separate networks.
   private let locations: [String: ProcessLocation]
 
-  /// A network of its own.
+  /// The network on which a program runs.
   struct ProcessLocation {
     /// The command that runs a program on this network.
     var prefix: [String]
@@ -26,7 +26,7 @@ final class AgentTopology {
   var tool: CommandLineTool { topology.tool }
   private static let keys = "keys"
 
-  /// Runs a topology with these nodes as processes, and ends it after the body.
+  /// Runs a topology with these nodes as processes, and ends the topology after the body.
   static func with(
     _ yaml: String, nodes: [String], _ body: (AgentTopology) async throws -> Void
   ) async throws {

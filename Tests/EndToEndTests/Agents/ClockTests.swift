@@ -50,7 +50,7 @@ struct ClockTests {
     "there is no C compiler: 'apt-get install gcc' (for this test only)"
 
   @Test(
-    "With clocks an hour apart, events arrive once and processes restart (with a C compiler)",
+    "Events between hosts whose clocks are an hour apart arrive once (requires a C compiler)",
     .enabled(if: InstalledProgram.compiler != nil, missing), arguments: [3_600, -3_600])
   func anHourApart(seconds: Int) async throws {
     try await CommandLineTool.launching { tool in

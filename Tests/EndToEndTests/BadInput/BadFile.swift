@@ -1,3 +1,4 @@
+import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
@@ -41,99 +42,97 @@ struct BadFile: Sendable, CustomTestStringConvertible {
     BadFile(
       "not YAML", file: "topology: bad\nnodes: { a: [\n",
       "bad.yaml:3:1: error: "),
-    BadFile("an empty file", file: "", "bad.yaml:1:1: error: the file is empty"),
+    BadFile("an empty file", file: "", "bad.yaml:1:1: error: "),
     BadFile(
       "an unknown key", "a: { machin: Button }",
-      "bad.yaml:4:8: error: node 'a': unknown key 'machin'"),
+      "[unknown-key]"),
     BadFile(
-      "an unknown key that is nearly a known one", "a: { machine: Button, requierd: true }",
-      "Did you mean 'required'? [unknown-key]"),
+      "an unknown key that is similar to a known key", "a: { machine: Button, requierd: true }",
+      "'required'? [unknown-key]"),
     BadFile(
       "a node named twice", "a: { machine: Button }\na: { machine: Gate }",
       "bad.yaml:5:3: error: "),
     BadFile(
       "an unknown machine", "a: { machine: Buton }",
-      "bad.yaml:4:17: error: node 'a': program 'TestNodes' has no machine 'Buton'"),
+      "[unknown-machine]"),
     BadFile(
       "an unknown port", "a: { machine: Source }\nb: { machine: Sink }",
-      "has no out-port 'outt'", pipes: "{ from: a.outt, to: b.in }"),
+      "[unknown-port]", pipes: "{ from: a.outt, to: b.in }"),
     BadFile(
-      "an unknown state", two, "has no state 'presed'",
+      "an unknown state", two, "[unknown-state]",
       pipes: "{ from: a, when: presed, to: b, send: pass }"),
     BadFile(
-      "an unknown event", two, "has no event 'pas'",
+      "an unknown event", two, "[unknown-event]",
       pipes: "{ from: a, when: pressed, to: b, send: pas }"),
     BadFile(
-      "a payload that does not fit", "a: { machine: Button }\nb: { machine: Sink }",
+      "a payload field of the wrong type", "a: { machine: Button }\nb: { machine: Sink }",
       "[type-mismatch]",
       pipes: "{ from: a, when: pressed, to: b, send: { number: { n: much } } }"),
     BadFile(
       "a payload field that is missing", "a: { machine: Button }\nb: { machine: Sink }",
       "[missing-field]", pipes: "{ from: a, when: pressed, to: b, send: number }"),
     BadFile(
-      "a pipe between unlike event types", "a: { machine: Source }\nb: { machine: Blob }",
+      "a pipe between different event types", "a: { machine: Source }\nb: { machine: Blob }",
       "[unlike-events]", pipes: "{ from: a.out, to: b.in }"),
     BadFile(
       "a cycle in depends_on",
       "a: { machine: Button, depends_on: [b] }\nb: { machine: Button, depends_on: [a] }",
       "[dependency-cycle]"),
     BadFile(
-      "a state in depends_on that there is not",
+      "an unknown state in depends_on",
       "a: { machine: Button }\nb: { machine: Button, depends_on: { a: { state: presed } } }",
-      "bad.yaml:5:51: error: node 'b': node 'a' has no state 'presed'; it has 'pressed'. Did you mean "
-        + "'pressed'? [unknown-state]"),
+      "[unknown-state]"),
     BadFile(
-      "parameters that do not decode", "a: { machine: Sink, parameters: { work: hard } }",
+      "parameters that cannot be decoded", "a: { machine: Sink, parameters: { work: hard } }",
       "[bad-parameters]"),
     BadFile(
       "a parameter that does not exist", "a: { machine: Sink, parameters: { wrok: 1 } }",
       "[bad-parameters]"),
     BadFile(
       "a program that is missing", "a: { machine: Button, program: no-such-program }",
-      "no such program 'no-such-program'"),
+      "'no-such-program'"),
     BadFile(
-      "a program that may not be executed", "a: { machine: Button, program: ./bad.yaml }",
-      "is not executable"),
+      "a program without execute permission", "a: { machine: Button, program: ./bad.yaml }",
+      "'chmod +x "),
     BadFile(
-      "a program that is no node program", "a: { machine: Button, program: /bin/true }",
-      "check that the program is a node program"),
+      "a program that is not a node program", "a: { machine: Button, program: /bin/true }",
+      "[bad-program]"),
     BadFile(
       "a program that fails at once", "a: { machine: Button, program: /bin/false }",
-      "failed (exit code 1)"),
+      "\(ProcessExit.exited(code: 1))"),
     BadFile(
       "a program that is a directory", "a: { machine: Button, program: /tmp }",
-      "'/tmp' is a directory; specify a program in the directory"),
+      "'/tmp' "),
     BadFile(
-      "a parameter that the machine has no use for",
+      "a parameter value that the machine rejects",
       "a:\n  machine: Sink\n  parameters:\n    work: -1",
-      "bad.yaml:7:13: error: node 'a': machine 'Sink' cannot run: parameter 'work' must be 0 or more, "
-        + "not -1 [bad-parameters]"),
+      "must be 0 or more, not -1 [bad-parameters]"),
     BadFile(
       "a number that is too large",
       "a: { machine: Sink, parameters: { work: 99999999999999999999 } }",
       "bad.yaml:4:43: error: node 'a': 'parameters.work' cannot be 99999999999999999999: "),
     BadFile(
       "a node whose name is a number", "1: { machine: Button }",
-      "bad.yaml:4:3: error: node '1': a name must be text"),
+      "bad.yaml:4:3: error: node '1': "),
     BadFile(
       "a variable that is not set", "a: { machine: Button, environment: { A: ${PR_TEST_NONE} } }",
-      "bad.yaml:4:43: error: variable 'PR_TEST_NONE' is not set"),
+      "[unset-variable]"),
     BadFile(
-      "a composite of a node that does not exist",
-      file: withComposite("{ components: [a, b, c] }"), "no such node or composite 'c'"),
+      "a composite of an unknown node",
+      file: withComposite("{ components: [a, b, c] }"), "[unknown-node]"),
     BadFile(
-      "a synchronized event that one node alone takes",
+      "a synchronized event of a single node",
       file: withComposite("{ components: [a, b], synchronize: [press] }"),
       "[too-few-participants]"),
     BadFile(
       "a composite state that the program does not register",
       file: withComposite("{ components: [a, b], projection: Both }"),
-      "has no composite state 'Both'"),
+      "[unknown-projection]"),
   ]
 }
 
 extension CommandLineTool {
-  /// The error lines that `check` prints for an invalid file.
+  /// Returns the error lines that `check` prints for an invalid file.
   /// - Parameter programs: The texts of programs beside the file, by name.
   static func problems(
     of yaml: String, beside programs: [String: String] = [:]

@@ -7,7 +7,8 @@ import Testing
 @Suite("Topology files with errors", .timed)
 struct BadFileTests {
   @Test(
-    "A bad file is an error with location and reason, and exit code 2", arguments: BadFile.all)
+    "'check', 'run' and 'up' exit 2 for a bad file and print the error with its location",
+    arguments: BadFile.all)
   func badFile(_ bad: BadFile) async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -23,7 +24,7 @@ struct BadFileTests {
     #expect(tool.directory.sockets.isEmpty)
   }
 
-  @Test("Errors of a file and of its wiring are reported together, in the order of the file")
+  @Test("Syntax errors and wiring errors of a topology file are reported together, in file order")
   func allAtOnce() async throws {
     let problems = try await CommandLineTool.problems(
       of: """
@@ -44,7 +45,7 @@ struct BadFileTests {
       "\(problems)")
   }
 
-  @Test("A misspelt port is a single error without a second one about an unconnected port")
+  @Test("A misspelt port causes one error, and no second error about an unconnected port")
   func misspeltPort() async throws {
     let bad = BadFile(
       "", "a: { machine: Source }\nb: { machine: Sink }", "", pipes: "{ from: a.outt, to: b.in }")
@@ -52,20 +53,19 @@ struct BadFileTests {
     #expect(problems.count == 1, "\(problems)")
   }
 
-  @Test("Missing files, directories and unreadable files each have an error of their own")
+  @Test("A missing file, a directory and an unreadable file have three different errors")
   func unreadable() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     let missing = try await tool.run("run", "none.yaml", code: 2)
-    #expect(
-      missing.error
-        == "none.yaml: error: no such file; check the path [unreadable-file]\n")
-    let directory = try await tool.run("run", ".", code: 2)
-    #expect(directory.error.contains("is a directory"))
+    var texts = [missing.error.replacing("none.yaml", with: "")]
+    texts.append(try await tool.run("run", ".", code: 2).error.replacing(".:", with: ":"))
     if geteuid() != 0 {
       try tool.directory.write("topology: x", to: "secret.yaml", mode: 0)
       let secret = try await tool.run("run", "secret.yaml", code: 2)
-      #expect(secret.error.contains("permission denied"))
+      texts.append(secret.error.replacing("secret.yaml", with: ""))
     }
+    #expect(texts.allSatisfy { $0.hasSuffix("[unreadable-file]\n") }, "\(texts)")
+    #expect(Set(texts).count == texts.count, "\(texts)")
   }
 }

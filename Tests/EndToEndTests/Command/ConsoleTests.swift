@@ -5,7 +5,7 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Output of the command", .timed)
+@Suite("Output of the orchestrator command", .timed)
 struct ConsoleTests {
   @Test("Table columns align by display width, and control characters are replaced")
   func table() {
@@ -35,22 +35,23 @@ struct ConsoleTests {
     NodeRow(node: "motor", status: "backing off", reason: "exit code 1"),
   ]
 
-  @Test("Without a terminal, each change is a line, with the state alone for a running node")
+  @Test("Without a terminal, each change of a node's state or status is printed as one line")
   func changes() {
     var changes = NodeChangeTracker()
     #expect(
-      changes.take(rows) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
+      changes.take(rows).map(\.line) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
     #expect(changes.take(rows) == [])
     var next = rows
     next[0].state = "closed"
-    next[0].process?.events = 10
-    #expect(changes.take(next) == ["door: closed"])
+    next[0].process?.eventCount = 10
+    #expect(changes.take(next).map(\.line) == ["door: closed"])
     next[0].status = "stopping"
     next[1] = NodeRow(node: "motor", status: "running", process: NodeRow.Process(pid: 13))
-    #expect(changes.take(next) == ["door: stopping closed", "motor: running, pid 13"])
+    #expect(changes.take(next).map(\.line) == ["door: stopping closed", "motor: running, pid 13"])
   }
 
-  @Test("Log lines are prefixed with their node in text and are complete records in JSON")
+  @Test(
+    "A log line begins with the node's name in text output, and is a full record in JSON output")
   func logLines() throws {
     let entry = LogEntry(
       node: "door", time: try #require(Timestamp("2026-11-20T09:00:00.123Z")), stream: .err,

@@ -51,19 +51,17 @@ struct DeploymentVerbTests {
       ),
       (
         "orchestrator check --explore hall.yaml --deployment lab.yaml", 2, "",
-        "--explore and --deployment cannot be used together"
+        "\(UsageError.conflict("--explore", "--deployment"))"
       ),
       (
         "orchestrator check hall.yaml --deployment none.yaml", 2,
         "hall.yaml: ok: 3 nodes, 0 pipes\n",
-        "none.yaml: error: no such file; check the path [unreadable-file]"
+        "[unreadable-file]"
       ),
       (
         "orchestrator check hall.yaml --deployment hall.yaml", 2,
         "",
-        "hall.yaml:1:1: error: the deployment: unknown key 'topology'; valid keys are 'engine', "
-          + "'address', 'places', 'journals', 'lease', 'image', 'namespace', 'port', 'storage', "
-          + "'silence' [unknown-key]"
+        "[unknown-key]"
       ),
     ] as [(String, Int32, String, String)])
   func check(line: String, code: Int32, output: String, error: String) throws {
@@ -73,7 +71,7 @@ struct DeploymentVerbTests {
     #expect(error.isEmpty ? result.error.isEmpty : result.error.contains(error), "\(result.error)")
   }
 
-  /// A topology and a deployment that do not match, each with errors of its own.
+  /// A topology and a deployment that do not match. Each of them also has separate errors.
   private static let misfits = (
     topology: topology.replacing("place: front", with: "place: frnt")
       .replacing("machine: Button }", with: "machine: Buton }"),
@@ -81,7 +79,7 @@ struct DeploymentVerbTests {
       .replacing("journals: /shared", with: "x-y: z")
   )
 
-  @Test("'check' reports all errors of both files together")
+  @Test("'check' reports the errors of the topology file and of the deployment file together")
   func allAtOnce() throws {
     let result = try run(
       "orchestrator check hall.yaml --deployment lab.yaml",
@@ -90,23 +88,15 @@ struct DeploymentVerbTests {
     #expect(result.output == "")
     let lines = result.error.split(separator: "\n").map(String.init)
     try #require(lines.count == 4, "\(result.error)")
-    #expect(
-      lines[0]
-        == "hall.yaml:4:32: error: node 'a': no such place 'frnt' in lab.yaml:2:1; it has 'front', "
-        + "'back'. Did you mean 'front'? [unknown-place]")
-    #expect(
-      lines[1]
-        == "hall.yaml:5:52: error: node 'b' cannot move to another host: its journal stays on the "
-        + "lost host, since lab.yaml:1:1 has no 'journals'; add 'journals: PATH' there, with a "
-        + "directory that all hosts share, or write 'on_host_loss: wait' [bad-host-loss]")
-    #expect(
-      lines[2].hasPrefix("hall.yaml:6:17: error: node 'c': program 'TestNodes' has no machine"))
-    #expect(
-      lines[3].hasPrefix(
-        "lab.yaml:4:20: error: place 'back': 'address' 192.0.2.1 is not an address of this host, "
-          + "and engine 'local' starts processes only on this host; use one of the addresses of "
-          + "this host: 127.0.0.1"))
-    #expect(lines[3].hasSuffix("[foreign-address]"))
+    let expected = [
+      ("hall.yaml:4:32: error: ", " [unknown-place]"),
+      ("hall.yaml:5:52: error: ", " [bad-host-loss]"),
+      ("hall.yaml:6:17: error: ", " [unknown-machine]"),
+      ("lab.yaml:4:20: error: ", " [foreign-address]"),
+    ]
+    for (line, (beginning, end)) in zip(lines, expected) {
+      #expect(line.hasPrefix(beginning) && line.hasSuffix(end), "\(line)")
+    }
   }
 
   @Test(
@@ -123,7 +113,7 @@ struct DeploymentVerbTests {
     #expect(!result.output.contains("running"), "\(result.output)")
   }
 
-  @Test("A place is reported as unused only when none of the checked topologies names it")
+  @Test("'check' reports a place as unused only if no checked topology uses the place")
   func severalFiles() throws {
     let line = """
       sed 's/front/side/; s/hall/other/' hall.yaml > other.yaml
@@ -145,9 +135,8 @@ struct DeploymentVerbTests {
 
         """)
     #expect(
-      result.error
-        == "all.yaml:5:3: warning: place 'side' is not used by any node; write 'place: side' for a "
-        + "node, or remove the place [unused-place]\n")
+      result.error.hasPrefix("all.yaml:5:3: warning: ")
+        && result.error.hasSuffix(" [unused-place]\n"), "\(result.error)")
   }
 
   @Test(

@@ -6,7 +6,7 @@ import orchestrator
 @Suite("The arguments [FILE] [NODE...]", .timed)
 struct FileAndNodesTests {
   @Test(
-    "The first argument is the file if it looks like one or exists, and all others are nodes",
+    "The first argument is the file if it looks like a path or exists",
     arguments: [
       ([], "topology.yaml", []),
       (["lift.yaml"], "lift.yaml", []),

@@ -26,7 +26,7 @@ struct FollowedMessageTests {
     return numbers.take(message).lines(nodeWidth: 5, style: plain)
   }
 
-  @Test("A step's line shows its transition, its origin and the events it sent")
+  @Test("The line of a step shows the transition, the origin of the event, and the sent events")
   func step() throws {
     let base: [String: JSONValue] = [
       "time": 1_700_000_000_000_000_000, "from": "closed", "event": ["call": ["floor": 3]],
@@ -65,7 +65,7 @@ struct FollowedMessageTests {
     #expect(lines(sends)[0].hasSuffix("(effect)  version 4, sends a 5: opened, b 9: sum(2)"))
   }
 
-  @Test("A pipe event's line shows its number, and skipped events and steps are counted")
+  @Test("A pipe event is shown with its number, and skipped events and steps are counted")
   func others() throws {
     let event = try Self.event(["time": 1_700_000_000_000_000_000, "event": "opened"])
     #expect(lines(event) == ["2023-11-14T22:13:20.000Z door   5  opened"])
@@ -80,7 +80,7 @@ struct FollowedMessageTests {
   @Test("Reports lost between the feed and the monitor are counted per process and stream")
   func lost() throws {
     var numbers = LostMessageDetector()
-    func lost(_ message: FeedMessage) -> UInt64 { numbers.take(message).lost }
+    func lost(_ message: FeedMessage) -> UInt64 { numbers.take(message).lostCount }
     #expect(lost(try Self.step(["index": 10])) == 0)
     #expect(lost(try Self.step(["index": 11])) == 0)
     #expect(lost(try Self.step(["index": 20, "skipped": 9])) == 0)

@@ -48,7 +48,7 @@ struct KubernetesExportTests {
     #expect(!again.output.contains("kind: Secret"))
   }
 
-  @Test("'--secrets' writes new key files at each call, which agents and clients can use")
+  @Test("'--secrets' writes new keys at each call, and agents and clients can use these keys")
   func secrets() throws {
     let result = try run("KEY=k1 \(Self.call) --secrets; \(Self.call) --secrets")
     #expect(result.exit == .exited(code: 0) && result.error == "", "\(result)")
@@ -86,11 +86,11 @@ struct KubernetesExportTests {
     #expect(keys.count == 8)
   }
 
-  /// Extracts the client's key from the Secrets that were written first.
+  /// A command that extracts the client's key from the Secrets that the first export wrote.
   private static let take =
     "sed -n '/client.key: |/{n;s/^ *//p;q}' first > client.key; chmod 600 client.key"
 
-  @Test("'--key' writes Secrets of selected nodes and variables for a running orchestrator")
+  @Test("'--key' writes the Secrets of selected nodes and of variables for a running orchestrator")
   func added() throws {
     let result = try run(
       """
@@ -118,10 +118,10 @@ struct KubernetesExportTests {
   }
 
   @Test(
-    "'--key' with another topology's key, and a node without a pod, are refused",
+    "'--key' refuses another topology's key and a node without a pod",
     arguments: [
       ("\(call) doar --secrets --key client.key", "has no node or coordinator 'doar' with a pod"),
-      ("\(call) doar --secrets --key client.key", "Did you mean 'door'?"),
+      ("\(call) doar --secrets --key client.key", Suggestion.hint("door")),
       (
         "sed -i 's/topology: Hall/topology: Barn/' hall.yaml; \(call) door --secrets --key client.key",
         "'client.key' is a key of topology 'Hall', not of 'Barn'"
@@ -137,7 +137,7 @@ struct KubernetesExportTests {
     #expect(result.error.contains(message), "\(result.error)")
   }
 
-  @Test("A program named by a path gets a note with its path in the image")
+  @Test("If a program is named by a path, the export prints the program's path in the image")
   func program() throws {
     let result = try run(
       "mkdir bin; cp $(command -v TestNodes) bin/; \(Self.call) > /dev/null",
@@ -152,7 +152,7 @@ struct KubernetesExportTests {
   // MARK: Refused exports
 
   @Test(
-    "Option combinations that make no sense for an export are refused",
+    "The export refuses invalid combinations of options",
     arguments: [
       ("orchestrator export kubernetes hall.yaml", "requires --deployment FILE"),
       ("\(call) --time 1s", "--time is only for 'export promela'"),
@@ -160,12 +160,12 @@ struct KubernetesExportTests {
         "orchestrator export promela hall.yaml --deployment cluster.yaml",
         "are only for 'export kubernetes'"
       ),
-      ("orchestrator export promela hall.yaml --secrets", "are only for 'export kubernetes'"),
+      ("orchestrator export promela hall.yaml --secrets", "'export kubernetes'"),
       (
         "orchestrator export kubernetes - --deployment cluster.yaml < hall.yaml",
         "cannot read standard input"
       ),
-      ("orchestrator export kubernets hall.yaml", "Did you mean 'kubernetes'?"),
+      ("orchestrator export kubernets hall.yaml", Suggestion.hint("kubernetes")),
       (
         "echo 'engine: local' > l.yaml; sed -i 's/, place: [a-z]*//' hall.yaml; "
           + "orchestrator export kubernetes hall.yaml --deployment l.yaml",
@@ -173,7 +173,7 @@ struct KubernetesExportTests {
       ),
       (
         "sed -i 's/Motor_2/DOOR/' hall.yaml; \(call)",
-        "hall.yaml:5:3: error: 'door' and 'DOOR' would both be named 'hall-door' in a cluster"
+        "hall.yaml:5:3: error: 'door' and 'DOOR'"
       ),
       ("sed -i 's/front:/side:/' cluster.yaml; \(call)", "[unknown-place]"),
       ("sed -i 's/, place: back/&, on_host_loss: move/' hall.yaml; \(call)", "[bad-host-loss]"),
@@ -216,13 +216,13 @@ struct KubernetesExportTests {
     """
 
   @Test(
-    "All examples' manifests pass kubernetes-validate for 1.20 to 1.37 (skipped without it)",
+    "kubernetes-validate (if installed) accepts all examples' manifests for 1.20 to 1.37",
     .enabled(
       if: areThere,
       "kubernetes-validate is missing: 'tools/kubernetes-validate' fetches it from PyPI"))
   func examples() throws {
     let folder = PackagePath.root + "/topologies"
-    let names = FileSystem.entries(of: folder).filter { $0.hasSuffix(".yaml") }
+    let names = FileSystem.entryNames(of: folder).filter { $0.hasSuffix(".yaml") }
     #expect(names.count >= 16)
     let script = """
       for file in \(folder)/*.yaml hall.yaml; do

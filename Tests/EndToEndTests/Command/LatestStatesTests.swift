@@ -43,7 +43,7 @@ struct LatestStatesTests {
   }
 
   @Test(
-    "Counters and in-doubt transactions reported by a node replace those the orchestrator knows")
+    "Counters and in-doubt transactions that a node reports replace the orchestrator's values")
   func beside() {
     let doubt = InDoubtTransaction(
       participant: "door", composite: "lift", event: "open",
@@ -74,7 +74,7 @@ struct LatestStatesTests {
     #expect(older.doubts == [] && older.status?.doubt == nil)
   }
 
-  @Test("An older report, or one from an ended process, does not replace the orchestrator's state")
+  @Test("A node's report is ignored if it is outdated or comes from an ended process")
   func old() {
     #expect(state(latestStates(2), node("known")) == "known")
     #expect(state(latestStates(9, incarnation: 1), node("known")) == "known")

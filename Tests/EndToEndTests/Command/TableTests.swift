@@ -4,15 +4,15 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("Tables", .timed)
+@Suite("Tables in the command's output", .timed)
 struct TableTests {
   @Test(
-    "A narrow table first cuts columns from the last, then drops columns by rank",
+    "A narrow table first cuts columns, starting with the last, and then drops columns by rank",
     arguments: [
       (100, [10, 20, 5, 30]), (71, [10, 20, 5, 30]), (70, [10, 20, 5, 29]), (61, [10, 20, 5, 20]),
       (60, [10, 19, 5, 20]), (53, [10, 12, 5, 20]), (52, [10, 18, nil, 20]),
       (46, [10, 12, nil, 20]), (45, [nil, 20, nil, 23]), (34, [nil, 12, nil, 20]),
-      // Still too wide.
+      // The table is still too wide.
       (10, [nil, 12, nil, 20]),
     ] as [(Int, [Int?])])
   func layout(width: Int, widths: [Int?]) {
@@ -31,7 +31,7 @@ struct TableTests {
     #expect(ColumnLayout([column, column]).widths == [300, 300])
   }
 
-  @Test("A path is cut at its start")
+  @Test("A long path is cut at its start")
   func path() {
     var table = Table(.init("NAME"), .init("FILE", minimumWidth: 8, keepsEnd: true))
     table.add("lift", "/home/me/topologies/lift.yaml")
@@ -85,7 +85,7 @@ struct TableTests {
       ])
   }
 
-  @Test("A long reason is cut in tables and complete in 'status'")
+  @Test("A long failure reason is cut in tables and complete in 'status'")
   func reason() {
     let reason = String(repeating: "the journal is torn; ", count: 10)
     var node = information("door", kind: .machine)
@@ -105,7 +105,7 @@ struct TableTests {
     return node
   }
 
-  @Test("Process figures are shown once for composites that share a process")
+  @Test("CPU and memory are shown only once for composites that share a process")
   func composites() {
     let usage = ProcessUsage(cpu: .seconds(1), memoryByteCount: 5_000_000)
     let rows = [
@@ -155,7 +155,7 @@ struct TableTests {
   }
 }
 
-@Suite("The first states of 'monitor'", .timed)
+@Suite("The first states that 'monitor' shows", .timed)
 struct FirstStatesTests {
   private func change(_ node: String, _ version: UInt64 = 0) -> StateChange {
     StateChange(
@@ -179,7 +179,7 @@ struct FirstStatesTests {
     #expect(first.stopCollecting() == [])
   }
 
-  @Test("The first states are shown without a silent node once the wait is given up")
+  @Test("After the time limit, the first states are shown without the states of silent nodes")
   func silent() {
     var first = InitialStateCollector(of: ["a", "b", "c"], reportingNodes: ["a", "b", "c"])
     #expect(first.take(change("c")) == [])
@@ -189,7 +189,7 @@ struct FirstStatesTests {
     #expect(shown(first.take(change("b"))) == ["b0"])
   }
 
-  @Test("The first states are not awaited when no node runs")
+  @Test("'monitor' does not wait for first states when no node runs")
   func none() {
     var first = InitialStateCollector(of: ["a", "b"], reportingNodes: [])
     #expect(!first.isCollecting)

@@ -39,7 +39,7 @@ struct TerminalTests {
     }
   }
 
-  /// Runs a topology on a terminal of its own.
+  /// Runs a topology on a separate terminal.
   private func running(
     _ yaml: String, columns: Int, rows: Int, _ body: (PseudoTerminal) async throws -> Void
   ) async throws {
@@ -52,7 +52,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("'run' shows the screen, which ^C leaves at once, and then how the run ended")
+  @Test("'run' shows the screen until ^C and then prints how the run ended")
   func run() async throws {
     try await running(ViewTests.constants, columns: 100, rows: 24) { terminal in
       try await terminal.expect("showing(floor: 4, persons: 1)")
@@ -65,13 +65,13 @@ struct TerminalTests {
     }
   }
 
-  @Test("'monitor' shows the screen, and ^C leaves it without ending the topology")
+  @Test("'monitor' shows the screen, and ^C leaves the screen without ending the topology")
   func monitor() async throws {
     try await withTopology(yaml: ViewTests.button) { topology in
       let terminal = try orchestrator(["monitor"], of: topology)
       let lines = try await terminal.expect("pressed(times: 0)")
       #expect(lines[0].hasPrefix("button: running  up "))
-      #expect(words(lines[1]).first == "NODE")
+      #expect(words(lines[2]).first == "NODE")
       try await topology.send("left", Button.Event.press)
       let pressed = try await terminal.expect("pressed(times: 1)")
       #expect(!pressed.joined().contains("pressed(times: 0)"))
@@ -90,11 +90,11 @@ struct TerminalTests {
       let terminal = try orchestrator(["monitor", "--timeout", "1s"], of: topology)
       #expect(try await terminal.expectEnd() == .exited(code: 0))
       terminal.expectRestored()
-      #expect(terminal.lines.joined().contains("topology 'button' keeps running"))
+      #expect(terminal.lines.joined().contains("'orchestrator down -p button'"))
     }
   }
 
-  @Test("'monitor NODE…' shows the named nodes and refuses unknown ones")
+  @Test("'monitor NODE…' shows the named nodes and refuses unknown names")
   func named() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
       let terminal = try orchestrator(["monitor", "heated", "open"], of: topology)
@@ -109,7 +109,7 @@ struct TerminalTests {
       let unknown = try orchestrator(["monitor", "opne"], of: topology)
       #expect(try await unknown.expectEnd() == .exited(code: 2))
       unknown.expectRestored()
-      #expect(unknown.lines.joined().contains("no such node 'opne'"))
+      #expect(unknown.lines.joined().contains("'opne'"))
     }
   }
 
@@ -127,7 +127,7 @@ struct TerminalTests {
     }
   }
 
-  @Test("'monitor --plain' writes the states in the file's order first, with local times")
+  @Test("'monitor --plain' first writes the current states, in file order and with local times")
   func plain() async throws {
     try await withTopology(yaml: ViewTests.constants) { topology in
       let tool = CommandLineTool(beside: topology)

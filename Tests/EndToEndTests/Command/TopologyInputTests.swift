@@ -33,18 +33,15 @@ struct TopologyInputTests {
       ),
       (
         "PR_TEST_WORK=-1 orchestrator check - < file", 2, "",
-        "<stdin>:6:39: error: node 'b': machine 'Sink' cannot run: parameter 'work' must be 0 or more, "
-          + "not -1 [bad-parameters]\n"
+        "<stdin>:6:39: error: node 'b': … [bad-parameters]\n"
       ),
       (
         "orchestrator check --file-only - < file", 2, "",
-        "<stdin>:6:39: error: variable 'PR_TEST_WORK' is not set; set it in the environment or in "
-          + "'.env' beside the topology file, or give it a default: '${PR_TEST_WORK:-VALUE}' "
-          + "[unset-variable]\n"
+        "<stdin>:6:39: error: variable 'PR_TEST_WORK' … [unset-variable]\n"
       ),
       (
         "PR_TEST_WORK=1 orchestrator check - < /dev/null", 2, "",
-        "<stdin>:1:1: error: the file is empty; a topology starts with 'topology: NAME' [missing-key]\n"
+        "<stdin>:1:1: error: … [missing-key]\n"
       ),
       (
         "PR_TEST_WORK=1 orchestrator check <(cat file) | sed 's|^/[^:]*|PIPE|'", 0,
@@ -55,10 +52,13 @@ struct TopologyInputTests {
     let result = try run(line)
     #expect(result.exit == .exited(code: code))
     #expect(result.output == output)
-    #expect(result.error == error)
+    #expect(error.isEmpty == result.error.isEmpty)
+    // The location and the code of the error, without its text.
+    let parts = error.split(separator: "…")
+    #expect(parts.isEmpty || result.error.hasPrefix(parts[0]) && result.error.hasSuffix(parts[1]))
   }
 
-  @Test("'config' prints a resolved file that reads back as the same topology")
+  @Test("'config' resolves variables and merge keys, and leaves a resolved file unchanged")
   func config() throws {
     let line = """
       export PR_TEST_WORK=7
@@ -73,7 +73,7 @@ struct TopologyInputTests {
     #expect(!text.contains("x-sink") && !text.contains("<<"))
   }
 
-  @Test("'check' shows warnings of a file with and without '--file-only'")
+  @Test("'check' shows the warnings of a file, even with '--file-only'")
   func warnings() throws {
     let text =
       "topology: t\nprogram: TestNodes\nnodes: { a: { machine: Button, environment: { A: $HOME } } }"
@@ -81,7 +81,9 @@ struct TopologyInputTests {
       let result = try run("orchestrator check \(options) file", text: text)
       #expect(result.exit == .exited(code: 0))
       #expect(result.output == "file: ok: 1 node, 0 pipes, 1 warning\n")
-      #expect(result.error.hasPrefix("file:3:50: warning: '$HOME' is not expanded"), "\(result)")
+      #expect(
+        result.error.hasPrefix("file:3:50: warning: ")
+          && result.error.hasSuffix(" [plain-dollar]\n"), "\(result)")
     }
   }
 

@@ -2,6 +2,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import TestTraits
 import Testing
+import orchestrator
 
 @Suite("Exit codes and last lines of verbs", .timed)
 struct VerbOutcomeTests {
@@ -16,6 +17,24 @@ struct VerbOutcomeTests {
       self.arguments = arguments
       self.code = code
       self.last = last
+    }
+
+    init(_ arguments: String, _ error: TopologyClientError) {
+      self.init(arguments, error.exitCode, "error: \(error)")
+    }
+
+    init(_ arguments: String, _ error: UsageError) {
+      self.init(arguments, error.code.rawValue, "error: \(error)")
+    }
+
+    init(_ arguments: String, _ error: CommandError) {
+      self.init(arguments, error.code.rawValue, "error: \(error)")
+    }
+
+    /// A row for an event or a state that the owner does not declare.
+    init(_ arguments: String, _ noun: String, _ owner: String, no name: String, known: [String]) {
+      let text = CaseMismatch.unknownCase(name, known: known).text(noun: noun, owner: owner)
+      self.init(arguments, 2, text)
     }
   }
 
@@ -36,21 +55,19 @@ struct VerbOutcomeTests {
   ]
 
   private static let nothingRuns =
-    verbsOnTopology.map {
-      Row($0, 3, "no topology is running; 'orchestrator up FILE' starts a topology")
-    }
-    + ["logs button", "journal button", "letters button", "reset button"].map {
-      Row($0, 3, "no topology has run on this host yet")
-    }
+    verbsOnTopology.map { Row($0, TopologyClientError.noneRunning) }
+    + [
+      "logs button", "journal button", "instances button", "letters button", "reset button",
+    ].map { Row($0, CommandError.noTopologyHasRun) }
     + ["check", "config", "graph", "run", "up", "up --wait", "apply", "apply --dry-run"].map {
-      Row($0 + " nofile.yaml", 2, "nofile.yaml: error: no such file")
+      Row($0 + " nofile.yaml", 2, "[unreadable-file]")
     } + [
-      Row("ps -p nope", 3, "topology 'nope' is not running; running: none"),
-      Row("up button", 2, "topology.yaml: error: no such file"),
-      Row("up ward.yaml nobody", 2, "no such node 'nobody'; the nodes are 'button'"),
-      Row("apply ward.yaml", 3, "topology 'ward' is not running; running: none"),
-      Row("apply -p nope ward.yaml", 3, "topology 'nope' is not running; running: none"),
-      Row("web", 3, "no topology is running; 'orchestrator up FILE' starts a topology"),
+      Row("ps -p nope", TopologyClientError.notRunning("nope", running: [])),
+      Row("up button", 2, "[unreadable-file]"),
+      Row("up ward.yaml nobody", Self.unknownNode(of: ["button", "gate", "broken"])),
+      Row("apply ward.yaml", TopologyClientError.notRunning("ward", running: [])),
+      Row("apply -p nope ward.yaml", TopologyClientError.notRunning("nope", running: [])),
+      Row("web", TopologyClientError.noneRunning),
       Row("web --port 70000", 2, "invalid value '70000' for --port"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
       Row("ls -q", 0, ""),
@@ -58,12 +75,18 @@ struct VerbOutcomeTests {
       Row("nosuchverb", 2, "orchestrator --help"),
       Row("ps --nosuchoption", 2, "orchestrator ps --help"),
       Row("pipe", 2, "orchestrator pipe --help"),
-      Row("pipe list", 2, "must be one of ls, info, hz, echo, send"),
+      Row("pipe list", 2, "invalid value 'list'"),
       Row("pipe info", 2, "orchestrator pipe --help"),
       Row("pipe ls 1", 2, "orchestrator pipe --help"),
       Row("pipe send 1", 2, "orchestrator pipe --help"),
       Row("pipe info 1 -n 3", 2, "orchestrator pipe --help"),
     ]
+
+  private static let nodes = ["button", "gate", "broken"]
+
+  private static func unknownNode(of known: [String]) -> TopologyClientError {
+    .unknownNode("nobody", known: known)
+  }
 
   private static let nobody =
     [
@@ -71,26 +94,25 @@ struct VerbOutcomeTests {
       "trace",
       "down",
       "up ward.yaml",
-    ].map {
-      Row($0 + " nobody", 2, "no such node 'nobody'; the nodes are 'button', 'gate', 'broken'")
-    }
+      "send nobody press", "wait nobody=x",
+    ].map { Row($0.contains("nobody") ? $0 : $0 + " nobody", unknownNode(of: nodes)) }
     + [
-      Row("send nobody press", 2, "no such node 'nobody'"),
-      Row("wait nobody=x", 2, "no such node 'nobody'"),
-      Row("logs nobody", 2, "has no log of node 'nobody'; it has 'broken', 'button', 'gate'"),
       Row(
-        "journal nobody", 2,
-        "no node 'nobody' of topology 'ward' has run on this host; there are 'broken', 'button', 'gate'"
-      ),
-      Row("reset nobody", 2, "no node 'nobody' of topology 'ward' has run on this host"),
+        "logs nobody", 2,
+        LogReader.unknownNodeMessage("nobody", of: "ward", known: nodes.sorted()))
     ]
+    + ["journal nobody", "instances nobody", "reset nobody"].map {
+      Row($0, CommandError.unknownNode("nobody", of: "ward", known: nodes.sorted()))
+    }
+
+  private static let unchanged = "ward: \(TopologyChange(entries: []).summary)"
 
   /// The verbs on a topology with a failed node, in order: each row depends on the rows before it.
   private static let oneHasFailed = [
     Row("up --wait ward.yaml", 1, "node 'broken' failed: the journal"),
-    Row("run ward.yaml", 1, "topology 'ward' is already running"),
-    Row("apply --dry-run ward.yaml", 0, "ward: nothing to change"),
-    Row("apply ward.yaml", 0, "ward: nothing to change"),
+    Row("run ward.yaml", 1, "'orchestrator down -p ward'"),
+    Row("apply --dry-run ward.yaml", 0, unchanged),
+    Row("apply ward.yaml", 0, unchanged),
     Row("apply --timeout never ward.yaml", 2, "invalid value 'never' for --timeout"),
     Row("ps", 0, "failed"),
     Row("status", 1, "is damaged"),
@@ -98,46 +120,49 @@ struct VerbOutcomeTests {
     Row("start button", 0, "button: running, pid "),
     Row("start broken", 1, "node 'broken' failed: the journal"),
     Row("restart broken", 1, "node 'broken' failed: the journal"),
-    Row("kill broken", 1, "node 'broken' has no process: the node is failed"),
-    Row("send broken press", 1, "node 'broken' is not running: the journal"),
+    Row("kill broken", CommandError.noProcess(of: "broken", phase: "failed")),
+    Row("send broken press", 1, "\(TopologyClientError.nodeDown("broken", "the journal"))"),
     Row(
       "wait broken=pressed --timeout 100ms", 124,
-      "timed out after 100 ms: 'broken' is failed (the journal"),
+      "\(TopologyClientError.timedOut("after 100 ms")): 'broken' is failed (the journal"),
     Row("stop broken", 0, "broken: failed"),
     Row("stop gate", 0, "gate: stopped"),
     Row("stop gate", 0, "gate: stopped"),
-    Row("send gate pass", 1, "node 'gate' is not running: stopped"),
+    Row("send gate pass", TopologyClientError.nodeDown("gate", "stopped")),
     Row("start gate", 0, "gate: running, pid "),
     Row("down gate", 0, "gate: stopped"),
     Row("down --force gate", 2, "use 'orchestrator kill gate'"),
     Row("up --wait ward.yaml gate", 0, "gate: running, pid "),
     Row("up --wait ward.yaml broken", 1, "node 'broken' failed: the journal"),
-    Row("up --wait nofile.yaml gate", 2, "nofile.yaml: error: no such file"),
+    Row("up --wait nofile.yaml gate", 2, "[unreadable-file]"),
     Row("restart button", 0, "button: running, pid "),
     Row("send button press", 0, #"button: {"pressed":{"times":1}}  (version 1)"#),
     Row("send gate pass", 1, #"node 'gate' refused pass in {"shut":{"passed":0}}"#),
-    Row("send gate nope", 2, "machine 'Gate' has no event 'nope'"),
+    Row("send gate nope", "event", "machine 'Gate'", no: "nope", known: gateEvents),
     Row("wait button=pressed --timeout 60s", 0, "button: pressed(times: 1)  (version 1)"),
-    Row("wait button=nope", 2, "node 'button' has no state 'nope'; it has 'pressed'"),
+    Row("wait button=nope", "state", "node 'button'", no: "nope", known: ["pressed"]),
     Row("wait gate=open --timeout 100ms", 124, ", not in open"),
     Row("why gate open", 0, "yes"),
-    Row("why gate pass", 4, "the state has no transition for the event"),
+    Row("why gate pass", 4, Refusal.noTransition.wording),
     Row("describe gate", 0, ""),
-    Row("trace --for 10ms button", 0, "no node took a step within 10 ms"),
-    Row("pipe ls", 0, "#  PIPE  SENT  APPLIED  UNDER WAY  CAPACITY  TROUBLE"),
-    Row("pipe info 1", 2, "no such pipe '1'"),
-    Row("pipe hz -n 1", 1, "topology 'ward' has no pipes"),
+    Row("trace --for 10ms button", 0, "10 ms"),
+    Row("pipe ls", 0, "#  PIPE  SENT  APPLIED  UNDER WAY  CAPACITY  STALLED"),
+    Row("pipe info 1", TopologyClientError.unknownPipe("1", known: [])),
+    Row("pipe hz -n 1", 1, "topology 'ward'"),
     Row("graph --live", 0, ""),
     Row("graph gate --live", 0, ""),
-    Row("graph gate -o png", 2, "invalid value 'png' for -o: must be one of ascii"),
+    Row("graph gate -o png", 2, "invalid value 'png' for -o"),
     Row("logs button", 0, "button | "),
     Row("journal button", 0, "pressed(times: 1)"),
     Row("reset button", 1, "'orchestrator stop button'"),
-    Row("down ward.yaml", 2, "name a running topology with -p NAME"),
+    Row("down ward.yaml", TopologyClientError.unknownNode("ward.yaml", known: nodes)),
     Row("down --timeout 60s", 0, "ward: down"),
-    Row("down", 3, "no topology is running"),
+    Row("down", TopologyClientError.noneRunning),
     Row("reset button", 0, "button: "),
   ]
+
+  /// The events of the nodes with machine Gate.
+  static let gateEvents = ["pass", "open", "shut"]
 
   @Test("Verbs have the documented outcomes with no topology, a wrong name, or a failed node")
   func outcomes() async throws {

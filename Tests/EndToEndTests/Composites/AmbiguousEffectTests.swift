@@ -3,9 +3,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Effects whose event several composites synchronize", .timed)
+@Suite("Effects that produce an event of several composites", .timed)
 struct AmbiguousEffectTests {
-  /// A philosopher at two seats whose effect gives 'take'.
+  /// A philosopher in two composites that both synchronize 'take', the event of its effect.
   private static let table = """
     topology: two-seats
     program: nodes
@@ -18,7 +18,8 @@ struct AmbiguousEffectTests {
       seat2: { components: [guest, fork2], synchronize: [take, release] }
     """
 
-  @Test("'check' warns of an effect whose event several composites synchronize, and names them")
+  @Test(
+    "If several composites synchronize an effect's event, 'check' warns and names the composites")
   func check() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -35,7 +36,8 @@ struct AmbiguousEffectTests {
     #expect(try await tool.result(of: example).error == "")
   }
 
-  @Test("An effect whose event several composites synchronize fails its node with the reason")
+  @Test(
+    "If several composites synchronize an effect's event, the effect's node fails with the reason")
   func run() async throws {
     var options = TopologyHarness.Options()
     options.waitsUntilRunning = false

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Participants in doubt", .timed, .enabled(if: RecordedNodes.arePossible))
 struct InDoubtTests {
-  /// A pair whose coordinator performs the action after all participants have voted and before it
-  /// decides.
+  /// Returns a pair whose coordinator performs this failpoint action between the votes of all
+  /// participants and the decision.
   private static func pair(_ action: String, backoff: Duration = .milliseconds(1)) -> Topology {
     var pair = Parties.pair(
       environment: ["PIPERUNTIME_FAILPOINTS": "pair:commit.before=\(action)@1/1"])
@@ -38,7 +38,7 @@ struct InDoubtTests {
     return found
   }
 
-  /// Requests the event with a client of its own, which can be closed before the reply.
+  /// Requests the event with a separate client, which can be closed before the reply.
   private static func meet(_ topology: TopologyHarness) throws -> TopologyClient {
     let caller = try TopologyClient(
       topology: topology.topology, control: topology.control,
@@ -47,7 +47,7 @@ struct InDoubtTests {
     return caller
   }
 
-  @Test("Participants of a suspended coordinator are in doubt about a transaction until it commits")
+  @Test("Participants of a suspended coordinator are in doubt until the transaction commits")
   func commit() async throws {
     try await withTopology(Self.pair("stop")) { topology in
       let plain = try await topology.states(of: ["pair", "left"])
@@ -79,17 +79,17 @@ struct InDoubtTests {
 
       try await topology.resume("pair")
       let rest = try await Self.changes(reported) { $0.doubts.isEmpty }
-      // The doubt is removed together with the change to the committed state, and not before.
+      // The node is reported as in doubt until the change to the committed state.
       #expect(try rest.last?.state == Self.willing(1))
       try await topology.expectEnabled("meet", of: "pair")
-      // A client that does not subscribe to doubts receives each state once.
+      // A client that does not ask for reports about nodes in doubt receives each state once.
       let states = try await Self.changes(plain) { $0.node == "left" && $0.version == 1 }
       let versions = states.filter { $0.node == "left" }.map(\.version)
       #expect(versions == [0, 1])
     }
   }
 
-  @Test("Participants stay in doubt while the coordinator is down, until its successor aborts")
+  @Test("Participants stay in doubt until the restarted coordinator aborts the transaction")
   func abort() async throws {
     let pair = Self.pair("crash", backoff: .seconds(600))
     try await withTopology(pair) { topology in

@@ -42,7 +42,7 @@ struct ProductStateTests {
     #expect(recorded.changes.allSatisfy { $0.missed == 0 }, sourceLocation: sourceLocation)
   }
 
-  @Test("The vending machine shows every state and step of the product, and no other")
+  @Test("The vending machine's composite shows exactly the states and steps of the product")
   func vendingMachine() async throws {
     let topology = try ExampleTopology.read(
       "vending-machine.yaml",
@@ -76,7 +76,7 @@ struct ProductStateTests {
     }
   }
 
-  @Test("Five philosophers show only states of the product, at each seat and at the whole table")
+  @Test("The philosophers' composites show only states of the product")
   func philosophers() async throws {
     var topology = try ExampleTopology.read(
       "philosophers.yaml", parameters: ["Philosopher": ["thought": 15, "meal": 15]])

@@ -3,7 +3,7 @@ import PipeRuntime
 
 /// The product of a topology's machines, in the form in which a composite's feed shows it.
 struct RecordedProduct {
-  /// One step, by the texts of the two states.
+  /// A step, identified by the texts of its two states.
   struct Step: Hashable {
     var from: String
     var to: String

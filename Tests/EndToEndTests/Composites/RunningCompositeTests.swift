@@ -34,7 +34,7 @@ struct RunningCompositeTests {
     }
   }
 
-  @Test("'describe -o json' shows composites with a shared coordinator, even while it is down")
+  @Test("'describe -o json' shows composites even while their shared coordinator is down")
   func table() async throws {
     let table = try ExampleTopology.read(
       "philosophers.yaml", parameters: ["Philosopher": ["thought": 600_000, "meal": 600_000]])

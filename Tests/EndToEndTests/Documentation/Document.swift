@@ -71,7 +71,7 @@ struct Document {
     blocks.flatMap { $0.text.split(separator: "\n").map(String.init) }
   }
 
-  /// The name in a line like "`Package.swift`:".
+  /// Returns the name in a line like "`Package.swift`:".
   private static func fileName(_ line: String) -> String? {
     guard line.hasPrefix("`"), line.hasSuffix("`:") else { return nil }
     return String(line.dropFirst().dropLast(2))

@@ -5,9 +5,9 @@ import TestSupport
 import TestTraits
 import Testing
 
-@Suite("The documents", .timed)
+@Suite("The commands in the documents", .timed)
 struct DocumentTests {
-  @Test("The commands of a document succeed in their order", arguments: Document.tours)
+  @Test("The commands of a document succeed in the document's order", arguments: Document.tours)
   func commands(file: String) async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }
@@ -58,7 +58,7 @@ enum PackagePath {
   static let root: String = {
     // Tests/EndToEndTests/Documentation/DocumentTests.swift
     var path = #filePath
-    for _ in 0..<4 { path = FileSystem.directory(of: path) }
+    for _ in 0..<4 { path = FileSystem.parentDirectory(of: path) }
     return path
   }()
   static let isWorkTree = FileSystem.exists(root + "/.git")

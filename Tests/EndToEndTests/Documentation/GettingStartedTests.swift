@@ -58,7 +58,7 @@ struct GettingStartedTests {
     }
   }
 
-  /// The smallest package with a machine.
+  /// Returns the smallest package with a machine.
   private static func versioned(_ place: String) -> (manifest: String, program: String) {
     (
       """

@@ -20,7 +20,7 @@ struct SeedsTests {
 
   /// Returns the files of a folder and of its subfolders.
   private static func files(in folder: String) -> [String] {
-    FileSystem.entries(of: PackagePath.root + "/" + folder).flatMap { name in
+    FileSystem.entryNames(of: PackagePath.root + "/" + folder).flatMap { name in
       let path = folder + "/" + name
       return FileSystem.isDirectory(PackagePath.root + "/" + path) ? files(in: path) : [path]
     }

@@ -23,7 +23,7 @@ struct StylesTests {
     }
   }
 
-  @Test("The code in docs/STYLES.md equals the code of the files it names")
+  @Test("The code in docs/STYLES.md equals the code in the files that the document names")
   func listed() throws {
     let listings = try Self.listings()
     #expect(listings.count == 5)

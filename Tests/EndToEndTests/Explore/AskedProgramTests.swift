@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A program that evaluates single steps", .timed)
 struct AskedProgramTests {
-  @Test("A step evaluator ends when its answers are no longer read, even while a step hangs")
+  @Test("A step evaluator ends when no process reads its answers any more, even while a step hangs")
   func unread() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -26,11 +26,11 @@ struct AskedProgramTests {
     #expect(result.output.contains("opened"), "\(result)")
   }
 
-  @Test("A step evaluator that does not read its requests is reported as late")
+  @Test("A step evaluator that stops reading its requests is reported, because its answer is late")
   func unreading() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
-    // Answers one question and reads no further one.
+    // The program answers one request and then stops reading.
     try tool.directory.write(
       """
       #!/bin/sh

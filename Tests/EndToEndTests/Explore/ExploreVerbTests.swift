@@ -5,7 +5,8 @@ import Testing
 
 @Suite("The search of a topology from the command line", .timed)
 struct ExploreVerbTests {
-  /// Two nodes that can each take a step alone, and then none together.
+  /// A topology that halts: `left` takes one step alone, and afterwards the nodes wait for an event
+  /// that `left` never accepts.
   private static let halting = """
     topology: halting
     program: TestNodes
@@ -24,7 +25,7 @@ struct ExploreVerbTests {
     return tool
   }
 
-  @Test("A search of the lift, which declares all its events, is exact and finds nothing")
+  @Test("A search of topologies/lift.yaml is exact and has no findings")
   func lift() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -44,7 +45,8 @@ struct ExploreVerbTests {
     #expect(file["search"] == "full")
   }
 
-  @Test("A deadlock is reported with its steps and written as a scenario that replays it")
+  @Test(
+    "A deadlock is reported with the steps to it, and written as a scenario that 'test' replays")
   func deadlock() async throws {
     let tool = try tool(Self.halting)
     defer { tool.remove() }
@@ -60,10 +62,10 @@ struct ExploreVerbTests {
   }
 
   @Test(
-    "A scenario that deviates from the topology is reported at its line",
+    "A scenario step that does not fit the topology is reported at its line",
     arguments: [
       ("{ at: left, takes: y }", "4:5", "'left' refuses event 'y' in state 'at(place: \"0\")'"),
-      ("{ at: lefd, takes: x }", "4:11", "Did you mean 'left'?"),
+      ("{ at: lefd, takes: x }", "4:11", Suggestion.hint("left")),
       (
         "{ at: left, takes: x, expect: { left: { at: { place: '2' } } } }", "4:43",
         "is in state 'at(place: \"1\")', expected 'at(place: \"2\")'"
@@ -87,7 +89,7 @@ struct ExploreVerbTests {
     #expect(result.error.contains(message), "\(result)")
   }
 
-  /// Independent nodes, whose product is large.
+  /// Returns a topology of independent nodes, whose product is large.
   private static func independent(_ count: Int) -> String {
     let nodes = (0..<count).map { "a\($0)" }
     return "topology: independent\nprogram: TestNodes\nnodes:\n"
@@ -122,6 +124,13 @@ struct ExploreVerbTests {
     }
   }
 
+  /// Returns the depths in the progress lines of a search, such as `105 states, …, depth 1, 10 MiB`.
+  private static func depths(in progress: String) -> [Int] {
+    progress.split(separator: ", depth ").dropFirst().compactMap {
+      Int($0.prefix { $0.isNumber })
+    }
+  }
+
   @Test(
     "An interrupted search reports what it has found",
     arguments: [Signal.interrupt, .terminate])
@@ -131,10 +140,13 @@ struct ExploreVerbTests {
     let program = try tool.start([
       "check", "--explore", "--no-reduction", "--memory", "16000", "many.yaml",
     ])
-    #expect(try await program.waitForOutput(containing: " states/s", within: .seconds(60)))
+    // The property 'apart' is violated within three steps.
+    let isDeepEnough: Bool? = try await poll(within: .seconds(60)) {
+      Self.depths(in: program.errorText).contains { $0 > 3 } ? true : nil
+    }
+    #expect(isDeepEnough == true, "\(program.errorText)")
     program.signal(signal)
     let result = try await tool.result(of: program, within: .seconds(60))
-    // The property 'apart' is violated within three steps.
     #expect(result.code == 1, "\(result)")
     #expect(result.output.contains("property 'apart' is violated"), "\(result)")
     #expect(result.output.contains("incomplete: 1 finding"), "\(result)")
@@ -170,7 +182,7 @@ struct ExploreVerbTests {
     #expect(place["region"]?["startLine"] == 1)
   }
 
-  @Test("A small product is drawn as a graph and exported to SPIN")
+  @Test("A topology's state space is drawn as a graph and exported as a model for SPIN")
   func drawn() async throws {
     let tool = try tool(Self.halting)
     defer { tool.remove() }
@@ -188,14 +200,14 @@ struct ExploreVerbTests {
   }
 
   @Test(
-    "Option combinations that make no sense for a search are refused",
+    "A search refuses invalid combinations of options",
     arguments: [
       ("check --time 1s halting.yaml", "--time requires --explore"),
       ("check --no-reduction halting.yaml", "--no-reduction requires --explore"),
       ("check --explore --all halting.yaml", "--all requires --property"),
       (
         "check --explore --file-only halting.yaml",
-        "--explore and --file-only cannot be used together"
+        "\(UsageError.conflict("--explore", "--file-only"))"
       ),
       (
         "check --explore --property nope halting.yaml",
@@ -204,7 +216,7 @@ struct ExploreVerbTests {
       ("check --explore --graph s.png halting.yaml", "must end in .dot"),
       ("test halting.yaml", "use --in-process"),
       ("test --in-process halting.yaml", "the scenario: unknown key 'program'"),
-      ("export promila halting.yaml", "Did you mean 'promela'?"),
+      ("export promila halting.yaml", Suggestion.hint("promela")),
     ])
   func refused(arguments: String, message: String) async throws {
     let tool = try tool(Self.halting)
@@ -215,7 +227,7 @@ struct ExploreVerbTests {
     #expect(result.error.contains(message), "\(result)")
   }
 
-  @Test("A search that reaches its time limit has a verdict and an exit code of its own")
+  @Test("A search that reaches its time limit has a separate verdict and exit code")
   func incomplete() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -6,9 +6,9 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("Runs as paths through the searched states", .timed)
+@Suite("Recorded runs compared with the searched states", .timed)
 struct ExploredRunTests {
-  /// Searches a topology of two nodes, where one node sends the other two events at a time.
+  /// Searches a topology in which node `a` sends two events at a time to node `b`.
   private static func search() async throws -> (ExploredTopology, [PipeSpecification]) {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -25,7 +25,7 @@ struct ExploredRunTests {
       """, to: "two.yaml")
     let loaded = try LoadedTopology.load(.file(file))
     var settings = ExplorationSettings()
-    settings.threads = 1
+    settings.threadCount = 1
     let explored = try await TopologyExplorer(loaded, loaded.topology.explore, settings).explored()
     return (explored, loaded.pipes)
   }
@@ -39,7 +39,7 @@ struct ExploredRunTests {
       sent: numbers.map { $0.map { .init(pipe: "p", stream: 1, number: $0, event: "z") } } ?? [])
   }
 
-  @Test("A run that follows the searched steps is accepted and counted")
+  @Test("A run is accepted, and its steps are counted, if the search has found all of its steps")
   func path() async throws {
     let (explored, pipes) = try await Self.search()
     var path = ExploredPath(explored, pipes)
@@ -55,10 +55,10 @@ struct ExploredRunTests {
   }
 
   @Test(
-    "A step that the search did not find is reported with the steps before it",
+    "A step that the search did not find is reported with the steps that preceded it",
     arguments: [
-      // A state that the step does not lead to, capacity that the pipe lacks, an event that was not
-      // sent, and an event that is behind another one.
+      // The errors: a state that the step does not lead to, capacity that the pipe lacks, an event
+      // that was not sent, and an event that is not the first in its pipe.
       ([item("a", "x", "home", sends: 1...2)], "no step of the search is this one: a takes x"),
       (
         [item("a", "x", "north", sends: 1...2), item("a", "y", "home")],
@@ -81,7 +81,7 @@ struct ExploredRunTests {
     #expect(failure?.description.contains(expectedText) == true, "\(String(describing: failure))")
   }
 
-  @Test("A plan is reproducible from its seed, and its topology declares everything")
+  @Test("A seed determines a random plan, and the plan's topology file is read back unchanged")
   func plans() throws {
     for seed in UInt64(0)..<40 {
       var (one, other) = (SplitMix64(seed: seed), SplitMix64(seed: seed))
@@ -94,17 +94,17 @@ struct ExploredRunTests {
     }
   }
 
-  /// Returns the findings, reduced to what does not depend on the order of the steps.
+  /// Returns the findings without the parts that depend on the order of the steps.
   private static func findings(_ report: ExplorationReport) -> Set<String> {
     Set(
       report.findings.map { finding in
         switch finding.code {
         case .deadlock, .stuck, .fullPipes:
-          // If some are not shown, the selection depends on the order.
+          // If only some findings are shown, the selection depends on the order of the search.
           guard !report.verdict.remarks.contains(where: { $0.code == .unshown }) else {
             return finding.code.rawValue
           }
-          let end = finding.scenario?.end.sorted { $0.key < $1.key }
+          let end = finding.scenario?.expectedStates.sorted { $0.key < $1.key }
           return "\(finding.code) \(finding.scenario?.steps.count ?? -1) \(end ?? [])"
         default: return "\(finding.kind)"
         }
@@ -127,15 +127,15 @@ struct ExploredRunTests {
       for isReduced in [false, true] {
         var settings = ExplorationSettings()
         settings.isReduced = isReduced
-        settings.threads = isReduced ? 1 + Int(seed % 2) : 1
+        settings.threadCount = isReduced ? 1 + Int(seed % 2) : 1
         let explorer = TopologyExplorer(loaded, loaded.topology.explore, settings)
         reports.append(try await explorer.explore())
       }
       #expect(reports[1].verdict.degree == reports[0].verdict.degree, "seed \(seed)")
       #expect(
         Self.findings(reports[1]) == Self.findings(reports[0]), "seed \(seed): \(topology.yaml)")
-      whole += reports[0].totals.states
-      reduced += reports[1].totals.states
+      whole += reports[0].totals.stateCount
+      reduced += reports[1].totals.stateCount
     }
     #expect(reduced <= whole)
   }

@@ -8,7 +8,7 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
   let steps: Int
   var deadlocks = 0
 
-  /// An automaton: its name, its first place, and its steps.
+  /// An automaton: its name, its initial state, and its steps.
   private typealias Node = (String, String, [String])
 
   /// Creates the topology file from its parts.
@@ -88,7 +88,7 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
       outside: [("sale", shared), ("user", ["tau"])], states: 6, steps: 8)
   }()
 
-  /// Philosopher i takes fork i, then fork i + 1.
+  /// Returns philosophers. Philosopher i takes fork i, and then fork i + 1.
   private static func leftFirst(_ count: Int, states: Int, steps: Int) -> KnownTopology {
     let places = 0..<count
     return KnownTopology(
@@ -116,7 +116,7 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
       }, states: states, steps: steps, deadlocks: 1)
   }
 
-  /// Philosopher i takes and releases both forks at once.
+  /// Returns philosophers. Philosopher i takes and releases both forks at once.
   private static func threeParties(_ count: Int, states: Int, steps: Int) -> KnownTopology {
     let places = 0..<count
     return KnownTopology(
@@ -134,8 +134,8 @@ struct KnownTopology: CustomTestStringConvertible, Sendable {
       outside: places.map { ("seat\($0)", ["x", "y"]) }, states: states, steps: steps)
   }
 
-  /// Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next cell and
-  /// finishes, in either order. Cell 0 has been started.
+  /// Returns Milner's scheduler: cell i is started by cell i - 1, runs, and then starts the next
+  /// cell and finishes, in either order. Cell 0 has been started.
   /// - Parameter count: An even number, so that neighboring cells have different start events.
   private static func scheduler(_ count: Int, states: Int, steps: Int) -> KnownTopology {
     let places = 0..<count

@@ -39,8 +39,8 @@ struct OddProgramTests {
     try await body(tool, result)
   }
 
-  /// Waits until no process is left. A process started by the program is killed with it and ends a
-  /// little later.
+  /// Waits until no process is left. A process that the program has started is killed together with
+  /// the program, and ends a little later.
   private func expectNoProcess(in tool: CommandLineTool, _ what: String = "") async throws {
     let isEmpty = try await poll(within: .seconds(20)) {
       tool.directory.processes.isEmpty ? true : nil
@@ -119,7 +119,7 @@ struct OddProgramTests {
     }
   }
 
-  @Test("A node whose step evaluator gives no valid answer is not reported to refuse events")
+  @Test("An invalid answer of a step evaluator is not reported as a refused event")
   func silent() async throws {
     let topology = """
       topology: odd
@@ -165,7 +165,7 @@ struct OddProgramTests {
     }
   }
 
-  @Test("A program that is no node program is refused at its line before the search")
+  @Test("Before a search, a program that is not a node program is reported at its line in the file")
   func foreign() async throws {
     try await explore(
       "", Self.topology.replacing("program: ./odd", with: "program: /bin/true")

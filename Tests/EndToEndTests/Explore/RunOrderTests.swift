@@ -3,7 +3,7 @@ import Soak
 import TestTraits
 import Testing
 
-@Suite("The certain order of a run", .timed)
+@Suite("The order of steps in a recorded run", .timed)
 struct RunOrderTests {
   typealias Item = RunTrace.Item
 
@@ -19,7 +19,7 @@ struct RunOrderTests {
 
   private static let pipe = RunOrder.Pipe(name: "p", sender: "a", receiver: "b", capacity: 1)
 
-  /// Returns every order that some seeds give.
+  /// Returns the different orders that several seeds produce.
   private static func lines(_ order: RunOrder) throws -> Set<[Item]> {
     var lines: Set<[Item]> = []
     for seed in UInt64(0)..<40 {
@@ -29,7 +29,8 @@ struct RunOrderTests {
     return lines
   }
 
-  @Test("An event is received after it was sent, and independent steps come in any order")
+  @Test(
+    "A step that receives an event follows the sending step, and independent steps are unordered")
   func sent() throws {
     let (sends, other) = (Self.item("a", 1, sends: [("p", 1)]), Self.item("c", 1))
     let takes = Self.item("b", 1, takes: 1)
@@ -38,7 +39,8 @@ struct RunOrderTests {
       lines == [[sends, takes, other], [sends, other, takes], [other, sends, takes]])
   }
 
-  @Test("A node whose pipe was full steps after its receiver has accepted or refused an event")
+  @Test(
+    "A node with a full pipe takes its next step only after the receiver has processed an event")
   func room() throws {
     let steps = [
       Self.item("a", 1, sends: [("p", 1), ("p", 2)]), Self.item("a", 2), Self.item("a", 3),
@@ -49,7 +51,8 @@ struct RunOrderTests {
     #expect(lines == [[steps[0], takes[0], takes[1], steps[1], steps[2]]])
   }
 
-  @Test("An event that a pipe holds at the start has no send step and uses capacity")
+  @Test(
+    "An event in a pipe at the start of a trace has no sending step, and uses the pipe's capacity")
   func initialCount() throws {
     var pipe = Self.pipe
     pipe.initialCount = 1
@@ -57,7 +60,7 @@ struct RunOrderTests {
     #expect(try Self.lines(RunOrder([[step], [takes]], [pipe])) == [[takes, step]])
   }
 
-  @Test("A step that depends on an unreported step is left out with all steps after it")
+  @Test("A step that depends on an unreported step is omitted together with all later steps")
   func missing() throws {
     let takes = [Self.item("b", 1), Self.item("b", 2, takes: 1), Self.item("b", 3)]
     let order = RunOrder([[], takes], [Self.pipe])
@@ -65,7 +68,7 @@ struct RunOrderTests {
     #expect(try Self.lines(order) == [[takes[0]]])
   }
 
-  @Test("Steps that wait for each other are not a run")
+  @Test("A cycle of steps that wait for each other is rejected")
   func circle() {
     let back = RunOrder.Pipe(name: "q", sender: "b", receiver: "a", capacity: 1)
     let items = [
@@ -89,7 +92,7 @@ struct RunOrderTests {
     return try JSONValue.object(head.merging(members) { $1 }).decode(NodeStep.self)
   }
 
-  @Test("A trace begins with the first reported tick and ends where steps were skipped")
+  @Test("A trace begins with the first reported 'tick' and ends where steps were skipped")
   func gap() throws {
     var trace = RunTrace()
     #expect(!trace.hasBegun("a"))
@@ -105,7 +108,7 @@ struct RunOrderTests {
     #expect(trace.version(of: "a") == 10)
   }
 
-  @Test("A trace is empty if its first step is neither the node's first step nor a tick")
+  @Test("A trace is empty if its first step is neither the node's first step nor a 'tick'")
   func late() throws {
     var trace = RunTrace()
     trace.add(try Self.step(2, 2, ["event": "x"]))
@@ -113,7 +116,7 @@ struct RunOrderTests {
     #expect(trace.items(of: "a").isEmpty)
   }
 
-  @Test("A dead letter is placed after the step whose state refused it")
+  @Test("A dead letter is placed after the step that led to the refusing state")
   func deadLetters() throws {
     var trace = RunTrace()
     for version in Int64(1)...4 { trace.add(try Self.step(version, version)) }
@@ -128,7 +131,7 @@ struct RunOrderTests {
     #expect(
       trace.items(of: "a").map { $0.state == nil }
         == [false, false, true, true, false, true, false])
-    // The fourth dead letter is missing, so what followed the third is unknown, too.
+    // The fourth dead letter is missing, so the steps after the third dead letter are unknown, too.
     trace.add([deadLetter(5, 4)], of: "a")
     #expect(trace.items(of: "a").map(\.version) == [1, 2, 2, 2, 3, 3])
   }

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("The contents of a feed by subscription", .timed)
+@Suite("The messages of a feed for each kind of subscription", .timed)
 struct FeedKindsTests {
   private static let numbers = """
     topology: numbers
@@ -21,7 +21,7 @@ struct FeedKindsTests {
     return options
   }()
 
-  /// Has the source send N numbers as soon as it has finished the numbers before.
+  /// Makes the source send N more numbers, as soon as it has sent all earlier numbers.
   private func go(_ topology: TopologyHarness, _ count: Int) async throws {
     let isTaken: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {
       guard case .accepted = try await topology.send("source", Source.Event.go(count: count)) else {
@@ -49,7 +49,7 @@ struct FeedKindsTests {
     return sent
   }
 
-  /// Has the sink accept N numbers as fast as it can.
+  /// Makes the sink accept N numbers as fast as possible.
   /// - Returns: The time of the start.
   private func flood(
     _ topology: TopologyHarness, _ count: Int
@@ -169,7 +169,8 @@ struct FeedKindsTests {
         $0.status?.version == UInt64(sent + count)
       }
       let before = versions.count
-      // Reads the buffered messages. When no message has come for a while, asks for the last one.
+      // Reads the buffered messages. When no message has come for a while, requests the last
+      // message.
       var idle = 0
       let isRead: Bool? = try await poll(every: .milliseconds(2), within: .seconds(60)) {
         let count = versions.count
@@ -189,7 +190,7 @@ struct FeedKindsTests {
   }
 
   @Test(
-    "Transitions are counted from the first subscription, and from zero after a gap without any")
+    "Transition counts start at zero whenever a node gets its first subscriber")
   func countedSince() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       try await go(topology, 5)
@@ -217,7 +218,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("A step reports its event, the event's origin, and the events it sent")
+  @Test("A step report contains the step's event, the event's origin, and the sent events")
   func step() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let collected = StreamCollector(try await topology.client.steps())
@@ -251,7 +252,7 @@ struct FeedKindsTests {
   }
 
   @Test(
-    "Refused and postponed events are reported with reason and origin, and steps without them"
+    "Refused and postponed events are reported with their reason and origin"
   )
   func refusals() async throws {
     let gates = """
@@ -298,8 +299,8 @@ struct FeedKindsTests {
       #expect(request["event"] == "shut" && request["request"]?["number"] != nil)
       let postponed = try #require(first("patient", "late"))
       #expect(postponed["postponed"] == true && postponed["refused"] == "refused: noTransition")
-      // A postponed event is reported once, however often it is tried again, and is accepted once
-      // the state allows.
+      // A postponed event is reported only one time, however often it is tried again. It is
+      // accepted as soon as the state allows.
       try await topology.send("patient", "open")
       let number = postponed["source"]
       let isTaken: Bool? = try await poll(every: .milliseconds(20), within: .seconds(20)) {
@@ -310,7 +311,8 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("A flood of steps is reported in bursts without gaps and the exact number of skipped steps")
+  @Test(
+    "A flood of steps is reported in bursts, with the exact number of steps skipped between bursts")
   func steps() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       let collected = StreamCollector(try await topology.client.steps(of: ["sink"]))
@@ -328,15 +330,16 @@ struct FeedKindsTests {
       var numbers = StepNumberCheck()
       for message in try #require(messages) { numbers.take(message) }
       #expect(numbers.gaps == [])
-      // A slow machine may leave no step out.
+      // On a slow machine, it is possible that no step is skipped.
       let seconds = start.duration(to: .now) / .seconds(1)
-      let most = FeedBudget.burst + sent + Int(seconds * Double(FeedBudget.perSecond))
-      #expect(numbers.collected >= FeedBudget.burst && numbers.collected <= most)
+      let most =
+        FeedBudget.burstSize + sent + Int(seconds * Double(FeedBudget.maximumItemsPerSecond))
+      #expect(numbers.collected >= FeedBudget.burstSize && numbers.collected <= most)
       #expect(UInt64(numbers.collected) + numbers.skipped == last - numbers.first + 1)
     }
   }
 
-  @Test("A tap reports events of its pipe only, and the exact number of skipped events")
+  @Test("A tap of a pipe reports only that pipe's events, and the exact number of skipped events")
   func tap() async throws {
     let two =
       Self.numbers.replacing(
@@ -369,7 +372,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("A subscription to an unknown pipe is an error that names the known pipes")
+  @Test("A subscription to an unknown pipe causes an error that names the known pipes")
   func unknownPipe() async throws {
     try await withTopology(yaml: Self.numbers, options: Self.unwatched) { topology in
       await #expect(throws: TopologyClientError.unknownPipe("nmbers", known: ["numbers"])) {
@@ -378,7 +381,7 @@ struct FeedKindsTests {
     }
   }
 
-  @Test("A composite reports summaries and steps of its own, and its participants the transaction")
+  @Test("A composite reports summaries and steps, and its participants' steps name the transaction")
   func composite() async throws {
     try await withTopology(Parties.pair(), options: Self.unwatched) { topology in
       let states = StreamCollector(try await topology.client.states(of: ["pair"], .latest))

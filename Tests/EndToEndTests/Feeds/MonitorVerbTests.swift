@@ -57,7 +57,7 @@ struct MonitorVerbTests {
     }
   }
 
-  @Test("'monitor' writes changed counters in JSON, and each state only once as text")
+  @Test("A changed counter causes a new JSON record of 'monitor', but no new line of text")
   func counters() async throws {
     try await Self.with { topology, tool in
       let json = try tool.start(["monitor", "source", "-o", "jsonl"])
@@ -77,7 +77,7 @@ struct MonitorVerbTests {
     }
   }
 
-  @Test("'monitor' writes no new line when a node is only queried")
+  @Test("A query of a node causes no line in the output of 'monitor'")
   func idle() async throws {
     try await Self.with { topology, tool in
       let monitor = try tool.start(["monitor", "sink", "-o", "jsonl"])
@@ -140,10 +140,10 @@ struct MonitorVerbTests {
   @Test(
     "'monitor' refuses invalid option combinations and says what to do",
     arguments: [
-      (["--every", "--steps"], "--every and --steps cannot be used together"),
-      (["--steps", "--tap", "numbers"], "--steps and --tap cannot be used together"),
-      (["--tap", "numbers", "sink"], "--tap and NODE cannot be used together; omit 'sink'"),
-      (["--tap", "nmbers"], "no such pipe 'nmbers'; the pipes are 'numbers'"),
+      (["--every", "--steps"], "\(UsageError.conflict("--every", "--steps"))"),
+      (["--steps", "--tap", "numbers"], "\(UsageError.conflict("--steps", "--tap"))"),
+      (["--tap", "numbers", "sink"], "\(UsageError.conflict("--tap", "NODE")); omit 'sink'"),
+      (["--tap", "nmbers"], "\(TopologyClientError.unknownPipe("nmbers", known: ["numbers"]))"),
     ])
   func problems(options: [String], message: String) async throws {
     try await Self.with { _, tool in

@@ -58,7 +58,7 @@ struct PipeVerbTests {
     }
   }
 
-  @Test("'pipe hz' shows rates from the ends' counters that add up to the number of events sent")
+  @Test("The rates that 'pipe hz' shows add up to the number of events sent")
   func rate() async throws {
     try await Self.with { topology, tool in
       let program = try tool.start(["pipe", "hz", "--every", "100ms", "-o", "jsonl"])
@@ -76,7 +76,7 @@ struct PipeVerbTests {
     }
   }
 
-  @Test("A rate spans one process: no rate is reported across a restart of an end")
+  @Test("'pipe hz' reports no rate across a restart of the sender or the receiver")
   func restarted() throws {
     func reading(_ sent: UInt64, at time: Int64, incarnation: UInt64) -> PipeSnapshot {
       var status = NodeStatus()
@@ -93,14 +93,16 @@ struct PipeVerbTests {
     }
     let first = reading(100, at: 1_000_000_000, incarnation: 1)
     let later = PipeRate(from: first, to: reading(350, at: 1_500_000_000, incarnation: 1))
-    #expect(later.sent == 500 && later.applied == nil)
+    #expect(later.sendRate == 500 && later.applyRate == nil)
     #expect(later.line(nameWidth: 1, Style(isColored: false)).hasPrefix("p      500.0 sent/s"))
-    #expect(PipeRate(from: first, to: reading(350, at: 1_500_000_000, incarnation: 2)).sent == nil)
-    #expect(PipeRate(from: first, to: first).sent == nil)
+    #expect(
+      PipeRate(from: first, to: reading(350, at: 1_500_000_000, incarnation: 2)).sendRate == nil)
+    #expect(PipeRate(from: first, to: first).sendRate == nil)
     #expect(reading(1, at: 1, incarnation: 1).stallReason == "receiver unknown")
   }
 
-  @Test("'pipe echo' shows a pipe's events, and 'pipe send' adds one that the receiver answers")
+  @Test(
+    "'pipe echo' shows a pipe's events, and 'pipe send' prints the receiver's answer to an event")
   func events() async throws {
     try await Self.with { topology, tool in
       let echo = try tool.start(["pipe", "echo", "1", "-n", "3", "-o", "jsonl"])
@@ -116,7 +118,7 @@ struct PipeVerbTests {
       let sent = try await tool.run("pipe", "send", "numbers", #"{"number":{"n":4}}"#)
       #expect(sent.code == 0 && sent.output.contains(#""last":4,"#), "\(sent)")
       let wrong = try await tool.run("pipe", "send", "1", "nope")
-      #expect(wrong.code == 2 && wrong.error.contains("machine 'Sink' has no event 'nope'"))
+      #expect(wrong.code == 2 && wrong.error.contains("'nope'"))
     }
   }
 }

@@ -50,7 +50,7 @@ struct InitTests {
       #expect(try text(of: command.root + "/crossing/" + file.path) == file.text)
     }
     #expect(template.files.map(\.path) == Self.paths)
-    #expect(FileSystem.entries(of: command.root) == ["PipeRuntime", "crossing"])
+    #expect(FileSystem.entryNames(of: command.root) == ["PipeRuntime", "crossing"])
   }
 
   @Test("The generated Makefile builds a release with the settings of PipeRuntime's own Makefile")
@@ -77,7 +77,7 @@ struct InitTests {
     #expect(with.contains("--symbol-ordering-file=tree/tools/start.order"), "\(with)")
   }
 
-  @Test("'init --directory' writes the package there, with the orchestrator's own checkout")
+  @Test("'init --directory DIR' writes the package to DIR, and the package depends on the checkout")
   func elsewhere() throws {
     let command = try Command()
     defer { command.remove() }
@@ -92,7 +92,7 @@ struct InitTests {
     let path = try #require(
       manifest.split(separator: "path: \"").last?.prefix { $0 != "\"" }.description)
     let dependency = path.hasPrefix("/") ? path : folder + "/" + path
-    #expect(FileSystem.resolved(dependency) == FileSystem.resolved(PackagePath.root))
+    #expect(FileSystem.resolvedPath(dependency) == FileSystem.resolvedPath(PackagePath.root))
   }
 
   @Test(
@@ -105,8 +105,8 @@ struct InitTests {
       ),
       (
         "init piperuntime", 2,
-        "invalid package name 'piperuntime': PipeRuntime, or a product or target of it, has this "
-          + "name; choose another name"
+        "invalid package name 'piperuntime': PipeRuntime, or one of its products or targets, has "
+          + "this name; choose another name"
       ),
       (
         "init crossing --directory no", 2,
@@ -156,12 +156,12 @@ struct InitTests {
     #expect(
       result.error
         == "orchestrator: error: \(message.replacing("ROOT", with: command.root))\n")
-    #expect(FileSystem.entries(of: command.root) == ["file", "full", "link", "other"])
-    #expect(FileSystem.entries(of: command.root + "/full") == ["mine"])
+    #expect(FileSystem.entryNames(of: command.root) == ["file", "full", "link", "other"])
+    #expect(FileSystem.entryNames(of: command.root + "/full") == ["mine"])
     #expect(try text(of: command.root + "/file") == "mine\n")
   }
 
-  @Test("A write that fails halfway leaves no files behind")
+  @Test("'init' leaves no files behind if a write fails halfway")
   func halfWritten() throws {
     let command = try Self.command()
     defer { command.remove() }
@@ -175,10 +175,10 @@ struct InitTests {
         == "orchestrator: error: nothing was written: cannot create '\(command.root)/crossing' "
         + "(write: File too large); correct the cause, or choose another directory with "
         + "--directory\n")
-    #expect(FileSystem.entries(of: command.root) == ["PipeRuntime"])
+    #expect(FileSystem.entryNames(of: command.root) == ["PipeRuntime"])
   }
 
-  @Test("'init' names a directory that cannot be written to")
+  @Test("'init' reports the directory that it cannot write to")
   func unwritable() throws {
     let command = try Self.command()
     defer { command.remove() }
@@ -208,10 +208,10 @@ struct InitTests {
     #expect(lines.filter { $0 == "code 1" }.count == 3, "\(result)")
     #expect(lines.filter { $0 == "crossing/crossing.yaml" }.count == 1, "\(result)")
     #expect(lines.last == "\(Self.paths.count)")
-    #expect(!FileSystem.entries(of: command.root).contains { $0.hasPrefix(".") })
+    #expect(!FileSystem.entryNames(of: command.root).contains { $0.hasPrefix(".") })
   }
 
-  @Test("An orchestrator outside of a checkout asks for one with '--piperuntime'")
+  @Test("An orchestrator outside of a checkout of PipeRuntime asks for the option '--piperuntime'")
   func noCheckout() throws {
     let command = try Self.command()
     defer { command.remove() }

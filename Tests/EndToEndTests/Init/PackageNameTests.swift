@@ -48,7 +48,7 @@ struct PackageNameTests {
   @Test("The names in PipeRuntime's own package are refused as package names")
   func dependency() throws {
     let checkout = try Checkout.named(PackagePath.root)
-    let names = checkout.manifest.names
+    let names = checkout.manifest.usedNames
     #expect(names.isSuperset(of: ["PipeRuntime", "nodes", "orchestrator", "CZMQ", "TestNodes"]))
     for name in names {
       #expect(throws: InitError.name(name, .dependency)) {
@@ -67,7 +67,7 @@ struct PackageNameTests {
     }
   }
 
-  @Test("Each reason for a refused name has a message of its own that says what to do")
+  @Test("Each reason for a refused name has a separate message that says what to do")
   func wording() {
     let texts = InitError.NameProblem.allCases.map { InitError.name("x", $0).description }
     #expect(Set(texts).count == texts.count)

@@ -3,9 +3,9 @@ import TestTraits
 import Testing
 import orchestrator
 
-@Suite("The decisions of 'init' before it writes", .timed)
+@Suite("Decisions that 'init' makes before it writes files", .timed)
 struct PackageTemplateTests {
-  @Test("The package is what docs/GETTING-STARTED.md shows")
+  @Test("The generated package equals the package in docs/GETTING-STARTED.md")
   func readme() throws {
     let template = PackageTemplate(
       name: try PackageName("crossing"), dependency: "../PipeRuntime")
@@ -15,7 +15,7 @@ struct PackageTemplateTests {
     for file in shown { #expect(files[file.path] == file.text, "\(file.path)") }
   }
 
-  @Test("Only the package name differs between two generated packages")
+  @Test("Two generated packages differ only in the package name")
   func names() throws {
     let one = PackageTemplate(name: try PackageName("crossing"), dependency: "..").files
     let other = PackageTemplate(name: try PackageName("my-nodes"), dependency: "..").files
@@ -36,7 +36,7 @@ struct PackageTemplateTests {
   }
 
   @Test(
-    "A nearby path becomes relative, and a distant one stays absolute",
+    "A package refers to a nearby checkout by a relative path, and otherwise by an absolute path",
     arguments: [
       ("/home/me/PipeRuntime", "/home/me/crossing", "../PipeRuntime"),
       ("/home/me/PipeRuntime", "/home/me/work/crossing", "../../PipeRuntime"),
@@ -52,7 +52,7 @@ struct PackageTemplateTests {
   }
 
   @Test(
-    "The orchestrator is called by name if it is in PATH, and by path otherwise",
+    "The suggested commands call the orchestrator by name if it is in PATH, and by path otherwise",
     arguments: [
       ("orchestrator", ["/usr/bin", "x"], "orchestrator"),
       ("orchestrator", [".build/release", "/usr/bin"], "../.build/x/release/orchestrator"),
@@ -68,7 +68,7 @@ struct PackageTemplateTests {
     #expect(call.commandText(from: "/w/crossing", searchPath: searchPath) == commandText)
   }
 
-  @Test("The commands of the next steps are quoted for a shell")
+  @Test("The suggested commands are quoted for a shell")
   func nextSteps() {
     let plain = NextSteps(folder: "a/b", topology: "b.yaml", orchestrator: "../orchestrator")
     #expect(plain.lines[1] == "  cd a/b")
@@ -79,7 +79,7 @@ struct PackageTemplateTests {
   }
 
   @Test(
-    "The package name is read from a manifest",
+    "The package name is read from the manifest Package.swift",
     arguments: [
       ("let package = Package(\n  name: \"PipeRuntime\",\n  targets: []\n)", "PipeRuntime"),
       (

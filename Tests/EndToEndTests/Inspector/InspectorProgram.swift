@@ -61,7 +61,7 @@ struct InspectorProgram {
     #expect(found == true, "\(what) is not in:\n\(last.joined(separator: "\n"))")
   }
 
-  /// Ends the inspector in order.
+  /// Stops the inspector gracefully.
   func stop(_ tool: CommandLineTool) async throws {
     program.signal(.terminate)
     try await tool.end(of: program)

@@ -80,7 +80,7 @@ struct MetricsVerbTests {
     }
   }
 
-  @Test("Metrics report a stopped topology as down, and all its figures when it is back")
+  @Test("Metrics show a stopped topology as down, and are complete again after its restart")
   func comesBack() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "metrics")
@@ -96,18 +96,21 @@ struct MetricsVerbTests {
     }
   }
 
-  @Test("Metrics wait for a named topology that does not run yet")
+  @Test("'inspector metrics' waits for a named topology that does not run yet")
   func named() async throws {
     try await CommandLineTool.launching { tool in
       let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
-      #expect(inspector.program.errorText.contains("topology 'ward' is not running"))
+      #expect(
+        inspector.program.errorText.contains(
+          "\(TopologyClientError.notRunning("ward", running: []))"))
       #expect(inspector.program.errorText.contains("waiting for the topology"))
       try await inspector.await("piperuntime_up{topology=\"ward\"} 0")
       try await inspector.stop(tool)
     }
   }
 
-  @Test("'inspector metrics' exits with an error that says what is wrong and what to do")
+  @Test(
+    "'inspector metrics' with invalid arguments or a used port exits with an error and a remedy")
   func mistakes() async throws {
     try await CommandLineTool.launching { tool in
       let inspector = try await InspectorProgram(tool, "metrics", "-p", "ward")
@@ -117,11 +120,11 @@ struct MetricsVerbTests {
           "is in use by process \(inspector.program.pid), 'inspector'; choose another port"
         ),
         ("metrics -p ward --port 65536", 2, "invalid value '65536' for --port"),
-        ("metrics -p ward --address here", 2, "'here' is not a numeric address"),
-        ("metrics", 3, "no topology is running; 'orchestrator up FILE' starts a topology"),
-        ("metrix", 2, "Did you mean 'metrics'?"), ("", 2, "missing verb"),
-        ("metrics --all", 2, "unknown option '--all'"),
-        ("metrics ward", 2, "unexpected argument 'ward'"),
+        ("metrics -p ward --address here", 2, "\(WebListenerError.invalidAddress("here"))"),
+        ("metrics", 3, "\(TopologyClientError.noneRunning)"),
+        ("metrix", 2, Suggestion.hint("metrics")),
+        ("", 2, "\(UsageError.missingVerb(of: "inspector"))"),
+        ("metrics --all", 2, "'--all'"), ("metrics ward", 2, "'ward'"),
       ] as [(String, Int32, String)] {
         let program = try tool.start(
           program: InspectorProgram.path, arguments.split(separator: " ").map(String.init))

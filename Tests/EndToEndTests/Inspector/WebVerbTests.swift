@@ -46,7 +46,8 @@ struct WebVerbTests {
         case .array(let steps)? = delta["happened"]
       else { throw UnexpectedResult("\(delta)") }
       for one in currentValues {
-        if let node = one["node"]?.string { states[node] = one } else { topology = one }
+        if let node = one["node"]?.string { states[node] = one }
+        if one["is"] == "topology" { topology = one }
       }
       events += steps
       if case .array(let lines)? = delta["written"] { logLines += lines }
@@ -72,7 +73,7 @@ struct WebVerbTests {
       try await page.await("the states") {
         $0.states["gate"]?["case"] == "shut" && $0.states["button"] != nil && $0.node("gate") != nil
       }
-      // The button has sent a visitor on its start.
+      // At its start, the button has sent a visitor.
       try await topology.await("a letter") { $0[node: "gate"]?.status?.deadLetters == 1 }
       let opened = try await page.ask("/api/send", ["node": "gate", "event": "open"])
       #expect(opened.body == #"{"outcome":"accepted","state":{"open":{"passed":0}},"version":1}"#)
@@ -102,7 +103,7 @@ struct WebVerbTests {
   }
 
   @Test(
-    "The page sends a composite its synchronized events and the events of a single component")
+    "The page can send synchronized events and a single component's events to a composite")
   func composite() async throws {
     let lift = """
       topology: webbed
@@ -146,7 +147,7 @@ struct WebVerbTests {
     }
   }
 
-  @Test("The page shows a killed node and a stopped topology when they are back")
+  @Test("The page shows a killed node and a stopped topology again after their restart")
   func comesBack() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "web")
@@ -166,9 +167,7 @@ struct WebVerbTests {
     }
   }
 
-  @Test(
-    "A page refuses requests without a token or with a foreign origin, and read-only changes"
-  )
+  @Test("A read-only server refuses changes, missing tokens, foreign hosts and foreign origins")
   func safety() async throws {
     try await DetachedTopology.with(Self.ward) { topology in
       let inspector = try await InspectorProgram(topology.tool, "web", "--read-only")

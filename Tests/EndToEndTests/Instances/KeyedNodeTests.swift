@@ -28,7 +28,7 @@ enum Visits {
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
 
-  /// Waits until each of some keys has had its share of visits, each once and in order.
+  /// Waits until each key has received its part of the visits, each visit once and in order.
   static func expect(
     _ count: Int, keys: Int, in topology: TopologyHarness, within time: Duration = .seconds(60)
   ) async throws {
@@ -68,7 +68,7 @@ struct KeyedNodeTests {
     }
   }
 
-  @Test("An event that the initial state refuses creates no instance")
+  @Test("An event creates no instance if the initial state refuses the event")
   func refusedFirst() async throws {
     try await withTopology(Visits.topology()) { topology in
       let outcome = try await topology.send("visitors", Visitor.Event.leave(key: "a"))
@@ -77,7 +77,7 @@ struct KeyedNodeTests {
     }
   }
 
-  @Test("A request without the key is rejected with the name of the field")
+  @Test("A request without a key is rejected with the name of the missing field")
   func withoutKey() async throws {
     try await withTopology(Visits.topology()) { topology in
       do {
@@ -135,7 +135,7 @@ struct KeyedNodeTests {
   }
 
   @Test(
-    "A crash at any failpoint loses and repeats no event of any instance",
+    "No instance loses or repeats an event after a crash at any failpoint",
     arguments: [
       "visitors:start.after", "visitors:restore.after", "visitors:step.before",
       "visitors:step.after", "visitors:record.after", "visitors:ack.after",
@@ -163,12 +163,17 @@ struct KeyedNodeTests {
       }
       try await Visits.expect(count, keys: keys, in: topology)
       let name = place.drop { $0 != ":" }.dropFirst()
-      try await topology.expectLog(
-        String(place.prefix { $0 != ":" }), contains: "failpoint \(name): crash")
+      let node = String(place.prefix { $0 != ":" })
+      try await topology.expectLog(node, contains: "failpoint \(name): crash")
+      // A crash that is not handled yet would make the stop fail.
+      try await topology.expectStatus(of: node, "the next process") {
+        $0.isRunning && $0.incarnation > 1
+      }
     }
   }
 
-  @Test("The effect of an instance runs again after a crash with the same key, and ends once")
+  @Test(
+    "After a crash, an instance's effect runs again with its idempotency key, and is applied once")
   func effects() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }
@@ -208,7 +213,7 @@ struct KeyedNodeTests {
     return text.split(separator: "\n").map(String.init)
   }
 
-  @Test("An instance in a final state refuses events, and is removed after its time")
+  @Test("An instance in a final state refuses events, and is removed after the time of 'keep'")
   func ended() async throws {
     try await withTopology(
       Visits.topology(final: ["gone"], keep: .seconds(2))
@@ -218,7 +223,7 @@ struct KeyedNodeTests {
       let late = try await topology.send("visitors", Visitor.Event.visit(key: "a", n: 2))
       #expect(late == .refused(.ended, state: "gone"))
       try await topology.kill("visitors")
-      // Each step gives the node occasion to remove ended instances.
+      // The node removes ended instances only when it takes a step.
       let isRemoved: Bool? = try await poll(within: .seconds(30)) {
         try await topology.send("visitors", Visitor.Event.visit(key: "b", n: 1))
         return try await topology.status("visitors").status?.state == ["visited": 1] ? true : nil
@@ -232,7 +237,7 @@ struct KeyedNodeTests {
     }
   }
 
-  @Test("A machine with a parameter named like the key gets the key of its instance")
+  @Test("A parameter with the name of the key field has the instance's key as its value")
   func parameter() async throws {
     let topology = Topology(
       name: "street", program: "TestNodes",
@@ -246,7 +251,7 @@ struct KeyedNodeTests {
     }
   }
 
-  @Test("An event that ends the process becomes a dead letter, and other instances continue")
+  @Test("An event that crashes the process becomes a dead letter, and other instances continue")
   func poison() async throws {
     var options = TopologyHarness.Options()
     options.crashingNodes = ["visitors"]
@@ -269,7 +274,7 @@ struct KeyedNodeTests {
     }
   }
 
-  @Test("An effect that ends the process becomes a dead letter, and other instances continue")
+  @Test("An effect that crashes the process becomes a dead letter, and other instances continue")
   func poisonEffect() async throws {
     try await withTopology(
       Visits.topology(parameters: ["crashing": "bad"]), options: .crashing("visitors")
@@ -305,7 +310,7 @@ struct KeyedNodeTests {
     }
   }
 
-  @Test("A journal of instances is not used by a node with one machine, or with another key")
+  @Test("A node refuses a journal of instances if the node's 'key' was removed or changed")
   func otherKey() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

@@ -17,41 +17,51 @@ struct BadJournalTests {
   }
 
   private static let reset = "'orchestrator reset gate'"
-  private static let copy = "restore a copy of the journal"
+  private static let copy = "\(JournalError.damaged(path: "", node: "gate", reason: "…"))"
+    .text(after: "…")
+
+  /// The text of the error for a journal of another owner, after the path of the journal.
+  private static func other(
+    _ attribute: String, _ found: String, _ expected: String
+  ) -> String {
+    let error = JournalError.other(
+      path: "…", node: "gate", attribute: attribute, found: found, expected: expected)
+    return "\(error)".text(after: "'…'")
+  }
 
   static let cases: [Case] = [
     Case(
-      what: "another machine's",
+      what: "a journal of another machine",
       happen: {
         try $0.run("UPDATE meta SET value = 'Turnstile' WHERE key = 'machine'")
-      }, says: ["belongs to machine 'Turnstile', not to 'Gate'", reset]),
+      }, says: [other("machine", "Turnstile", "Gate")]),
     Case(
-      what: "another node's",
+      what: "a journal of another node",
       happen: {
         try $0.run("UPDATE meta SET value = 'door' WHERE key = 'node'")
-      }, says: ["belongs to node 'door', not to 'gate'", reset]),
+      }, says: [other("node", "door", "gate")]),
     Case(
-      what: "another topology's",
+      what: "a journal of another topology",
       happen: {
         try $0.run("UPDATE meta SET value = 'zoo' WHERE key = 'topology'")
-      }, says: ["belongs to topology 'zoo', not to 'visitors'", reset]),
+      }, says: [other("topology", "zoo", "visitors")]),
     Case(
       what: "a state of an older type",
       happen: {
         try $0.run("UPDATE record SET state = '{\"ajar\":{\"degrees\":20}}'")
-      }, says: ["was written by another version of the machine", "ajar", reset]),
+      }, says: ["ajar", "run that version", reset]),
     Case(
       what: "tables of another version",
       happen: {
         try $0.run("PRAGMA user_version = 7")
-      }, says: ["has schema version 7", "reads version 3", reset]),
+      }, says: ["has tables of version 7", "reads version 4", reset]),
     Case(
       what: "another program's database",
       happen: {
         try $0.run("PRAGMA application_id = 7")
       }, says: ["is damaged: the file is not a journal", copy, reset]),
     Case(
-      what: "a header that is written over",
+      what: "an overwritten header",
       happen: {
         try $0.checkpoint()
         try $0.write([UInt8](repeating: 0xA5, count: 100), at: 0)
@@ -62,13 +72,13 @@ struct BadJournalTests {
         try #require(truncate(file.path, 0) == 0)
       }, says: ["is damaged: the file is empty", copy, reset]),
     Case(
-      what: "half of a file",
+      what: "a truncated file",
       happen: { file in
         try file.checkpoint()
         try #require(truncate(file.path, 4096 * 5) == 0)
       }, says: ["is damaged: ", copy, reset]),
     Case(
-      what: "a page that is written over",
+      what: "an overwritten page",
       happen: { file in
         try file.checkpoint()
         let page = try #require(
@@ -77,33 +87,33 @@ struct BadJournalTests {
         try file.write([UInt8](repeating: 0xA5, count: 4096), at: (number - 1) * 4096)
       }, says: ["is damaged: ", copy, reset]),
     Case(
-      what: "its log taken away",
+      what: "a removed '-wal' file",
       happen: { file in
         try #require(unlink(file.path + "-wal") == 0)
-        // The journal's own log still had the same records.
+        // Erases the log in the '.step' file, which still has the same records.
         try file.write([UInt8](repeating: 0, count: 64 << 10), at: 8192, of: ".step")
       },
       says: [
         "is damaged: the journal ends at record", "the '-wal' file was removed", copy, reset,
       ]),
     Case(
-      what: "its log taken away in part",
+      what: "a truncated '.step' file",
       happen: { file in
         try #require(truncate(file.path + ".step", 1064) == 0)
       }, says: ["is damaged: the '.step' file was truncated: it has 1064 of ", copy, reset]),
     Case(
-      what: "its database taken away",
+      what: "a removed database file",
       happen: { file in
         try #require(unlink(file.path) == 0)
       }, says: ["is damaged: the file is missing, but its '-wal' file exists", copy, reset]),
     Case(
-      what: "all of it taken away but the mark",
+      what: "only the '.step' file left",
       happen: { file in
         try #require(unlink(file.path) == 0)
         try #require(unlink(file.path + "-wal") == 0)
       }, says: ["is damaged: the file is missing, but record", copy, reset]),
     Case(
-      what: "a directory in its place",
+      what: "a directory in place of the journal",
       happen: { file in
         try #require(unlink(file.path) == 0)
         try #require(mkdir(file.path, 0o700) == 0)
@@ -111,15 +121,15 @@ struct BadJournalTests {
   ]
 
   @Test(
-    "A node with a bad journal fails at once, names the file and a remedy, and changes no byte",
+    "A node with a bad journal fails at once, names a remedy, and does not change the journal",
     arguments: cases)
   func failure(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
       let file = try await prepare(topology)
       let good = try file.contents()
       try bad.happen(file)
-      // Compares without empty files and the index: a log that has been read into the file is left
-      // empty, and the index of the log is written again.
+      // Ignores empty files, and the index of the write-ahead log. SQLite empties a log that it has
+      // copied into the database, and writes the index again.
       func contents() throws -> [String: [UInt8]] {
         try file.contents().filter { $0.key != "-shm" && !$0.value.isEmpty }
       }
@@ -137,7 +147,7 @@ struct BadJournalTests {
   }
 
   @Test(
-    "After a reset, a node with a bad journal starts afresh, and its sender continues",
+    "'reset' of a bad journal lets the node start in its initial state and its sender continue",
     arguments: cases)
   func reset(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
@@ -158,7 +168,8 @@ struct BadJournalTests {
     }
   }
 
-  @Test("The verbs that read a journal report the same error as its node", arguments: cases)
+  @Test(
+    "The verbs that read a journal report the same error as the journal's node", arguments: cases)
   func verbs(bad: Case) async throws {
     try await withTopology(Visitors.topology()) { topology in
       let file = try await prepare(topology)
@@ -169,7 +180,8 @@ struct BadJournalTests {
       // does.
       let isReadable =
         bad.says.contains { $0.contains(", not to ") }
-        || bad.what.contains("state") || bad.what.contains("log taken")
+        || ["a state of an older type", "a removed '-wal' file", "a truncated '.step' file"]
+          .contains(bad.what)
       #expect(result.code == (isReadable ? 0 : 1), "\(result)")
       if !isReadable { #expect(result.error.contains(file.path), "\(result)") }
       // A node without a file has no dead letters.

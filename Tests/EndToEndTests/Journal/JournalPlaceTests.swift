@@ -35,15 +35,15 @@ struct JournalPlaceTests {
   }
 
   static let blockers: [Blocker] = [
-    .replaced("a directory in which nobody may make files", "Permission denied") {
+    .replaced("a directory in which no files can be created", "Permission denied") {
       symlink("/sys", $0)
     },
-    .replaced("a file where the directory should be", "Not a directory") {
+    .replaced("a file in place of the directory", "Not a directory") {
       close(creat($0, 0o600))
     },
     .replaced("no directory", "No such file or directory") { _ in },
     Blocker(
-      what: "a directory where the lock should be",
+      what: "a directory in place of the '.step' file",
       put: { journals in
         let mark = journals + "/gate.sqlite.step"
         try #require(rename(mark, mark + ".away") == 0 && mkdir(mark, 0o700) == 0)
@@ -55,18 +55,18 @@ struct JournalPlaceTests {
   ]
 
   @Test(
-    "A journal directory that cannot be written fails the node at once, with file and reason",
+    "A node fails at once, with file and reason, if its journal directory cannot be written",
     arguments: blockers)
   func unwritable(obstacle: Blocker) async throws {
     var visitors = Visitors.topology()
-    // A running node with a journal would be affected by the obstacle as well.
+    // The button has no journal, because the obstacle affects each running node with a journal.
     visitors.nodes[0].durability = .volatile
     try await withTopology(visitors) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
       try await topology.send("gate", Gate.Event.open)
       try await topology.stop("gate")
       let file = try JournalFile(of: "gate", in: topology)
-      let remove = try obstacle.put(FileSystem.directory(of: file.path))
+      let remove = try obstacle.put(FileSystem.parentDirectory(of: file.path))
       defer { remove() }
       do {
         try await topology.start("gate")
@@ -74,7 +74,6 @@ struct JournalPlaceTests {
       } catch TopologyClientError.failed(let reason) {
         #expect(reason.contains("'\(file.path)"), "\(reason)")
         #expect(reason.contains(obstacle.says), "\(reason)")
-        #expect(reason.contains("start the node again"), "\(reason)")
       }
       #expect(try await topology.status("gate").incarnation == 2)
       remove()
@@ -85,7 +84,7 @@ struct JournalPlaceTests {
     }
   }
 
-  @Test("A record that fails for lack of space ends the node, and no event is lost or repeated")
+  @Test("If the journal has no space for a record, the node ends, and no event is lost or repeated")
   func failingRecord() async throws {
     var options = TopologyHarness.Options()
     // Fails a later record: the first record belongs to the start.
@@ -103,7 +102,7 @@ struct JournalPlaceTests {
       #expect(try await topology.status("button").incarnation == 2)
       let file = try JournalFile(of: "button", in: topology)
       try await topology.expectLog(
-        "button", contains: "error: the journal '\(file.path)' cannot be written: the disk is full")
+        "button", contains: "error: \(JournalError.full(path: file.path))")
       try await topology.expectLog("button", contains: "failpoint record.error")
       // The event of the button's start came before the gate was opened.
       try await topology.expectStatus(of: "gate", "all visitors") {
@@ -128,7 +127,7 @@ struct JournalPlaceTests {
   }()
 
   @Test(
-    "A full disk uses up no restarts, and the node continues with all events once there is space",
+    "A full disk does not use up a node's restarts, and the node loses no event",
     .enabled(if: canMount, "mounting a small file system is not permitted here"))
   func fullDisk() async throws {
     let tool = try CommandLineTool()
@@ -148,7 +147,8 @@ struct JournalPlaceTests {
         button: { machine: Button, durability: none }
       """, to: "bulk.yaml")
     try await tool.run("up", "--wait", "bulk.yaml", code: 0)
-    // Large states, until one does not fit. After a small state, a large one is recorded whole.
+    // Sends large states until one does not fit on the disk. The record after a small state
+    // contains the complete large state.
     var taken = 0
     var last: CommandLineTool.Result?
     while taken < 80 {
@@ -169,7 +169,7 @@ struct JournalPlaceTests {
     ) {
       let log = try await tool.run("logs", "blob", "-n", "1000")
       let pauses = log.output.split(separator: "\n").count {
-        $0.contains("not counted as a restart")
+        $0.contains("\(JournalError.full(path: path)); next start in ")
       }
       if pauses > 5 { return log }
       let again = "{\"grow\":{\"byteCount\":\(100_000 + taken)}}"
@@ -177,8 +177,7 @@ struct JournalPlaceTests {
       return nil
     }
     let full = try #require(log, "it uses up its restarts").output
-    #expect(
-      full.contains("'\(path)' cannot be written: the disk is full; no accepted event is lost"))
+    #expect(full.contains("\(JournalError.full(path: path))"))
     #expect(!full.contains("given up"))
     let journal = try await tool.run("journal", "blob", "-n", "1")
     #expect(journal.output.contains("(version \(taken))"), "\(journal.error)")
@@ -194,7 +193,7 @@ struct JournalPlaceTests {
   }
 
   @Test(
-    "A journal of another owner fails the node at once with an error that names the owner",
+    "A node fails at once if another user owns its journal, and the error names the owner",
     .enabled(
       if: geteuid() == 0 && FileSystem.exists("/usr/bin/setpriv"),
       "only root can run a topology as somebody else"))
@@ -231,7 +230,7 @@ struct JournalPlaceTests {
     _ = try await tool.result(of: run)
   }
 
-  @Test("A second orchestrator's nodes refuse journals in use by the first one's, and say why")
+  @Test("A node refuses a journal that a node of another orchestrator uses, and says why")
   func twoTopologies() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -239,8 +238,8 @@ struct JournalPlaceTests {
       Visitors.topology(
         restart: RestartPolicy(max: 1, backoff: Backoff(initial: .milliseconds(10)))
       ).yaml, to: "visitors.yaml")
-    // As for one user with two sessions: the state directory is shared, the runtime directory is
-    // not.
+    // Starts an orchestrator as in another session of the same user. The sessions share the state
+    // directory, and each has a separate runtime directory.
     func start(_ runtime: String) throws -> LaunchedProgram {
       let directory = tool.directory.path + "/" + runtime
       try FileSystem.makeDirectories(directory, mode: 0o700)
@@ -265,7 +264,8 @@ struct JournalPlaceTests {
     }
     let output = second.outputText + second.errorText
     #expect(failed == true, "\(output)")
-    #expect(output.contains("gate.sqlite' is in use by process "), "\(output)")
+    let inUse = "\(JournalError.locked(path: "", pid: nil))".text(after: "?")
+    #expect(output.contains("gate.sqlite' ") && output.contains(inUse), "\(output)")
     // The second orchestrator cannot reset the journal, either.
     let reset = try tool.start(
       program: "/usr/bin/env",

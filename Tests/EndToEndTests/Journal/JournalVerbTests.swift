@@ -4,6 +4,7 @@ import PipeRuntimeTestKit
 import TestNodes
 import TestTraits
 import Testing
+import orchestrator
 
 @Suite("The verb 'journal'", .timed)
 struct JournalVerbTests {
@@ -50,7 +51,7 @@ struct JournalVerbTests {
         #expect(record.contains("request      1  pressed(times: \(version))"), "\(button)")
       }
       #expect(records.first?.contains("VERSION  START  TIME") == false)
-      // The page of the stopped node is the same, but for the size of the file.
+      // The page of the stopped node is the same, except for the size of the file.
       let stopped = try await tool.run("journal", "gate", "-n", "2").output
       #expect(withoutFile(stopped) == withoutFile(gate.output))
     }
@@ -98,7 +99,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("'journal' shows a pending effect, which runs again after a restart with the same key")
+  @Test("'journal' shows a pending effect with the version of its step")
   func effects() async throws {
     try await withTopology("topologies/elevator.yaml") { topology in
       let tool = CommandLineTool(beside: topology)
@@ -112,12 +113,12 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("'journal' of a node that does not exist is an error that names the existing nodes")
+  @Test("'journal' of a node that does not exist causes an error that names the existing nodes")
   func missing() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     let none = try await tool.run("journal", "gate", code: 3)
-    #expect(none.error == "orchestrator: error: no topology has run on this host yet\n")
+    #expect(none.reports(CommandError.noTopologyHasRun), "\(none)")
     try tool.directory.write(Visitors.topology().yaml, to: "visitors.yaml")
     try await tool.run("up", "--wait", "visitors.yaml", code: 0)
     let typo = try await tool.run("journal", "gaet", code: 2)
@@ -156,7 +157,8 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("A reply is forgotten once its client has received it, even if its next request is refused")
+  @Test(
+    "A node forgets a reply that its client has received, even if the next request is refused")
   func answers() async throws {
     try await withTopology(Visitors.topology()) { topology in
       try await topology.expectStatus(of: "gate", "a letter") { $0.status?.deadLetters == 1 }
@@ -176,7 +178,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("Every answered request is kept, and its large state only in the records")
+  @Test("A journal keeps every answered request, and does not repeat a large state in each request")
   func largeAnswers() async throws {
     let yaml = """
       topology: bulk
@@ -185,7 +187,7 @@ struct JournalVerbTests {
       """
     try await withTopology(yaml: yaml) { topology in
       let tool = CommandLineTool(beside: topology)
-      // Each call is a client of its own, which never confirms its reply.
+      // Each call is a separate client, which never acknowledges its reply.
       for count in 1...14 {
         let sent = try await tool.run(
           "send", "blob", "{\"grow\":{\"byteCount\":\(600_000 + count)}}", "-o", "json")
@@ -202,7 +204,7 @@ struct JournalVerbTests {
     }
   }
 
-  @Test("Events postponed by a renamed pipe are kept beside the events of the new name")
+  @Test("After a pipe is renamed, events that were postponed under its former name are kept")
   func renamedPipe() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -229,7 +231,7 @@ struct JournalVerbTests {
     let page = try await tool.run("journal", "gate")
     #expect(page.output.contains("first  2 consumed, 2 of them postponed"), "\(page)")
     #expect(page.output.contains("second  2 consumed, 2 of them postponed"), "\(page)")
-    // Under its first name the pipe continues with its events.
+    // Under its first name, the pipe continues its numbering.
     try await run(pipe: "first", presses: 1, until: second + ["first|3"])
   }
 

@@ -7,7 +7,8 @@ import Testing
 
 @Suite("The verb 'reset'", .timed)
 struct ResetTests {
-  /// Runs the command on a terminal with this answer: `script` provides the terminal.
+  /// Runs the command on a terminal, and types this answer. The program `script` provides the
+  /// terminal.
   private func atTerminal(
     _ tool: CommandLineTool, _ command: String, answer: String
   ) async throws -> CommandLineTool.Result {
@@ -20,20 +21,20 @@ struct ResetTests {
         ]))
   }
 
-  @Test("'reset' refuses a composite while a participant depends on its outcome")
+  @Test("'reset' refuses a composite while a participant is in doubt about the composite's event")
   func promises() async throws {
     let rules = "pair:commit.before=stop@1/1"
     var pair = Parties.pair(environment: [FailpointCounter.rulesVariable: rules])
-    // The first stop runs into this timeout; the second stop must succeed within it on a busy
-    // machine.
+    // The first stop exceeds this timeout. The second stop must succeed within the timeout, even on
+    // a busy machine.
     pair.timeouts.stop = .seconds(5)
     try await withTopology(pair) { topology in
       let caller = try TopologyClient(
         topology: topology.topology, control: topology.control,
         answerTimeout: TopologyHarness.clientTimeout)
       let reply = Task { try await caller.synchronize("pair", Party.Event.meet) }
-      try await topology.expectLog("right", contains: "without a message")
-      try await topology.expectLog("left", contains: "without a message")
+      try await topology.expectLog("right", contains: "\(InDoubtReport.Cause.silence)")
+      try await topology.expectLog("left", contains: "\(InDoubtReport.Cause.silence)")
       // A closed client does not repeat its request.
       caller.close()
       await #expect(throws: TopologyClientError.self) { try await reply.value }
@@ -54,7 +55,8 @@ struct ResetTests {
       try await topology.start("left", "right", "pair")
       for name in ["left", "right"] {
         try await topology.expectLog(
-          name, contains: "is no longer in doubt: the event was aborted")
+          name,
+          contains: "\(InDoubtReport.resolved(TransactionID(epoch: 1, sequence: 1), .aborted))")
       }
       try await topology.stop("left", "right", "pair")
       let reset = try await tool.run("reset", "pair", code: 0)
@@ -92,8 +94,7 @@ struct ResetTests {
         let file = try JournalFile(of: node, in: topology)
         #expect(try file.contents() == [".step": []])
         let gone = try await tool.run("journal", node, code: 1)
-        #expect(gone.error.contains("node '\(node)' has no journal"), "\(gone)")
-        #expect(gone.error.contains(file.path), "\(gone)")
+        #expect(gone.reports(JournalError.missing(path: file.path, node: node)), "\(gone)")
       }
       let again = try await tool.run("reset", "gate", code: 0)
       #expect(again.output == "gate: has no journal\n")
@@ -104,7 +105,8 @@ struct ResetTests {
     }
   }
 
-  @Test("'reset --all' works on a stopped topology, which then starts from its first states")
+  @Test(
+    "'reset --all' works on a stopped topology, and the next start begins with the initial states")
   func down() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }
@@ -173,12 +175,12 @@ struct ResetTests {
   }
 
   @Test(
-    "A wrong call of 'reset' is an error that says what is expected",
+    "If 'reset' has wrong arguments, the error names the correct arguments",
     arguments: [
-      ([], 2, "name the nodes, or use --all"),
-      (["gate", "--all"], 2, "name the nodes, or use --all"),
-      (["gaet"], 2, "Did you mean 'gate'?"),
-      (["-p", "zoo", "gate"], 3, "topology 'zoo' has no journals on this host"),
+      ([], 2, "orchestrator reset --help"),
+      (["gate", "--all"], 2, "orchestrator reset --help"),
+      (["gaet"], 2, Suggestion.hint("gate")),
+      (["-p", "zoo", "gate"], 3, "topology 'zoo' "),
     ] as [([String], Int32, String)])
   func usage(arguments: [String], code: Int32, error: String) async throws {
     let tool = try CommandLineTool()

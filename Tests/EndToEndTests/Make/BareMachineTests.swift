@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("tools/bare-machine", .timed)
+@Suite("The script tools/bare-machine", .timed)
 struct BareMachineTests {
-  /// A checkout with a built program and the sources that the tool inspects.
+  /// Returns a checkout with a built program and the sources that the tool inspects.
   private static func built() async throws -> CopiedTools {
     let checkout = try await CopiedTools()
     let path = ProcessEnvironment.current["PATH"] ?? ""
@@ -21,7 +21,7 @@ struct BareMachineTests {
     return checkout
   }
 
-  @Test("'bare-machine' lists the dependencies with their packages and users")
+  @Test("'bare-machine' lists each dependency with its package and its users")
   func table() async throws {
     let checkout = try await Self.built()
     defer { checkout.remove() }

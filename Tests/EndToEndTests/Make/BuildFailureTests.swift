@@ -24,16 +24,16 @@ struct BuildFailureTests {
       output: "error: unable to write file: no space left on device",
       says: ["a disk was full while this was built, and has space again; try again"]),
     Failure(
-      testDescription: "the build's own database finds no room",
+      testDescription: "the disk is too full for the build database",
       output: "error: accessing build database: database or disk is full",
       says: ["/checkout/.build' is full: 0 MB are free"], free: 0),
     Failure(
-      testDescription: "a module is of an older compiler",
+      testDescription: "a module was built by an older compiler",
       output: "<unknown>:0: error: module compiled with Swift 6.2 cannot be imported by the Swift "
         + "6.3.1 compiler: /a/b.swiftmodule",
       says: ["modules of another compiler than 'swift'", "'make clean'"]),
     Failure(
-      testDescription: "a module is of another build of the compiler",
+      testDescription: "a module was built by another build of the compiler",
       output: "a.swift:1:8: error: compiled module was created by a different version of the "
         + "compiler 'x'; rebuild 'PipeRuntime' and try again: /a/b.swiftmodule",
       says: ["modules of another compiler than 'swift'", "'make clean'"]),
@@ -44,7 +44,7 @@ struct BuildFailureTests {
   ]
 
   @Test(
-    "A build that fails for a reason other than the sources ends with the reason",
+    "A build that fails for a reason outside the sources ends with a message about the reason",
     arguments: failures)
   func failure(_ failure: Failure) async throws {
     let checkout = try await CopiedTools()
@@ -58,7 +58,7 @@ struct BuildFailureTests {
   }
 
   @Test(
-    "A build that fails because of stale objects compiles them again, once",
+    "A build that fails because of stale objects compiles the objects again, once",
     arguments: [true, false])
   func stale(_ isCured: Bool) async throws {
     let checkout = try await CopiedTools()
@@ -98,7 +98,7 @@ struct BuildFailureTests {
   }
 
   @Test(
-    "A build receives all arguments, and the first one says what it builds and how long it takes")
+    "The first build says what it builds and how long that takes, and later builds do not")
   func first() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

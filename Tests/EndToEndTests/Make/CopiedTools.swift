@@ -52,7 +52,7 @@ struct CopiedTools {
   }
 
   /// Runs one of the checkout's programs to its end.
-  /// - Parameter asNobody: Whether to drop root's rights, if the tests have them.
+  /// - Parameter asNobody: Whether to drop root privileges, if the tests run as root.
   func call(_ words: String..., asNobody: Bool = false) async throws -> CommandLineTool.Result {
     try await call(words, asNobody: asNobody)
   }
@@ -71,7 +71,7 @@ struct CopiedTools {
     return try await tool.result(of: program, within: .seconds(120))
   }
 
-  /// Expects an error of one sentence, and at most make's own line besides.
+  /// Expects an error of one sentence, followed by at most make's own line.
   func expect(
     _ result: CommandLineTool.Result, says sentence: [String],
     sourceLocation: SourceLocation = #_sourceLocation

@@ -15,17 +15,19 @@ struct PreflightTests {
 
   static let compilers = [
     Compiler(
-      testDescription: "too old", script: "echo 'Swift version 6.2.4 (swift-6.2.4-RELEASE)'",
+      testDescription: "a compiler that is too old",
+      script: "echo 'Swift version 6.2.4 (swift-6.2.4-RELEASE)'",
       says: ["'swift' is version 6.2, and 6.3 or newer is needed", "www.swift.org/install"]),
     Compiler(
-      testDescription: "much too old", script: "echo 'Swift version 5.10 (swift-5.10-RELEASE)'",
+      testDescription: "a compiler that is much too old",
+      script: "echo 'Swift version 5.10 (swift-5.10-RELEASE)'",
       says: ["'swift' is version 5.10, and 6.3 or newer is needed"]),
     Compiler(
-      testDescription: "without its libraries",
+      testDescription: "a compiler without its libraries",
       script: "echo 'swift: error while loading shared libraries: libncurses.so.6' >&2; exit 127",
       says: ["'swift' does not run", "libncurses.so.6", "install the packages"]),
     Compiler(
-      testDescription: "no compiler at all", script: "echo 'The Swift object store'",
+      testDescription: "a program that is not a compiler", script: "echo 'The Swift object store'",
       says: ["'swift --version' tells no version of Swift", "make SWIFT="]),
   ]
 
@@ -101,7 +103,7 @@ struct PreflightTests {
       says: ["/.build'", "cannot be written to", "remove"])
   }
 
-  @Test("'make setup' reports a build by another compiler, which 'make clean' removes")
+  @Test("'make setup' reports a build by another compiler, and 'make clean' removes the build")
   func otherCompiler() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

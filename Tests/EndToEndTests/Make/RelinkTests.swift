@@ -19,7 +19,7 @@ struct RelinkTests {
     return result.output.split(separator: "\n").map(String.init).filter { !$0.contains(" ") }
   }
 
-  @Test("'make build' links the programs again only for a newer function order")
+  @Test("'make build' links the programs again only if the function order file is newer")
   func order() async throws {
     let checkout = try await CopiedTools()
     defer { checkout.remove() }

@@ -9,7 +9,8 @@ struct SetupTests {
   /// A failure of `apt-get`, and the expected explanation.
   struct Failure: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The script of `update`; `install` has the other one.
+    /// The script that runs instead of `apt-get update`. `install` has the script for `apt-get
+    /// install`.
     var update: String
     var install: String
     var says: [String]
@@ -22,11 +23,11 @@ struct SetupTests {
       install: "echo 'E: Unable to locate package no-such-library-dev' >&2; exit 100",
       says: ["package servers are out of reach", "connect to the network"]),
     Failure(
-      testDescription: "the network goes", update: ":",
+      testDescription: "the network connection is lost", update: ":",
       install: "echo 'E: Failed to fetch http://a/b.deb  Could not connect to a:80' >&2; exit 100",
       says: ["package servers are out of reach", "connect to the network"]),
     Failure(
-      testDescription: "another apt runs", update: ":",
+      testDescription: "another apt-get is running", update: ":",
       install:
         "echo 'E: Could not get lock /var/lib/dpkg/lock. It is held by process 7' >&2; exit 100",
       says: ["It is held by process 7", "'apt-get install no-such-library-dev' shows all of it"]),
@@ -94,7 +95,7 @@ struct SetupTests {
   }
 
   @Test(
-    "'make setup' without root's rights says that only root can install packages",
+    "'make setup' without root privileges says that only root can install packages",
     .enabled(
       if: !FileSystem.exists("/usr/bin/sudo")
         && (geteuid() != 0 || FileSystem.exists("/usr/bin/setpriv")),
@@ -116,7 +117,7 @@ struct SetupTests {
     // A PATH without dpkg-query.
     try await checkout.run(
       "for name in bash sh dirname; do ln -s \"$(command -v $name)\" ../programs/; done")
-    let programs = FileSystem.directory(of: checkout.path) + "/programs"
+    let programs = FileSystem.parentDirectory(of: checkout.path) + "/programs"
     checkout.expect(
       try await checkout.call("/usr/bin/env", "PATH=\(programs)", "tools/setup"),
       says: ["this is no Debian", "debian-packages.txt", "'swift build'"])

@@ -8,7 +8,7 @@ import Testing
 struct CoordinatorOffHostTests {
   private static let participants = ["left", "right"]
 
-  /// Two participants and the coordinator of their composite.
+  /// Returns the stand-in orchestrator of two participants and of their composite's coordinator.
   private func orchestrator(in tool: CommandLineTool) throws -> StandInOrchestrator {
     let vector = #"{"composite":"PAIR","event":"meet","participants":["left","right"]}"#
     let initial = #"{"willing":{"met":0,"steps":0}}"#
@@ -68,7 +68,7 @@ struct CoordinatorOffHostTests {
   }
 
   @Test(
-    "A coordinator commits with a participant that was killed and restarted, and shows its states"
+    "A coordinator commits with a participant that was killed and restarted"
   )
   func replacedParticipant() async throws {
     try await CommandLineTool.launching { tool in
@@ -108,7 +108,7 @@ struct CoordinatorOffHostTests {
     }
   }
 
-  @Test("An embedded coordinator has keys of its own, and commits")
+  @Test("An embedded coordinator commits with its own keys")
   func embeddedCoordinator() async throws {
     try await CommandLineTool.launching { tool in
       let orchestrator = try orchestrator(in: tool)
@@ -126,7 +126,7 @@ struct CoordinatorOffHostTests {
   }
 
   @Test(
-    "A coordinator commits when connections are cut as in a failing network",
+    "A coordinator commits although a connection is cut during a transaction",
     arguments: ["PAIR:commit.sent=cut@1", "PAIR:prepare.sent=cut@1", "left:yes.after=cut@1"])
   func cut(rule: String) async throws {
     try await CommandLineTool.launching { tool in

@@ -34,16 +34,16 @@ struct DeployedSecretsTests {
   }
 
   @Test(
-    "Secret keys are in files of mode 600 only and are removed with their processes"
+    "Secret keys are only in files of mode 600, and the files are removed when their processes end"
   )
   func secrets() async throws {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
     ) { ward in
       let directories = try ward.directories
-      let nodes = ["source", "sink"].map { directories.key(of: $0) }
+      let nodes = ["source", "sink"].map { directories.keyFile(of: $0) }
       var secrets: [String] = []
-      for path in nodes + [directories.controlKey, directories.clientKey] {
+      for path in nodes + [directories.controlKeyFile, directories.clientKeyFile] {
         var status = stat()
         try #require(stat(path, &status) == 0, "\(path)")
         #expect(status.st_mode & 0o777 == 0o600, "\(path)")
@@ -80,7 +80,7 @@ struct DeployedSecretsTests {
     }
   }
 
-  @Test("A client without a key of the topology receives nothing at control socket, inbox or feed")
+  @Test("A client without a topology key receives nothing from control socket, inbox or feed")
   func strangers() async throws {
     try await DetachedTopology.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
@@ -109,12 +109,12 @@ struct DeployedSecretsTests {
         #expect(bare.received == 0 && bare.connected == 0, "\(place.endpoint)")
       }
       // A client's key is not valid for a node: messages under a node's name are ignored.
-      let own = try KeyFile.read(ward.directories.clientKey)
+      let own = try KeyFile.read(ward.directories.clientKeyFile)
       let impostor = try KeyedPeer(
         WireName.node("sink"), at: control.place(as: own), in: files)
       try await impostor.exchangeFrames { $0.disconnected > 0 && $0.connected > 0 }
       #expect(
-        try ward.log("orchestrator").contains { $0.contains("does not belong to 'node/sink'") })
+        try ward.log("orchestrator").contains { $0.contains(" to 'node/sink' (") })
       let client = try ward.client()
       defer { client.close() }
       try await client.send("source", Source.Event.go(count: 3))

@@ -39,7 +39,7 @@ struct OtherNetworkTests {
       }
       #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
       #expect(
-        try ward.log("orchestrator").contains { $0.contains("is unknown; a peer of this topology") }
+        try ward.log("orchestrator").contains { $0.contains("rejected a peer") }
       )
     }
   }
@@ -48,7 +48,7 @@ struct OtherNetworkTests {
     try JSONValue(encoding: Sink.State.counting(last: count, count: count, wrong: 0))
   }
 
-  @Test("A suspended monitor does not affect the nodes, and continues afterwards")
+  @Test("A suspended monitor does not affect the nodes, and continues when it is resumed")
   func stalled() async throws {
     try await NetworkPair.with(DeployedTopologyTests.numbers) { ward, host, _ in
       let monitors = [
@@ -67,7 +67,7 @@ struct OtherNetworkTests {
       let all = try Self.counted(100 + count)
       try await ward.await("all have arrived") { $0[node: "sink"]?.status?.state == all }
       #expect(monitors.allSatisfy { $0.exit == nil })
-      // No node was restarted, and none buffers messages that are not read.
+      // No node was restarted, and no node buffers messages that the monitor does not read.
       let directory = try await ward.directory()
       #expect(try await ward.pids() == before)
       for node in directory.nodes {
@@ -91,7 +91,8 @@ struct OtherNetworkTests {
       try await host.await("gate", of: logs)
       try await network.connect(false)
       try await ward.run("send", "button", "press")
-      // Longer than both ends require to detect the loss, and shorter than a client waits.
+      // The command waits longer than both ends require to detect the cut, and less long than the
+      // other clients wait.
       let ps = try host.start("ps")
       #expect(
         try await host.tool.end(of: ps, within: .seconds(60), code: 3).error

@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Places with packet loss between them", .timed, .needsNetworkNamespace)
+@Suite("Packet loss between the places of a deployment", .timed, .needsNetworkNamespace)
 struct PartitionTests {
   private static let pair = """
     topology: ward
@@ -25,7 +25,7 @@ struct PartitionTests {
   }
 
   @Test(
-    "A partition is detected at both ends, and after it every event has arrived once and in order")
+    "Both ends detect a network partition, and afterwards every event arrives once and in order")
   func partition() async throws {
     try await NetworkNamespace.with(
       DeployedTopologyTests.numbers, deployment: DeployedTopologyTests.lab
@@ -68,7 +68,7 @@ struct PartitionTests {
     }
   }
 
-  @Test("A synchronized event is all or none, whichever participant or coordinator is cut off")
+  @Test("A synchronized event stays atomic, whichever participant or coordinator is disconnected")
   func composite() async throws {
     try await NetworkNamespace.with(Self.pair, deployment: DeployedTopologyTests.lab) {
       ward, network in

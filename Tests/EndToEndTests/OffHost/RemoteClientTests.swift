@@ -7,14 +7,14 @@ import Testing
 
 @Suite("Clients of a topology on another host", .timed)
 struct RemoteClientTests {
-  @Test("Every verb works with a copy of the key file, or says on which host to run it")
+  @Test("Every verb works with a copy of the key file, or says on which host to run the verb")
   func verbs() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       try await RemoteVerbs(ward: $0, host: $1).run()
     }
   }
 
-  @Test("A program attaches with the key file alone or with an endpoint of its own")
+  @Test("A program attaches with only the key file, or with an endpoint that it specifies")
   func programs() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       ward, host in
@@ -43,7 +43,7 @@ struct RemoteClientTests {
     }
   }
 
-  @Test("The page of a topology on another host shows its states and logs")
+  @Test("The page of a topology on another host shows the topology's states and logs")
   func page() async throws {
     try await OtherHost.with(RemoteVerbs.visitors, deployment: DeployedTopologyTests.lab) {
       ward, host in
@@ -137,7 +137,7 @@ struct RemoteClientTests {
       #expect(try await ward.directory()[node: "button"]?.status?.version == 0)
       // A node's key does not identify a client.
       try await fails(
-        ["ps", "--key", try ward.directories.controlKey], code: 2, with: "copy 'client.key'")
+        ["ps", "--key", try ward.directories.controlKeyFile], code: 2, with: "copy 'client.key'")
       chmod(host.key, 0o644)
       try await fails(["ps"] + own, code: 2, with: "'chmod 600 \(OtherHost.key)'")
       chmod(host.key, 0o600)

@@ -6,7 +6,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A feature added to a running topology", .timed)
+@Suite("Features added to a running topology", .timed)
 struct AddedComponentTests {
   private static let ward = """
     topology: ward
@@ -43,15 +43,15 @@ struct AddedComponentTests {
       #expect(file == Self.ward)
       let after = try await ward.pids()
       #expect(before.allSatisfy { after[$0.key] == $0.value }, "\(before), \(after)")
-      // Each entry into the state is sent to both receivers, and the first two entries only to the
-      // existing one.
+      // The first two entries into the state were sent only to the existing receiver. Each later
+      // entry is sent to both receivers.
       try await client.send("gate", Gate.Event.pass)
       try await Self.expectPressed(button: 3, feature: 1, in: ward)
     }
   }
 
   @Test(
-    "A pipe added to a running node survives kills, and can be removed and added again"
+    "A pipe added to a running node is kept across kills, and can be removed and added again"
   )
   func addedPipe() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
@@ -66,7 +66,7 @@ struct AddedComponentTests {
       #expect(try await ward.pids() == before)
       try await Self.send(.pass, in: ward)
       try await Self.expectPressed(button: 2, feature: 2, in: ward)
-      // So does the node's next process.
+      // The node's next process has the pipe, too.
       #expect(kill(try #require(before["gate"]), SIGKILL) == 0)
       try await ward.await("another process of the sender") {
         $0[node: "gate"].map { $0.pid != before["gate"] && $0.status?.state != nil } == true
@@ -126,7 +126,7 @@ struct AddedComponentTests {
     }
   }
 
-  @Test("An orchestrator replaces a node with an added pipe that the file lacks")
+  @Test("A new orchestrator restarts a node if one of the node's pipes is missing in the file")
   func withoutAddedPipe() async throws {
     try await DetachedTopology.with(Self.ward) { ward in
       try ward.write(Self.added)

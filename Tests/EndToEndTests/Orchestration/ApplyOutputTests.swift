@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The JSON output of 'apply'", .timed)
 struct ApplyOutputTests {
-  @Test("'apply' writes plan and outcome as one JSON object, or as a line each")
+  @Test("'apply' writes plan and outcome as one JSON object, or as one object per line")
   func json() async throws {
     try await DetachedTopology.with(Ward.file) { ward in
       try ward.write(Ward.changed)
@@ -12,7 +12,7 @@ struct ApplyOutputTests {
         ["node": "same", "change": "unchanged", "reason": .null],
         [
           "node": "changed", "change": "restarts",
-          "reason": "its machine, parameters or durability were changed",
+          "reason": .string("\(ProcessRecord.Difference.hosted)"),
         ],
         ["node": "added", "change": "starts", "reason": .null],
         ["node": "gone", "change": "stops", "reason": .null],
@@ -23,14 +23,14 @@ struct ApplyOutputTests {
       }
       #expect(
         try await record(ward.apply("--dry-run", "-o", "json")) == [
-          "topology": "ward", "dryRun": true, "plan": plan, "warnings": [], "outcome": "planned",
-          "error": .null,
+          "topology": "ward", "dryRun": true, "plan": plan, "warnings": [], "failures": [],
+          "outcome": "planned", "error": .null,
         ])
       let lines = try await ward.apply("-o", "jsonl").output.split(separator: "\n")
         .map { try JSONValue(parsing: $0.utf8) }
       #expect(
         lines == [
-          ["topology": "ward", "dryRun": false, "plan": plan, "warnings": []],
+          ["topology": "ward", "dryRun": false, "plan": plan, "warnings": [], "failures": []],
           ["topology": "ward", "outcome": "applied", "error": .null],
         ])
       let again = try await record(ward.apply("-o", "json"))

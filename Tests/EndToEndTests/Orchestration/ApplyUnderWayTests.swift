@@ -4,7 +4,7 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("A change in progress", .timed)
+@Suite("Verbs during an 'apply' in progress", .timed)
 struct ApplyUnderWayTests {
   /// A topology whose node `slow` suspends itself when it should stop.
   private static let slowWard = """
@@ -47,7 +47,7 @@ struct ApplyUnderWayTests {
     #expect(standsStill == true)
   }
 
-  @Test("A second change and a manual start are refused during a change, and 'ps' still works")
+  @Test("During an 'apply', a second 'apply' and a manual start are refused, and 'ps' works")
   func second() async throws {
     try await withUnfinished { ward, apply, slow in
       for arguments in [["apply", "ward.yaml"], ["stop", "other"], ["start", "slow"]] {
@@ -64,7 +64,7 @@ struct ApplyUnderWayTests {
     }
   }
 
-  @Test("'down' during a change stops the whole topology")
+  @Test("'down' during an 'apply' stops the whole topology")
   func down() async throws {
     try await withUnfinished { ward, apply, slow in
       let down = try ward.tool.start(["down"])
@@ -77,7 +77,7 @@ struct ApplyUnderWayTests {
     }
   }
 
-  @Test("The next 'up' completes a change during which the orchestrator was killed")
+  @Test("If the orchestrator is killed during an 'apply', the next 'up' completes the change")
   func killed() async throws {
     try await withUnfinished { ward, apply, slow in
       let other = try #require(try await ward.pids()["other"])
@@ -93,14 +93,14 @@ struct ApplyUnderWayTests {
     }
   }
 
-  @Test("'apply' exits 124 when a change exceeds its timeout, and the change continues")
+  @Test("'apply' exits 124 when its timeout has passed, and the change continues")
   func late() async throws {
     try await DetachedTopology.with(Self.slowWard) { ward in
       let slow = try #require(try await ward.pids()["slow"])
       try ward.write(Self.slowWard.replacing("slow:\n", with: "slow:\n    durability: none\n"))
       // The timeout includes the time to load the file.
       let result = try await ward.apply("--timeout", "10s", code: 124)
-      #expect(result.error.contains("timed out after "), "\(result)")
+      #expect(result.error.contains("\(TopologyClientError.timedOut("after "))"), "\(result)")
       try await Self.awaitStandstill(of: slow)
       #expect(kill(slow, SIGCONT) == 0)
       try await ward.await("the change to come through") {

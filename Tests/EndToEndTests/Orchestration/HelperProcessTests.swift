@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Processes that nodes start", .timed)
 struct HelperProcessTests {
-  /// A node with helpers: one in its group, one below setsid, and a daemon whose parent has ended.
+  /// A node program that starts three helpers: one in the node's process group, one in a session of
+  /// its own, and a daemon whose parent has ended.
   private static let program = """
     #!/bin/sh
     if [ "$1" != describe ]; then
@@ -56,7 +57,7 @@ struct HelperProcessTests {
   }
 
   @Test(
-    "Helpers end with their node's process, even in sessions of their own, and others live on"
+    "Helper processes end with their node's process, even if they have separate sessions"
   )
   func nodeDies() async throws {
     try await with { ward in
@@ -131,7 +132,7 @@ struct HelperProcessTests {
   }
 
   private static func children(of parent: Int32) -> [Int32] {
-    FileSystem.entries(of: "/proc").compactMap(Int32.init).filter { pid in
+    FileSystem.entryNames(of: "/proc").compactMap(Int32.init).filter { pid in
       let fields = FileSystem.text(of: "/proc/\(pid)/stat")?.split(separator: ") ").last?
         .split(separator: " ")
       return fields.flatMap { $0.count > 1 ? Int32($0[1]) : nil } == parent

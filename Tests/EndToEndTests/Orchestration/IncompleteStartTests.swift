@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import TestTraits
 import Testing
 
@@ -29,7 +30,7 @@ struct IncompleteStartTests {
     }
   }
 
-  @Test("'up --wait' exits 1 at once, with the numbers of failed and waiting nodes")
+  @Test("'up --wait' exits 1 as soon as a node fails, with the numbers of failed and waiting nodes")
   func upWaits() async throws {
     try await start { tool, up in
       #expect(up.code == 1, "\(up)")
@@ -43,18 +44,18 @@ struct IncompleteStartTests {
           nodes
           """, "\(up)")
       #expect(
-        lines.contains("needy: waits for dependency 'broken', which has failed"),
+        lines.contains("needy: \(NodeReport.waiting(.init("broken", .failed)))"),
         "\(up)")
     }
   }
 
-  @Test("A node that waits for a failed dependency is shown as waiting and starts once that runs")
+  @Test("A node waits while its dependency has failed, and starts when the dependency runs")
   func waits() async throws {
     try await start { tool, _ in
       let status = try await tool.run("status", within: .seconds(60))
       for line in [
-        "needier ready waits for dependency 'needy', which is waiting, too",
-        "needy ready waits for dependency 'broken', which has failed",
+        "needier ready \(NodeReport.waiting(.init("needy", .waiting)))",
+        "needy ready \(NodeReport.waiting(.init("broken", .failed)))",
       ] {
         let lines = status.output.split(separator: "\n").map {
           $0.split(separator: " ").joined(separator: " ")
@@ -64,12 +65,12 @@ struct IncompleteStartTests {
       let start = try await tool.run("start", "needy", within: .seconds(60), code: 1)
       #expect(
         start.error
-          == "orchestrator: error: node 'needy' waits for dependency 'broken', which has failed; "
+          == "orchestrator: error: node 'needy' \(NodeReport.waiting(.init("broken", .failed))); "
           + "start 'broken', too\n")
       // No event reaches the node before it runs.
       let send = try await tool.run(
         "send", "needy", "press", "--timeout", "2s", within: .seconds(60), code: 1)
-      #expect(send.error.contains("node 'needy' is not running"), "\(send)")
+      #expect(send.error.contains("\(TopologyClientError.nodeDown("needy", ""))"), "\(send)")
     }
   }
 }

@@ -31,7 +31,7 @@ struct InheritedSignalTests {
   }
 
   @Test(
-    "A run below nohup or in a script's background survives SIGHUP and SIGINT but not SIGTERM",
+    "A run under nohup or in a script's background survives SIGHUP and SIGINT but not SIGTERM",
     arguments: [("HUP", Signal.hangUp), ("INT", .interrupt)])
   func ignored(name: String, signal: Signal) async throws {
     try await running(ignoring: name) { run, ward in
@@ -48,7 +48,7 @@ struct InheritedSignalTests {
   }
 
   @Test(
-    "A run whose parent ignores SIGCHLD and SIGPIPE restarts dead nodes and logs their exits"
+    "A run restarts dead nodes and logs their exits even if its parent ignores SIGCHLD and SIGPIPE"
   )
   func children() async throws {
     try await running(ignoring: "CHLD PIPE") { run, ward in
@@ -63,7 +63,7 @@ struct InheritedSignalTests {
     }
   }
 
-  @Test("A run's screen is not drawn while its shell has the terminal, and appears with 'fg'")
+  @Test("A run in the background does not draw its screen until 'fg' gives it the terminal")
   func background() async throws {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")

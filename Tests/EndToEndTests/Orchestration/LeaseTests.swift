@@ -72,9 +72,7 @@ import Testing
     try await body(bench)
   }
 
-  @Test(
-    "A node opens nothing before its first lease, and dies without a renewal, even if suspended"
-  )
+  @Test("A node opens no journal before its first lease, and ends if the lease is not renewed")
   func life() async throws {
     try await with { bench in
       var others: [FrameKind] = []
@@ -94,7 +92,7 @@ import Testing
     }
   }
 
-  @Test("A reply to a lease request does not extend the lease beyond the time of the request")
+  @Test("The duration of a lease counts from the request, and not from the reply")
   func late() async throws {
     try await with { bench in
       let first = try await bench.await(.renew)
@@ -109,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("A node that is terminated before its first lease ends in order")
+  @Test("A node that is terminated before its first lease ends gracefully")
   func ended() async throws {
     try await with { bench in
       _ = try await bench.await(.renew)

@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Keys of nodes and monitors that affect their processes", .timed)
+@Suite("Keys of a topology file that affect the processes of nodes and monitors", .timed)
 struct NodeKeyTests {
-  @Test("A node runs in its working directory, and a file with a missing one is refused")
+  @Test("A node runs in its working directory, and a missing directory causes an error in the file")
   func workingDirectory() async throws {
     try await CommandLineTool.launching { tool in
       let yaml =
@@ -26,12 +26,13 @@ struct NodeKeyTests {
       try ward.write(yaml.replacing("work }", with: "., stop: { signal: SIGINT, timeout: 9s } }"))
       let apply = try await ward.apply()
       #expect(
-        apply.output.contains("~ button  restarts: its working directory was changed"), "\(apply)")
+        apply.output.contains("~ button  \(TopologyChange.Fate.restarts(.launch(.directory)))"),
+        "\(apply)")
       try await ward.run("down")
     }
   }
 
-  @Test("A starting node is stopped with its own signal and within its own timeout")
+  @Test("A node that is still starting is stopped with its configured signal and timeout")
   func stop() async throws {
     try await CommandLineTool.launching { tool in
       let yaml = """

@@ -10,7 +10,7 @@ struct OpenFileTests {
     + (1...20).map { "  n\($0): { machine: Button }\n" }.joined()
 
   @Test(
-    "The limit of open files is raised if allowed; otherwise the start fails with the number",
+    "A start raises the limit of open files if allowed, and otherwise names the required limit",
     arguments: [("-S", 0), ("-H", 1)])
   func limit(which: String, code: Int32) async throws {
     try await CommandLineTool.launching { tool in

@@ -41,7 +41,7 @@ struct PartlyUpTests {
     result.output.split(separator: "\n").map { line in String(line.prefix { $0 != "," }) }
   }
 
-  @Test("'up NODE' starts nodes with their dependencies, and adds other nodes later")
+  @Test("'up NODE' starts a node with its dependencies, and a later 'up' starts further nodes")
   func up() async throws {
     try await with { chain, run in
       let up = try await run(["up", "--wait", "chain.yaml", "needy"])
@@ -106,7 +106,7 @@ struct PartlyUpTests {
       ] {
         let result = try await run(arguments)
         #expect(result.code == 2, "\(arguments): \(result)")
-        #expect(result.error.contains("no such node 'nobody'; the nodes are "), "\(result)")
+        #expect(result.error.contains("'nobody'"), "\(result)")
       }
       let program = try chain.tool.start(["run", "--plain", "chain.yaml", "--no-deps", "free"])
       let isRunning = try await program.waitForOutput(

@@ -5,8 +5,8 @@ import TestTraits
 import Testing
 
 /// A node that receives pings. The test acts as its orchestrator.
-@Suite("Pings", .timed) struct PingTests {
-  @Test("Queued pings are answered together, with one status that has the number of the last ping")
+@Suite("Pings of the orchestrator", .timed) struct PingTests {
+  @Test("A node answers queued pings with one status that has the last ping's number")
   func together() async throws {
     let directory = try TestDirectory()
     defer { directory.remove() }

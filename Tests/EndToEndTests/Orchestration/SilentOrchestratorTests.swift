@@ -25,11 +25,8 @@ struct SilentOrchestratorTests {
       #expect(list.output.contains(#""status":"silent""#), "\(list)")
       let down = try await pair.run("down", "--timeout", "100ms", code: 124)
       #expect(down.output.isEmpty)
-      #expect(
-        down.error
-          == "orchestrator: error: the orchestrator of 'pair' did not answer within 100 ms: the "
-          + "process is stopped, hung or very busy; try again, or end the orchestrator with "
-          + "'orchestrator down -p pair --force'\n")
+      let error = TopologyClientError.notAnswering("pair", after: .milliseconds(100))
+      #expect(down.reports(error), "\(down)")
       let force = try await pair.run("down", "--force")
       #expect(
         force.output

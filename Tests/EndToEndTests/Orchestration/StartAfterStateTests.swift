@@ -36,7 +36,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("A node starts when its dependency reaches the state, and is shown as waiting before")
+  @Test("A node is shown as waiting until its dependency reaches the state, and then starts")
   func goes() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -95,7 +95,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("Some fields of a struct select a state whatever the other fields are")
+  @Test("A dependency on some fields of a struct ignores the other fields")
   func structState() async throws {
     let count = """
       topology: count
@@ -114,7 +114,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("'start' and 'up --wait' of a waiting node time out with what it waits for")
+  @Test("When 'start' or 'up --wait' times out, the error names the state that the node waits for")
   func startsLate() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -134,7 +134,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("A crashed node does not wait for the state again, and a stopped and started one does")
+  @Test("After a manual stop of a node, but not after a crash, the node waits for the state again")
   func restarts() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -154,7 +154,7 @@ struct StartAfterStateTests {
     }
   }
 
-  @Test("A node waits for a state of its dependency even after the dependency was restarted")
+  @Test("A node that waits for a dependency's state still waits after the dependency's restart")
   func dependencyRestarts() async throws {
     try await withTopology(yaml: Self.ward, options: Self.options) { ward in
       try await expectWait(of: "guest", for: "gate", Self.wait, in: ward)
@@ -171,7 +171,8 @@ struct StartAfterStateTests {
     try await CommandLineTool.launching { tool in
       try tool.directory.write(Self.ward, to: "ward.yaml")
       var error = ""
-      // On a slow machine no node may wait yet, so the test tries longer times.
+      // On a slow machine, the timeout can pass before 'guest' waits for 'gate', so the test tries
+      // longer timeouts.
       for seconds in [1, 4, 16, 64] {
         let up = try await tool.run(
           "up", "--wait", "--wait-timeout", "\(seconds)s", "ward.yaml", within: .seconds(120),
@@ -194,7 +195,7 @@ struct StartAfterStateTests {
   }
 
   @Test(
-    "A node that waits when its orchestrator is killed waits for the current state under the next")
+    "A node that waits when its orchestrator is killed still waits under the next orchestrator")
   func adopted() async throws {
     try await CommandLineTool.launching { tool in
       let ward = try DetachedTopology(tool: tool, name: "ward", yaml: Self.ward)

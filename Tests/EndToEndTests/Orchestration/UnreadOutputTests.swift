@@ -112,7 +112,7 @@ struct UnreadOutputTests {
   }()
 
   @Test(
-    "A topology is supervised, answers and stops even if its and its clients' output is not read",
+    "A topology answers and stops although no process reads its output or its clients' output",
     arguments: seeds)
   func supervision(seed: UInt64) async throws {
     var random = SplitMix64(seed: seed)

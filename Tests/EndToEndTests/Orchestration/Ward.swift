@@ -1,6 +1,7 @@
+import PipeRuntime
 import Testing
 
-/// A topology that tests change while it runs, with the expected plan.
+/// A topology that a test changes while it runs, and the expected plan of the change.
 enum Ward {
   static let file = """
     topology: ward
@@ -18,7 +19,7 @@ enum Ward {
 
   static let plan = """
     ward: 1 node added, 1 removed, 1 restarted, 1 unchanged
-    ~ changed  restarts: its machine, parameters or durability were changed
+    ~ changed  \(TopologyChange.Fate.restarts(.launch(.hosted)))
     + added    starts
     - gone     stops
 
@@ -26,6 +27,9 @@ enum Ward {
 }
 
 extension DetachedTopology {
+  /// The output of `apply` for topology `ward` and an unchanged file.
+  static let unchanged = "ward: \(TopologyChange(entries: []).summary)\n"
+
   /// Applies the topology's file.
   @discardableResult
   func apply(

@@ -12,7 +12,7 @@ struct MoviesNodeTests {
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// A list whose data file the test writes beside the topology.
+  /// Returns a list of movies whose data file the test writes beside the topology.
   private static func list(
     _ machine: String = "MoviesList", parameters: JSONValue = [:]
   ) -> Topology {
@@ -31,7 +31,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("A list of movies handles a service that answers, one that fails, and one that hangs")
+  @Test("A list of movies handles a service that answers, fails or hangs")
   func services() async throws {
     try await withTopology("topologies/movies.yaml") { topology in
       for node in ["movies", "failing", "hanging"] {
@@ -89,7 +89,7 @@ struct MoviesNodeTests {
   }
 
   @Test(
-    "A list that is killed while it loads continues to load, once",
+    "A movie list that is killed during a load continues after its restart and loads once",
     arguments: ["MoviesList", "MoviesPages"])
   func killed(machine: String) async throws {
     let isList = machine == "MoviesList"
@@ -119,7 +119,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("The time limit of a load continues when its node is killed")
+  @Test("The time limit of a load continues to run when its node is killed")
   func timeLimit() async throws {
     let parameters: JSONValue = ["answerTime": 600_000, "timeLimit": 3_000]
     try await withTopology(Self.list(parameters: parameters)) { topology in
@@ -133,7 +133,7 @@ struct MoviesNodeTests {
     }
   }
 
-  @Test("Pages are fetched one after the other, and none after the last")
+  @Test("Pages are fetched one after the other, until the last page")
   func pages() async throws {
     try await withTopology("topologies/movies-pages.yaml") { topology in
       for (page, count) in [(1, 10), (2, 20), (3, 23)] {

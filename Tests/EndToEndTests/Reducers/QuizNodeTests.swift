@@ -50,7 +50,7 @@ struct QuizNodeTests {
     }
   }
 
-  @Test("A question that times out is left, and its answers are sent without one")
+  @Test("A question that times out is skipped, and the results count no answer to this question")
   func timesOver() async throws {
     try await withTopology(Self.quiz(second: 1)) { topology in
       try await topology.send("quiz", QuizScreen.Event.onAppear(quiz: 1))
@@ -62,7 +62,7 @@ struct QuizNodeTests {
     }
   }
 
-  private static let root = FileSystem.directory(of: #filePath) + "/../../.."
+  private static let root = FileSystem.parentDirectory(of: #filePath) + "/../../.."
   private static let file = root + "/topologies/quiz.yaml"
   private static let data = root + "/topologies/quizes.json"
 
@@ -80,7 +80,7 @@ struct QuizNodeTests {
     return quiz
   }
 
-  @Test("The time of a question continues when its node is killed")
+  @Test("The time limit of a question continues to run when its node is killed")
   func killed() async throws {
     // The 20 seconds of the question take 3 seconds here.
     let topology = Topology(

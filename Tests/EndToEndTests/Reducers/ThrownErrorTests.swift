@@ -24,7 +24,7 @@ struct ThrownErrorTests {
     """
   private static let thrown = Refusal.thrown("it will not fail")
 
-  @Test("An event for which a reducer throws is refused, and its sender gets the error")
+  @Test("If a reducer throws for an event, the event is refused and its sender gets the error")
   func sent() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let outcome = try await topology.send("left", Turner.Event.fail)
@@ -32,7 +32,7 @@ struct ThrownErrorTests {
       try await topology.expectStatus(of: "left", "no step") { $0.status?.version == 0 }
       let tool = CommandLineTool(beside: topology)
       let text = try await tool.run("send", "left", "fail", code: 1)
-      #expect(text.error.contains("the machine's function threw: it will not fail"), "\(text)")
+      #expect(text.error.contains(Self.thrown.wording), "\(text)")
       let json = try await tool.run("send", "left", "fail", "-o", "json")
       let record = try JSONValue(parsing: Array(json.output.utf8))
       #expect(record["reason"] == "thrown" && record["error"] == "it will not fail", "\(json)")
@@ -42,7 +42,7 @@ struct ThrownErrorTests {
   }
 
   @Test(
-    "A pipe's event for which a reducer throws is a dead letter with the error, also in the log")
+    "If a reducer throws for a pipe's event, the event becomes a dead letter with a logged error")
   func piped() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       try await topology.expectStatus(of: "left", "a letter") { $0.status?.deadLetters == 1 }
@@ -52,7 +52,7 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("A key whose event makes a reducer throw shows the error in the view's status line")
+  @Test("If a reducer throws for a pressed key's event, the view's status line shows the error")
   func shown() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let terminal = try PseudoTerminal(
@@ -61,7 +61,7 @@ struct ThrownErrorTests {
         environment: topology.directory.environment(), columns: 80, rows: 4)
       try await terminal.expect("turned 0 times")
       terminal.type("f")
-      try await terminal.expect("refused: fail, the machine's function threw: it will not fail")
+      try await terminal.expect("refused: fail, \(Self.thrown.wording)")
       terminal.type("t")
       try await terminal.expect("turned 1 times")
       #expect(!terminal.lines.joined().contains("refused"))
@@ -70,7 +70,7 @@ struct ThrownErrorTests {
     }
   }
 
-  @Test("A feedback's event for which the reducer throws is logged with the error")
+  @Test("If a reducer throws for a feedback's event, the log has the event and the error")
   func own() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       try await topology.send("selfish", Turner.Event.turn)
@@ -82,7 +82,7 @@ struct ThrownErrorTests {
   }
 
   @Test(
-    "A synchronized event for which a participant throws is refused, with each participant named")
+    "If a participant throws for a synchronized event, the refusal names the participant")
   func synchronized() async throws {
     try await withTopology(yaml: Self.turners) { topology in
       let reply = try await topology.client.synchronize("other", Turner.Event.fail)
@@ -96,7 +96,7 @@ struct ThrownErrorTests {
       let text = try await tool.run("send", "other", "fail", code: 1)
       #expect(
         text.error.contains(
-          "is in (turns: [count: 0]): the machine's function threw: it will not fail"),
+          "is in (turns: [count: 0]): \(Self.thrown.wording)"),
         "\(text)")
       #expect(try await topology.client.synchronize("pair", Turner.Event.turn).isCommitted)
     }

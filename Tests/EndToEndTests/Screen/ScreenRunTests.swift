@@ -6,7 +6,7 @@ import Testing
 @Suite("The screen on a terminal", .timed)
 struct ScreenRunTests {
   @Test(
-    "The screen shows a topology, sends an event through a form, and leaves it running",
+    "The screen shows a topology, sends an event through a form, and leaves the topology running",
     arguments: [(80, 24), (60, 16)])
   func lift(columns: Int, rows: Int) async throws {
     try await withTopology("topologies/lift.yaml") { topology in
@@ -29,7 +29,7 @@ struct ScreenRunTests {
       try await terminal.expect("committed as")
       try await terminal.expect("✗  open")
       // Esc first shows all events again, and then goes back. A key that follows Esc at once would
-      // be taken with Alt.
+      // be read as that key with Alt.
       terminal.type("\u{1B}")
       try await terminal.expect("emergencyStop")
       terminal.type("\u{1B}")
@@ -50,7 +50,7 @@ struct ScreenRunTests {
       let why = try await terminal.expect("why lift")
       #expect(why.contains { $0.contains("ENABLED") })
       terminal.type("\u{1B}")
-      // A key that follows Esc at once would be taken with Alt.
+      // A key that follows Esc at once would be read as that key with Alt.
       try await terminal.expect("▶ lift")
       terminal.resize(columns: 100, rows: 30)
       try await terminal.expect("? help  q quit")
@@ -62,7 +62,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("A node's page follows its steps, even across a crash")
+  @Test("A node's page follows the node's steps, even across a crash")
   func node() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
       let terminal = try topology.screen()
@@ -129,7 +129,8 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("The screen shows that the orchestrator does not answer, and recovers when it does")
+  @Test(
+    "The screen shows that the orchestrator does not answer, and recovers when it answers again")
   func silent() async throws {
     try await withTopology("topologies/relay.yaml") { topology in
       let terminal = try topology.screen()
@@ -196,7 +197,7 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("A run whose terminal is closed stops in order")
+  @Test("A run stops gracefully when its terminal is closed")
   func closed() async throws {
     try await run { terminal in
       try await terminal.expect("open(persons: 2)")
@@ -205,12 +206,14 @@ struct ScreenRunTests {
     }
   }
 
-  @Test("'run --ui' excludes other forms of output", arguments: ["--plain", "--lifeline"])
+  @Test(
+    "'run --ui' cannot be combined with other forms of output",
+    arguments: ["--plain", "--lifeline"])
   func excluded(option: String) async throws {
     try await run([option]) { terminal in
       let exit = try await terminal.expectEnd()
       #expect(exit == .exited(code: 2))
-      #expect(terminal.lines.joined().contains("--ui and \(option) cannot be used together"))
+      #expect(terminal.lines.joined().contains("\(UsageError.conflict("--ui", option))"))
     }
   }
 }

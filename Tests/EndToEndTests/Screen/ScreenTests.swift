@@ -22,7 +22,7 @@ struct ScreenTests {
     return node
   }
 
-  /// A sender, a failed receiver, and a composite of both.
+  /// Returns a directory with a sender, a failed receiver, and a composite of both nodes.
   private static func directory(events: UInt64 = 4, time: Int64 = 5) -> TopologyDirectory {
     var door = node("door", state: "closed")
     let pipe = "door.out->motor.in"
@@ -77,13 +77,14 @@ struct ScreenTests {
     #expect(
       Self.text(&screen) == [
         "lift: running  up 5 s   1 overview  2 nodes  3 pipes  4 composites  5 logs",
+        "motor has failed",
         "  NODE   STATUS   STATE               EV/S  QUEUE  LETTERS  RESTARTS  TREND",
         "▶ door   running  closed                 4      0        0         0  █",
         "  motor  failed   standing(floor: 2)     -      5        0         0",
-        "  PIPE                FILL      UNDER WAY  CAPACITY  SENT/S  APPLIED/S  TROUBLE",
+        "  PIPE                FILL      UNDER WAY  CAPACITY  SENT/S  APPLIED/S  STALLED",
         "  door.out->motor.in  ■■■■□□□□          5        10       -          -  receive…",
-        "  COMPOSITE  STATUS   STATE    WITHHELD", "  pair       running  waiting  …",
-        "  LOGS", "  no log lines yet", "", "", "", "", "", "", "", "", "", "", "", "", "",
+        "  COMPOSITE  STATUS   STATE    BLOCKED", "  pair       running  waiting  …",
+        "  LOGS", "  no log lines yet", "", "", "", "", "", "", "", "", "", "", "", "",
         "j/k move  Enter more  Tab next  s send  w why  / filter  : all  ? help  q quit",
       ])
   }
@@ -94,16 +95,17 @@ struct ScreenTests {
     let lines = Self.text(&screen)
     #expect(
       lines == [
-        "lift: running  up 5 s   1 overview  2 n…", "  NODE   STATUS   STATE  1/2",
+        "lift: running  up 5 s   1 overview  2 n…", "motor has failed",
+        "  NODE   STATUS   STATE  1/2",
         "▶ door   running  closed", "  PIPE                FILL      UNDER W…",
-        "  door.out->motor.in  ■■■■□□□□         …", "  COMPOSITE  STATUS   STATE    WITHHELD",
-        "  pair       running  waiting  …", "  LOGS",
+        "  door.out->motor.in  ■■■■□□□□         …", "  COMPOSITE  STATUS   STATE    BLOCKED …",
+        "  LOGS",
         "j/k move  Enter more  Tab next  s send …",
       ])
     // On a larger terminal the screen shows more again, with the same row selected.
     Self.press("j", &screen)
     _ = screen.take(.resize(TerminalSize(columns: 80, rows: 24)), at: 8 * Self.second)
-    #expect(Self.text(&screen)[3].hasPrefix("▶ motor  failed"))
+    #expect(Self.text(&screen)[4].hasPrefix("▶ motor  failed"))
     _ = screen.take(.resize(TerminalSize(columns: 1, rows: 1)), at: 8 * Self.second)
     #expect(screen.frame().count >= 1)
   }
@@ -114,7 +116,7 @@ struct ScreenTests {
     for (key, heading) in [("2", "NODE"), ("3", "PIPE"), ("4", "COMPOSITE"), ("5", "LOGS")] {
       Self.press(key, &screen)
       let lines = Self.text(&screen)
-      #expect(lines[1].hasPrefix("  " + heading))
+      #expect(lines[2].hasPrefix("  " + heading))
       #expect(
         lines.count { $0.hasPrefix("  NODE ") || $0.hasPrefix("  LOGS") }
           == (heading == "PIPE" || heading == "COMPOSITE" ? 0 : 1))
@@ -128,7 +130,7 @@ struct ScreenTests {
     }
   }
 
-  @Test("Enter opens the selected row, whose steps are followed until Esc")
+  @Test("Enter opens the selected node and follows its steps until Esc")
   func opened() {
     var screen = Self.screen()
     let actions = Self.press("⏎", &screen)
@@ -151,12 +153,12 @@ struct ScreenTests {
     chart.transitions = [StateChart.Transition("closed", "open", "opening")]
     _ = screen.take(.answer(.chart(of: "door", .found(chart))), at: 8 * Self.second)
     let lines = Self.text(&screen)
-    #expect(lines[1] == "door  running  closed" && lines[2] == "version 3  pid 7  up 6 s")
+    #expect(lines[2] == "door  running  closed" && lines[3] == "version 3  pid 7  up 6 s")
     #expect(lines.contains("▶ ✓  open   → opening"))
     #expect(lines.contains("  ✗  close  the state has no transition for the event"))
     #expect(lines.contains("  HISTORY") && lines.contains("  no state reported yet"))
     #expect(Self.press("⎋", &screen) == [.follow(nil)])
-    #expect(Self.text(&screen)[2].hasPrefix("▶ door"))
+    #expect(Self.text(&screen)[3].hasPrefix("▶ door"))
   }
 
   @Test("Enabled events are requested again after a while, and at once after a state change")
@@ -176,20 +178,20 @@ struct ScreenTests {
     #expect(screen.take(.answer(answer), at: 21 * Self.second).contains(.ask(.enabled(of: "door"))))
   }
 
-  @Test("A filter shows only rows with its text, until Esc")
+  @Test("A filter shows only rows that contain the filter's text, until Esc")
   func filtered() {
     var screen = Self.screen()
     Self.press("/MOT", &screen)
     var lines = Self.text(&screen)
-    #expect(lines[0].contains("filter 'MOT'") && lines[2].hasPrefix("▶ motor"))
+    #expect(lines[0].contains("filter 'MOT'") && lines[3].hasPrefix("▶ motor"))
     #expect(!lines.contains { $0.contains("  door   running") })
     Self.press("⏎", &screen)
-    #expect(Self.text(&screen)[2].hasPrefix("▶ motor"))
+    #expect(Self.text(&screen)[3].hasPrefix("▶ motor"))
     Self.press("⎋", &screen)
     lines = Self.text(&screen)
-    #expect(lines[2].hasPrefix("  door") && lines[3].hasPrefix("▶ motor"))
+    #expect(lines[3].hasPrefix("  door") && lines[4].hasPrefix("▶ motor"))
     Self.press("2/zzz⏎", &screen)
-    #expect(Self.text(&screen)[2] == "  no row contains 'zzz'")
+    #expect(Self.text(&screen)[3] == "  no row contains 'zzz'")
   }
 
   @Test("A filter applies to one page and is kept when other pages are shown")
@@ -198,9 +200,9 @@ struct ScreenTests {
     Self.press("2/mot⏎", &screen)
     #expect(!Self.text(&screen).contains { $0.contains("door") })
     Self.press("3", &screen)
-    #expect(screen.filter.isEmpty && Self.text(&screen)[2].contains("door.out->motor.in"))
+    #expect(screen.filter.isEmpty && Self.text(&screen)[3].contains("door.out->motor.in"))
     Self.press("1", &screen)
-    #expect(Self.text(&screen)[2].hasPrefix("  door   running"))
+    #expect(Self.text(&screen)[3].hasPrefix("  door   running"))
     // The page of a node has a filter of its own, which Esc removes first.
     Self.press(":door⏎/opener⏎", &screen)
     #expect(Self.text(&screen).count { $0 == "  no row contains 'opener'" } == 2)
@@ -225,7 +227,8 @@ struct ScreenTests {
           answers: [.init(participant: node, verdict: .enabled)])
       })
 
-  @Test("A form for a selected event targets the composite or the node that accepts it alone")
+  @Test(
+    "The form for a selected event targets the composite, or the one node that accepts the event")
   func recipient() {
     var screen = Self.screen()
     Self.press("4⏎", &screen)
@@ -245,7 +248,7 @@ struct ScreenTests {
   }
 
   @Test(
-    "A command on a node is confirmed by the same key or y, and cancelled by any other key",
+    "A command on a node requires confirmation by the same key or y",
     arguments: [
       ("r", ScreenCommand.NodeAction.restart), ("K", .kill), ("S", .stop), ("u", .start),
     ])
@@ -285,7 +288,7 @@ struct ScreenTests {
   }
 
   @Test(
-    "A node that waits for a full pipe is shown as blocked, and one with dead letters in yellow")
+    "A node with a full pipe is shown as blocked, and a node with dead letters in yellow")
   func blocked() {
     var screen = Self.screen()
     var directory = Self.directory()
@@ -296,7 +299,7 @@ struct ScreenTests {
     directory.nodes[3].status?.deadLetters = 1
     _ = screen.take(.directory(directory), at: 9 * Self.second)
     let lines = Self.text(&screen)
-    #expect(lines[2].hasPrefix("▶ door    blocked"), "\(lines)")
+    #expect(lines[3].hasPrefix("▶ door    blocked"), "\(lines)")
     #expect(
       lines.contains { $0.contains("■■■■■■■■         10") && $0.contains("full") }, "\(lines)")
     let list = screen.data.list(.nodes, of: nil, columns: 80)
@@ -307,11 +310,11 @@ struct ScreenTests {
     #expect(screen.data.pipes[0].stallReason == "full, receiver failed")
     Self.press("⏎", &screen)
     let page = Self.text(&screen)
-    #expect(page[1] == "door  blocked  closed", "\(page)")
+    #expect(page[2] == "door  blocked  closed", "\(page)")
     #expect(page.contains("blocked: pipe 'door.out->motor.in' is full"), "\(page)")
   }
 
-  @Test("A form requests the alphabet and sends the event, and a pipe's form targets its receiver")
+  @Test("A form lists the events of a node, or of a pipe's receiver, and sends one event")
   func sent() {
     var screen = Self.screen()
     #expect(Self.press("s", &screen) == [.ask(.alphabet(of: "door"))])
@@ -337,29 +340,29 @@ struct ScreenTests {
           node: "door", incarnation: 1, version: 4, time: 0, cause: "request", state: "open")),
       at: 8 * Self.second)
     var lines = Self.text(&screen)
-    #expect(lines[0].contains("FROZEN") && lines[2].contains("closed"))
+    #expect(lines[0].contains("FROZEN") && lines[3].contains("closed"))
     // Other pages show the same moment.
     Self.press("j⏎", &screen)
-    #expect(Self.text(&screen)[1] == "motor  failed  standing(floor: 2)")
+    #expect(Self.text(&screen)[2] == "motor  failed  standing(floor: 2)")
     Self.press("⎋ ", &screen)
     lines = Self.text(&screen)
-    #expect(!lines[0].contains("FROZEN") && lines[2].contains("open"))
+    #expect(!lines[0].contains("FROZEN") && lines[3].contains("open"))
   }
 
   @Test("The palette finds commands and nodes by a part of their names")
   func palette() {
     var screen = Self.screen()
     Self.press(":mot", &screen)
-    #expect(Self.text(&screen)[2] == "▶ motor       shows the page of this node")
+    #expect(Self.text(&screen)[3] == "▶ motor       shows the page of this node")
     #expect(Self.press("⏎", &screen).first == .follow("motor"))
     Self.press("⎋:logs⏎", &screen)
     #expect(screen.page == .logs)
     Self.press(":zzz", &screen)
-    #expect(Self.text(&screen)[2] == "  no command or node has this name")
+    #expect(Self.text(&screen)[3] == "  no command or node has this name")
     #expect(Self.press("⏎", &screen).isEmpty && screen.overlay == nil)
   }
 
-  @Test("'q' leaves, after a confirmation if the topology ends with the screen")
+  @Test("'q' leaves the screen, after a confirmation if the topology ends with the screen")
   func quit() {
     var screen = Self.screen()
     #expect(Self.press("q", &screen) == [.leave])
@@ -381,7 +384,7 @@ struct ScreenTests {
     #expect(Set(ScreenCommand.all.map(\.key)).count == ScreenCommand.all.count)
   }
 
-  @Test("A silent orchestrator is shown, with the last known state")
+  @Test("The screen shows that the orchestrator is silent, with the last known states")
   func silent() {
     var screen = Self.screen()
     _ = screen.take(.noAnswer(reason: "the orchestrator does not answer"), at: 8 * Self.second)

@@ -32,7 +32,7 @@ struct SendFormTests {
     return outcome
   }
 
-  @Test("An event is chosen, filled in by its field types, and sent")
+  @Test("The form lets a user choose an event, enter values by field type, and send the event")
   func filled() {
     var form = SendForm(to: "door", events: Self.events)
     #expect(press("j⏎", in: &form) == .open && form.event?.name == "enter")

@@ -17,7 +17,7 @@ extension OnSlurmHosts {
 
   /// Returns the processes of a node of this test, on any host.
   func processes(of node: String, _ ward: DetachedTopology) -> [String] {
-    FileSystem.entries(of: "/proc").filter { entry in
+    FileSystem.entryNames(of: "/proc").filter { entry in
       guard let environment = FileSystem.contents(of: "/proc/\(entry)/environ") else {
         return false
       }

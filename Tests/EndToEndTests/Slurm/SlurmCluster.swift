@@ -25,13 +25,13 @@ struct SlurmCluster {
   }
 
   private static let script =
-    FileSystem.directory(of: #filePath) + "/cluster.sh"
+    FileSystem.parentDirectory(of: #filePath) + "/cluster.sh"
 
   private let tool: CommandLineTool
   private let directory: String
   private let prefix: String
 
-  /// Runs a topology on the hosts, and ends both.
+  /// Runs a topology on the hosts, and ends the topology and the hosts.
   static func with(
     _ yaml: String, deployment: String,
     _ body: (DetachedTopology, SlurmCluster) async throws -> Void

@@ -35,7 +35,7 @@ extension SlurmLossTests {
       - { from: sink, when: counting, to: pair, send: meet, name: meetings }
     """
 
-  @Test("Processes on other hosts are adopted unchanged, and their exits are noticed")
+  @Test("Processes on other hosts are adopted without a restart, and their later exits are noticed")
   func adopts() async throws {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
@@ -76,7 +76,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("A process killed on its host without an orchestrator is restarted, and others continue")
+  @Test("A process that is killed while no orchestrator runs is restarted, and others continue")
   func killedMeanwhile() async throws {
     try await SlurmCluster.with(Self.hall, deployment: Self.places) { ward, _ in
       let pids = try await ward.pids()
@@ -95,8 +95,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test(
-    "An adopted node's output is logged again, and a host without power is waited for")
+  @Test("After an adoption, output is logged, and the orchestrator waits for a host without power")
   func powerAfterAdoption() async throws {
     let ward = Self.hall.replacing(
       "  clerk:", with: "  patient: { machine: Fragile, place: back, \(Self.restart) }\n  clerk:")
@@ -135,7 +134,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "A movable node continues if the next orchestrator comes within its lease")
+    "A movable node continues if the next orchestrator starts before the node's lease expires")
   func leased() async throws {
     let yaml = """
       topology: ward

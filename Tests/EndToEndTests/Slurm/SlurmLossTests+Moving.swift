@@ -7,9 +7,9 @@ import TestTraits
 import Testing
 
 /// Tests of nodes after a permanent loss of a host or of their orchestrator. Like ``SlurmTests``
-/// they run one after the other, and each has hosts of its own.
+/// they run one after the other, and each has separate hosts.
 @Suite(
-  "Nodes on Slurm hosts that outlive a host or an orchestrator", .timed, .needsSlurm,
+  "Nodes of a Slurm job after the loss of a host or an orchestrator", .timed, .needsSlurm,
   .serialized)
 struct SlurmLossTests: OnSlurmHosts {}
 
@@ -28,7 +28,8 @@ extension SlurmLossTests {
   private static let moving = "place: back, on_host_loss: move"
   private static let restart = "restart: { max: 100, backoff: { initial: 20ms } }"
 
-  /// Runs a topology on the hosts, which share a directory `shared`, and ends both.
+  /// Runs a topology on the hosts, which share a directory `shared`, and ends the topology and the
+  /// hosts.
   /// - Parameter yaml: A function that returns the topology file for the test's directory.
   func withShared(
     _ yaml: (_ directory: String) -> String, deployment: String = spare,
@@ -47,7 +48,7 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("When a host loses its power, a node moves and resumes from its journal, or waits")
+  @Test("A movable node on a host that loses power resumes from its journal on another host")
   func move() async throws {
     let yaml = """
       topology: ward
@@ -136,7 +137,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "A process without a connection, suspended or not, has ended before its successor starts",
+    "A disconnected process, suspended or not, has ended before its successor starts",
     arguments: [false, true])
   func cutOff(isStopped: Bool) async throws {
     try await withShared(Self.beacon) { ward, cluster in
@@ -184,7 +185,8 @@ extension SlurmLossTests {
     }
   }
 
-  @Test("Processes left by a killed orchestrator end by their lease before a successor starts")
+  @Test(
+    "Processes of a killed orchestrator end when their lease expires, before a successor starts")
   func leftover() async throws {
     try await withShared(Self.beacon) { ward, _ in
       var ward = ward
@@ -195,14 +197,15 @@ extension SlurmLossTests {
         survivor.process.signal(.kill, group: true)
       }
       #expect(processes(of: "beacon", ward).count == 1)
-      // No node is started where nothing of the run would end the former process.
+      // A node is not started if its former process is on a host that the new files do not use,
+      // because nothing would end that process.
       let stray = Self.spare.replacing("hosts: [fh2], spare: [fh3]", with: "hosts: [fh3, fh1]")
       try ward.tool.directory.write(stray, to: "stray.yaml")
       let refused = try await ward.run("up", "ward.yaml", "--deployment", "stray.yaml", code: 2)
       #expect(
         refused.error.contains("had started node 'beacon' on host 'fh2', but these files"),
         "\(refused)")
-      // Nor is one started if the node is stopped while it waits for that end.
+      // The node is not started either if it is stopped while it waits for the end of that process.
       let waiting = try ward.tool.start([
         "run", "ward.yaml", "--deployment", "ward-deployment.yaml",
       ])
@@ -230,7 +233,7 @@ extension SlurmLossTests {
   }
 
   @Test(
-    "A synchronized event is all or none when its coordinator's host is lost and it moves",
+    "A synchronized event stays atomic when its coordinator moves away from a lost host",
     arguments: ["commit.before", "commit.recorded"])
   func coordinator(point: String) async throws {
     let yaml = """
@@ -267,7 +270,7 @@ extension SlurmLossTests {
         return left == $0[node: "right"]?.status?.state
       }
       let met = try #require(directory[node: "left"]?.status?.state).decode(Party.State.self).met
-      // A recorded event is committed. An unrecorded one may be, once.
+      // A recorded event is committed. An unrecorded event is either aborted, or committed once.
       #expect(point == "commit.recorded" ? met == 2 : met == 1 || met == 2)
     }
   }

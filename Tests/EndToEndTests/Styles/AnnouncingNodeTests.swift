@@ -6,7 +6,8 @@ import Testing
 
 @Suite("A node whose model acts by itself", .timed)
 struct AnnouncingNodeTests {
-  @Test("A node whose model acts by itself has no running effect at rest, even after a restart")
+  @Test(
+    "A node whose model changes by itself has no running effect while idle, even after a restart")
   func atRest() async throws {
     let topology = Topology(
       name: "kitchen", program: "TestNodes", nodes: [.machine("Whistler", name: "node")])

@@ -43,13 +43,15 @@ struct KettleNodeTests {
   }
 
   @Test(
-    "A kettle node takes events in the order they were sent", arguments: KettleStyle.hosted)
+    "A kettle node processes events in the order in which they were sent",
+    arguments: KettleStyle.hosted
+  )
   func order(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.order(style, in: $0) }
   }
 
   @Test(
-    "A kettle node takes posted events in the order they were posted",
+    "A kettle node processes posted events in the order in which they were posted",
     arguments: KettleStyle.hosted)
   func posted(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.posted(style, in: $0) }
@@ -63,13 +65,15 @@ struct KettleNodeTests {
   }
 
   @Test(
-    "A kettle node's effect takes its time and then changes the state",
+    "A kettle node's effect changes the state after the set time",
     arguments: KettleStyle.hosted)
   func effect(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.effect(style, in: $0) }
   }
 
-  @Test("A kettle node's effect is cancelled when its state is left", arguments: KettleStyle.hosted)
+  @Test(
+    "A kettle node's effect is cancelled when the kettle leaves the state",
+    arguments: KettleStyle.hosted)
   func cancellation(style: KettleStyle) async throws {
     try await Self.asNodes(style) { try await KettleBehaviour.cancellation(style, in: $0) }
   }

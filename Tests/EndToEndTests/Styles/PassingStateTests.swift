@@ -30,7 +30,7 @@ struct PassingStateTests {
     .ports(from: "thermostat.heater", to: "heater.thermostat"),
   ]
 
-  @Test("Monitors see each intermediate state of the example with a version of its own")
+  @Test("Monitors see each intermediate state of the example with a separate version")
   func example() async throws {
     try await withTopology("topologies/example.yaml") { topology in
       for round in 1...10 {
@@ -48,7 +48,7 @@ struct PassingStateTests {
     }
   }
 
-  @Test("An intermediate state is shown during its step, and not after it")
+  @Test("An intermediate state is shown while its step is in progress")
   func live() async throws {
     try await withTopology(Self.heater(time: 3_600_000)) { topology in
       let client = topology.client
@@ -86,7 +86,7 @@ struct PassingStateTests {
     }
   }
 
-  @Test("A model killed during a step takes the event again, and its pipes send each state once")
+  @Test("A model that is killed during a step repeats the step, and its pipes send each state once")
   func killed() async throws {
     try await withTopology(Self.heater(time: 400, pipes: Self.pipes)) { topology in
       for round in 1...3 as ClosedRange<UInt64> {

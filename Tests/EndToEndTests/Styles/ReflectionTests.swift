@@ -8,7 +8,7 @@ import Testing
 // reflection.
 @Suite("Programs that read enums by reflection", .timed)
 struct ReflectionTests {
-  @Test("A topology passes its events when the layout of values is unknown")
+  @Test("A topology delivers its events even if the memory layout of values is unknown")
   func pipes() async throws {
     try await CommandLineTool.launching { tool in
       var tool = tool
@@ -21,7 +21,7 @@ struct ReflectionTests {
     }
   }
 
-  @Test("The model checker finds the same states when the layout of values is unknown")
+  @Test("The model checker finds the same states even if the memory layout of values is unknown")
   func exploration() async throws {
     let file = "\(packageRoot)/topologies/lift.yaml"
     try await CommandLineTool.launching { tool in
@@ -34,7 +34,7 @@ struct ReflectionTests {
     }
   }
 
-  @Test("A node starts even when the lists of cases cannot be read")
+  @Test("A node starts even if the lists of enum cases cannot be read")
   func unlisted() async throws {
     try await CommandLineTool.launching { tool in
       var tool = tool

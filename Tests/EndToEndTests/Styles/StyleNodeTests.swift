@@ -6,7 +6,8 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Nodes in each style", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite(
+  "Nodes whose machines are written in each style", .timed, .enabled(if: RecordedNodes.arePossible))
 struct StyleNodeTests {
   private static func kettles(boilTime: Int) -> String {
     """
@@ -23,7 +24,7 @@ struct StyleNodeTests {
 
   private static let names = ["language", "reducer", "model", "feature"]
 
-  @Test("The next process of a killed node completes its pending effects, and states are kept")
+  @Test("A node that is killed and restarted keeps its state and completes its pending effects")
   func restored() async throws {
     try await withTopology(yaml: Self.kettles(boilTime: 400)) { topology in
       for name in Self.names {
@@ -47,7 +48,8 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("A model's own change is one step, however late it is noticed")
+  @Test(
+    "A change that a model makes by itself is one step, however late the node notices the change")
   func noticedOnce() async throws {
     let text = "topology: t\nprogram: TestNodes\nnodes: { fruit: { machine: Ripener } }\n"
     try await withTopology(yaml: text) { topology in
@@ -78,7 +80,7 @@ struct StyleNodeTests {
   }
 
   @Test(
-    "A child feature in a node of its own is part of its parent's state from the start")
+    "A child feature in a separate node is part of its parent's state from the start")
   func reflected() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       func expect(_ child: CounterFeature.State, increments: Int) async throws {
@@ -97,7 +99,7 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("A child feature in a node of its own notifies its parent of each action once")
+  @Test("A child feature in a separate node notifies its parent of each action once")
   func counter() async throws {
     try await withTopology("topologies/counter.yaml") { topology in
       for round in 1...20 {
@@ -112,7 +114,7 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("An actor model keeps its state across its process")
+  @Test("An actor model keeps its state when its node is restarted")
   func model() async throws {
     try await withTopology("topologies/example.yaml") { topology in
       try await topology.send("example", ExampleModel.Event.eventA)
@@ -123,7 +125,7 @@ struct StyleNodeTests {
     }
   }
 
-  @Test("A model whose first state is not stable is an error of the file")
+  @Test("A model with an unstable first state is reported as an error in the topology file")
   func unstable() async throws {
     let text = """
       topology: wobblers

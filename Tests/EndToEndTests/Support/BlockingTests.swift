@@ -2,8 +2,10 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Runs tests that block while they wait for processes on threads of their own. On Swift's few
-/// threads they would block all other tests. The threads live as long as the process.
+/// Runs tests that block their threads on separate threads, which live as long as the process.
+///
+/// Such tests block while they wait for processes. On the few threads of Swift's pool, they would
+/// block all other tests.
 struct BlockingTests: SuiteTrait, TestTrait, TestScoping {
   var isRecursive: Bool { true }
 
@@ -24,7 +26,7 @@ private final class ThreadExecutor: TaskExecutor {
   static let shared = ThreadExecutor(threads: 4)
 
   private let jobs = Mutex<[UnownedJob]>([])
-  // A POSIX semaphore can be used by any number of threads.
+  // Any number of threads can use a POSIX semaphore at the same time.
   nonisolated(unsafe) private let available = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
   init(threads: Int) {

@@ -17,8 +17,8 @@ struct CommandLineTool {
 
   let directory: TestDirectory
   var environment: [String: String] = [:]
-  /// The command that runs the orchestrator's verbs, with its arguments. Empty if they run
-  /// directly.
+  /// The words before the orchestrator's command line, such as `ip netns exec NAME`; empty if there
+  /// are none.
   var prefix: [String] = []
   /// The nodes that the test crashes on purpose.
   var crashingNodes: Set<String> = []
@@ -28,9 +28,9 @@ struct CommandLineTool {
     { fatalError("\(error)") }
   }()
 
-  /// The directory of `orchestrator`, `nodes` and `TestNodes`: of the tests' own build, or of
-  /// another one.
-  static var products: String { FileSystem.directory(of: orchestrator) }
+  /// The directory that contains `orchestrator`, `nodes` and `TestNodes`. It belongs to the build
+  /// of the tests, or to another build.
+  static var products: String { FileSystem.parentDirectory(of: orchestrator) }
 
   /// The process that kills background processes when the test's process is killed.
   private let cleanupProcess: LaunchedProgram?
@@ -45,7 +45,7 @@ struct CommandLineTool {
     cleanupProcess = nil
   }
 
-  /// Calls back with a new tool as soon as the limit of concurrent topologies allows.
+  /// Runs a closure with a new tool, as soon as the limit of concurrent topologies allows this.
   static func launching(_ body: (CommandLineTool) async throws -> Void) async throws {
     try await LaunchLimit.shared.run {
       let tool = try CommandLineTool()
@@ -68,7 +68,8 @@ struct CommandLineTool {
   }
 
   /// Starts a program.
-  /// - Parameter workingDirectory: Its directory: `""` is the test's own, `nil` is the package's.
+  /// - Parameter workingDirectory: The program's working directory: `""` for the directory of the
+  ///   test, `nil` for the directory of the package.
   func start(
     program: String, _ arguments: [String], in workingDirectory: String? = ""
   ) throws -> LaunchedProgram {
@@ -77,7 +78,7 @@ struct CommandLineTool {
       directory: workingDirectory == "" ? directory.path : workingDirectory)
   }
 
-  /// Runs a verb of the orchestrator to its end.
+  /// Runs a verb of the orchestrator, and waits for its end.
   func run(
     _ arguments: String..., in workingDirectory: String? = "",
     within timeout: Duration = .seconds(20)
@@ -86,8 +87,10 @@ struct CommandLineTool {
     return try await result(of: program, within: timeout)
   }
 
-  /// Returns the arguments with a long timeout if they have none. A verb's default is meant for a
-  /// person at a terminal. In tests a verb is ended when it makes no progress.
+  /// Returns the arguments with a long timeout, unless they already contain a timeout.
+  ///
+  /// The default timeout of a verb is meant for a person at a terminal. Tests do not need it, since
+  /// they end a verb that makes no progress.
   static func withLongTimeout(_ arguments: [String]) -> [String] {
     let option =
       switch arguments.first {
@@ -102,7 +105,7 @@ struct CommandLineTool {
     return [arguments[0], option, "10m"] + arguments.dropFirst()
   }
 
-  /// Runs a verb of the orchestrator to its end, and expects this exit code.
+  /// Runs a verb of the orchestrator, waits for its end, and expects an exit code.
   @discardableResult
   func run(
     _ arguments: String..., within timeout: Duration = .seconds(20), code: Int32,
@@ -112,7 +115,7 @@ struct CommandLineTool {
       of: start(Self.withLongTimeout(arguments)), within: timeout, code: code, at: location)
   }
 
-  /// Waits for the end of a program, and expects this exit code.
+  /// Waits for the end of a program, and expects an exit code.
   @discardableResult
   func end(
     of program: LaunchedProgram, within timeout: Duration = .seconds(20), code: Int32 = 0,
@@ -134,7 +137,8 @@ struct CommandLineTool {
     return Result(code: code, output: program.outputText, error: program.errorText)
   }
 
-  /// Returns the first out-pipe of the node in the output of `describe NODE -o json`.
+  /// Returns the first out-pipe of the node in the output of `describe NODE -o json`; `nil` if
+  /// there is none.
   func out(ofDescribed output: String) throws -> JSONValue? {
     guard case .array(let pages) = try JSONValue(parsing: output.utf8),
       case .array(let outs)? = pages.first?["status"]?["outs"]

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// A shell other than bash, which may not be installed, and its completion.
+/// A shell other than bash, whose completion is tested if the shell is installed.
 enum CompletingShell: String, CaseIterable {
   case zsh, fish
 
   var isInstalled: Bool { FileSystem.exists("/usr/bin/\(rawValue)") }
 
-  /// Returns the sorted offers for the last word of a line.
+  /// Returns the words that the completion offers for the last word of a line, sorted.
   func complete(_ line: String, in command: Command) throws -> [String] {
     let script: String
     switch self {
@@ -48,7 +48,7 @@ enum CompletingShell: String, CaseIterable {
     zpty -d shell
     """
 
-  /// The setup of that zsh, which writes its offers to a file.
+  /// The setup of the zsh that ``zshDriver`` starts. This zsh writes the offered words to a file.
   private static let zshSetup = """
     fpath=($PWD/.zsh $fpath)
     autoload -Uz compinit && compinit -u -D

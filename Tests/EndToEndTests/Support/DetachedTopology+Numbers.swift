@@ -5,15 +5,15 @@ import Testing
 
 /// Numbers that flow from a node `source` to a node `sink`.
 ///
-/// The command sends the events, because the nodes may be on a network that only the topology's
-/// hosts reach.
+/// `orchestrator send` sends the events, because the nodes may be on a network that only the
+/// topology's hosts reach.
 extension DetachedTopology {
-  /// Has the source send this many numbers.
+  /// Makes the source send `count` more numbers.
   func sendNumbers(_ count: Int) async throws {
     try await run("send", "source", #"{"go":{"count":\#(count)}}"#)
   }
 
-  /// Has the source send numbers until ``endNumbers()``.
+  /// Makes the source send numbers until ``endNumbers()``.
   func startNumbers() async throws {
     try await sendNumbers(NumberLoad.limit)
   }
@@ -31,7 +31,7 @@ extension DetachedTopology {
     return try #require(last, "the source does not halt")
   }
 
-  /// Waits until the sink has received this many more numbers.
+  /// Waits until the sink has received more than `count` further numbers.
   func waitUntilNumbersArrive(_ count: UInt64 = 300) async throws {
     let version = try await directory()[node: "sink"]?.status?.version ?? 0
     try await self.await("numbers arrive") {
@@ -39,7 +39,7 @@ extension DetachedTopology {
     }
   }
 
-  /// Waits until the sink has received the numbers up to this one, each once and in order.
+  /// Waits until the sink has received the numbers 1 to `count`, each once and in order.
   @discardableResult
   func waitUntilAllArrived(_ count: Int) async throws -> TopologyDirectory {
     let last = try JSONValue(
@@ -49,8 +49,10 @@ extension DetachedTopology {
     }
   }
 
-  /// Waits until the sink has received the numbers up to this one, each once and in order, and
-  /// `left` and `right` have taken a synchronized event for each, and one for the start.
+  /// Waits until the sink has received the numbers 1 to `count`, each once and in order.
+  ///
+  /// Also waits until `left` and `right` have taken `count + 1` synchronized events: one for each
+  /// number, and one for the start.
   @discardableResult
   func waitUntilAllMet(_ count: Int) async throws -> TopologyDirectory {
     let last = try JSONValue(

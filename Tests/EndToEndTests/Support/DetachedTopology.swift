@@ -4,7 +4,7 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// A detached topology in a directory of one test.
+/// A topology that runs in the background, in a directory of one test.
 struct DetachedTopology {
   let tool: CommandLineTool
   let name: String
@@ -12,8 +12,8 @@ struct DetachedTopology {
   /// The deployment file with which the topology was started.
   private var deployment: String?
 
-  /// Starts the topology, and calls back once all nodes run.
-  /// - Parameter deployment: The deployment file's text, or `nil` for a topology on one host.
+  /// Starts a topology, and runs a closure as soon as all nodes are running.
+  /// - Parameter deployment: The text of the deployment file; `nil` for a topology on one host.
   static func with(
     _ yaml: String, name: String = "ward", deployment: String? = nil,
     _ body: (DetachedTopology) async throws -> Void
@@ -39,7 +39,7 @@ struct DetachedTopology {
 
   func write(_ yaml: String) throws { try tool.directory.write(yaml, to: file) }
 
-  /// Uses this deployment file for later starts.
+  /// Writes a deployment file, which later starts of the topology use.
   mutating func deploy(by yaml: String) throws {
     deployment = name + "-deployment.yaml"
     try tool.directory.write(yaml, to: name + "-deployment.yaml")
@@ -55,7 +55,7 @@ struct DetachedTopology {
     return up.output
   }
 
-  /// Runs a verb to its end, within a minute, and expects this exit code.
+  /// Runs a verb, waits at most a minute for its end, and expects an exit code.
   @discardableResult
   func run(
     _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -63,7 +63,7 @@ struct DetachedTopology {
     try await run(arguments, code: code, at: location)
   }
 
-  /// Runs a verb to its end, within a minute, and expects this exit code.
+  /// Runs a verb, waits at most a minute for its end, and expects an exit code.
   @discardableResult
   func run(
     _ arguments: [String], code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -72,7 +72,7 @@ struct DetachedTopology {
       of: tool.start(CommandLineTool.withLongTimeout(arguments)), code: code, at: location)
   }
 
-  /// Waits for the end of a verb, and expects this exit code.
+  /// Waits for the end of a verb, and expects an exit code.
   @discardableResult
   func end(
     of program: LaunchedProgram, code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -99,7 +99,7 @@ struct DetachedTopology {
     return pids
   }
 
-  /// Waits until the directory satisfies the condition.
+  /// Waits until the directory satisfies a condition.
   @discardableResult
   func await(
     _ what: String, within limit: Duration = .seconds(20),
@@ -115,7 +115,7 @@ struct DetachedTopology {
     return try #require(found, "\(what); \(String(describing: last))\n\(logs)")
   }
 
-  /// Kills the orchestrator, and returns once the kernel has released its lock.
+  /// Kills the orchestrator, and waits until the kernel has released the orchestrator's lock.
   func killOrchestrator() async throws {
     try await killOrchestrator(try #require(RunningTopology.find(try directories)?.pid))
   }
@@ -129,7 +129,7 @@ struct DetachedTopology {
     #expect(isGone == true)
   }
 
-  /// Returns the ids of live processes among these.
+  /// Returns the ids of those processes that are still running.
   func alive(_ pids: some Sequence<Int32>) -> Set<Int32> {
     Set(pids).intersection(tool.directory.processes.map(\.pid))
   }

@@ -1,4 +1,5 @@
-/// The part of a terminal that views and the command use: two screens, a cursor, and clearing.
+/// An emulation of the terminal features that views and `orchestrator` use: two screens, a cursor,
+/// and clearing.
 struct EmulatedScreen {
   private var columns: Int
   private var rows: Int
@@ -11,7 +12,7 @@ struct EmulatedScreen {
   private(set) var isCursorVisible = true
   private(set) var wraps = true
   private(set) var byteCount = 0
-  /// The unknown sequences that were received.
+  /// The received escape sequences that the emulation does not know.
   private(set) var unknown: [String] = []
 
   init(columns: Int, rows: Int) {
@@ -55,8 +56,8 @@ struct EmulatedScreen {
     while let count = parseNext() { pending.removeFirst(count) }
   }
 
-  /// Consumes one character or sequence.
-  /// - Returns: The number of its bytes, or `nil` if it is incomplete.
+  /// Consumes one character or escape sequence of the pending bytes.
+  /// - Returns: The number of consumed bytes; `nil` if the character or the sequence is incomplete.
   private mutating func parseNext() -> Int? {
     guard let first = pending.first else { return nil }
     switch first {

@@ -5,11 +5,11 @@ import Testing
 extension TopologyHarness {
   /// Repeats a round until a failpoint has acted.
   ///
-  /// The number of rounds that a process handles together depends on the machine, and so does the
-  /// number of rounds until a hit.
+  /// A process may handle several rounds together, and their number depends on the host. So the
+  /// number of rounds until the failpoint acts is not known in advance.
   /// - Parameters:
-  ///   - count: The least number of rounds.
-  ///   - place: The node and its failpoint: `pair:step.after`.
+  ///   - count: The minimum number of rounds.
+  ///   - place: The node and its failpoint, such as `pair:step.after`.
   /// - Returns: The number of rounds.
   @discardableResult
   func `repeat`(

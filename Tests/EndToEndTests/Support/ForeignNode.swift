@@ -52,7 +52,7 @@ final class ForeignNode {
     send(.hello, body: Array(try JSONEncoder().encode(hello)))
   }
 
-  /// Reconnects, and sends a hello in this phase.
+  /// Reconnects, and sends a hello that contains a phase.
   func reconnect(in phase: NodeHandshake.Phase) throws {
     hello?.phase = phase
     control.disconnect(endpoint)
@@ -67,7 +67,8 @@ final class ForeignNode {
     tool.remove()
   }
 
-  /// Answers the orchestrator's frames, each ping with this status, until the condition holds.
+  /// Answers the orchestrator's frames until a condition holds. Each ping is answered with
+  /// `status`.
   /// - Returns: Whether the condition held in time.
   func exchangeFrames(status: [UInt8], until isSatisfied: () -> Bool) async throws -> Bool {
     let outcome: Bool? = try await poll(every: .milliseconds(5), within: .seconds(20)) {

@@ -78,7 +78,7 @@ struct JournalFile {
     return contents
   }
 
-  /// Replaces the files by a copy.
+  /// Replaces the files by the copy that ``contents()`` has returned.
   func replace(with contents: [String: [UInt8]]) throws {
     for suffix in Self.suffixes {
       FileSystem.removeTree(path + suffix)

@@ -17,8 +17,8 @@ final class KeyedPeer {
   private(set) var disconnected = 0
 
   /// - Parameters:
-  ///   - name: Its routing id, or `nil` for a subscriber of the feed.
-  ///   - pair: Its key pair.
+  ///   - name: The routing id of the peer; `nil` for a subscriber of the feed.
+  ///   - pair: The key pair of the peer.
   convenience init(
     _ name: String?, to endpoint: String, of process: StandInOrchestrator.Process,
     as pair: CurveKeyPair, in directory: TestDirectory
@@ -27,7 +27,7 @@ final class KeyedPeer {
       name, at: PeerEndpoint(endpoint, key: process.pair.publicKey, own: pair), in: directory)
   }
 
-  /// - Parameter peerEndpoint: The peer to connect to, and the keys for that.
+  /// - Parameter peerEndpoint: The endpoint to connect to, with the keys for the connection.
   init(_ name: String?, at peerEndpoint: PeerEndpoint, in directory: TestDirectory) throws {
     self.directory = directory
     socket = try Socket(name == nil ? .subscriber : .dealer, in: context)
@@ -46,7 +46,7 @@ final class KeyedPeer {
   }
 
   /// Sends a request and waits for the reply.
-  /// - Returns: The code of the reply, and its body.
+  /// - Returns: The code and the body of the reply.
   func ask(
     _ kind: FrameKind, flags: UInt8 = 0, count: UInt32 = 0, _ body: [UInt8]
   ) async throws -> (code: UInt32, text: String) {
@@ -68,7 +68,7 @@ final class KeyedPeer {
     return try #require(answer)
   }
 
-  /// Sends messages repeatedly, and polls the sockets, until the condition holds.
+  /// Sends messages repeatedly, and polls the sockets, until a condition holds.
   func exchangeFrames(until isSatisfied: (KeyedPeer) -> Bool) async throws {
     let outcome: Bool? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: directory

@@ -5,8 +5,8 @@ import TestTraits
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// Skips the test, with the reason, where networks cannot be created for lack of permissions or
-  /// tools.
+  /// A condition that skips the test, with a reason, if this host lacks the permissions or tools to
+  /// create networks.
   static var needsNetworkNamespace: Self {
     .enabled(
       if: NetworkNamespace.isAvailable,
@@ -14,14 +14,15 @@ extension Trait where Self == ConditionTrait {
   }
 }
 
-/// A network of one test, where packets can be lost.
+/// A network for one test, in which packets can be lost.
 ///
-/// It has loopback addresses only. Sockets with a path can be reached from outside as well.
+/// The network has only loopback addresses. Processes outside of the network can still connect to
+/// sockets in the file system.
 struct NetworkNamespace {
-  /// The loss of packets between the named processes.
+  /// The share of packets that are lost.
   enum Loss {
     case none
-    /// This percentage of packets.
+    /// This percentage of packets is lost.
     case percent(Int)
     case all
   }
@@ -35,7 +36,7 @@ struct NetworkNamespace {
   let name: String
   private let tool: CommandLineTool
 
-  /// Runs a deployed topology in such a network, and ends both.
+  /// Runs a deployed topology in a new network, and removes both after `body`.
   static func with(
     _ yaml: String, deployment: String,
     _ body: (DetachedTopology, NetworkNamespace) async throws -> Void
@@ -77,13 +78,13 @@ struct NetworkNamespace {
     return result.output.split(separator: "\n").count
   }
 
-  /// The words before a command line that run it in the network.
+  /// The words before a command line that make the command run in the network.
   private var prefix: [String] { Self.prefix(of: name) }
 
-  /// Returns the words that run a command line in the namespace with this name.
+  /// Returns the words before a command line that make the command run in a namespace.
   static func prefix(of name: String) -> [String] { [ip ?? "ip", "netns", "exec", name] }
 
-  /// Sets the loss of packets to and from these TCP ports, in place of the former loss.
+  /// Sets the loss of packets to and from these TCP ports. Replaces the former loss.
   func setPacketLoss(_ loss: Loss, ports: some Sequence<UInt16>) async throws {
     try await inside(Self.nft, "flush", "chain", "inet", "loss", "input")
     let chance: [String]

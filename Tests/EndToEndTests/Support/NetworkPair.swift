@@ -25,7 +25,8 @@ struct NetworkPair {
   private let far: String
   private let tool: CommandLineTool
 
-  /// Runs a topology in one network with clients in the other, and ends all.
+  /// Runs a topology in one network, with clients in the other network, and removes everything
+  /// after `body`.
   static func with(
     _ yaml: String,
     _ body: (DetachedTopology, OtherHost, NetworkPair) async throws -> Void
@@ -41,7 +42,7 @@ struct NetworkPair {
     }
   }
 
-  /// Creates the networks, and removes them after the body.
+  /// Creates the networks, and removes them after `body`.
   static func with(_ body: (CommandLineTool, NetworkPair) async throws -> Void) async throws {
     try await CommandLineTool.launching { tool in
       let name = "prt-" + tool.directory.path.split(separator: "-").suffix(1).joined()
@@ -57,7 +58,7 @@ struct NetworkPair {
     }
   }
 
-  /// The words that run a command line on either network.
+  /// The words before a command line that make the command run in the near network.
   var nearPrefix: [String] { NetworkNamespace.prefix(of: near) }
   var farPrefix: [String] { NetworkNamespace.prefix(of: far) }
 
@@ -66,7 +67,8 @@ struct NetworkPair {
       try await ip("netns", "add", name)
       try await ip("-n", name, "link", "set", "lo", "up")
     }
-    // Created within the namespace, so that its name cannot collide with one on the host.
+    // The cable is created within the namespace, so that its name cannot collide with another name
+    // on the host.
     try await ip("-n", near, "link", "add", "cable", "type", "veth", "peer", "cable", "netns", far)
     for (name, address) in [(near, Self.address), (far, Self.otherAddress)] {
       try await ip("-n", name, "address", "add", address + "/24", "dev", "cable")
@@ -79,7 +81,7 @@ struct NetworkPair {
     try await ip("netns", "del", far)
   }
 
-  /// Connects the cable, or disconnects it.
+  /// Connects or disconnects the cable.
   func connect(_ isConnected: Bool) async throws {
     try await ip("-n", far, "link", "set", "cable", isConnected ? "up" : "down")
   }

@@ -3,17 +3,18 @@ import PipeRuntimeTestKit
 import TestNodes
 import Testing
 
-/// Load that runs until the test ends it: numbers from a node `source`.
+/// A load that lasts until the test ends it: the numbers that a node `source` sends.
 ///
-/// A test that sends a fixed count and then looks for a node at work assumes that it looks before all have arrived.
+/// A load with a fixed count might end before the test observes the nodes at work.
 enum NumberLoad {
-  /// The numbers after which the load ends in any case, so that the waits of a test that has failed see a stall. The
-  /// nodes take minutes for them.
+  /// The number at which the load ends by itself. The nodes need minutes to reach this number.
+  ///
+  /// Without such a limit, the waits of a failed test would not detect a stall.
   static let limit = 1_000_000
 }
 
 extension TopologyClient {
-  /// Has the source send numbers until ``endNumbers()``.
+  /// Makes the source send numbers until ``endNumbers()``.
   func startNumbers() async throws {
     try await send("source", Source.Event.go(count: NumberLoad.limit))
   }
@@ -29,7 +30,8 @@ extension TopologyClient {
         case .done: return nil
         }
       } catch TopologyClientError.busy {
-        // Its pipe is full: the source accepts the event as soon as there is capacity.
+        // The pipe of the source is full. The source accepts the event as soon as the pipe has
+        // capacity.
         return nil
       }
     }

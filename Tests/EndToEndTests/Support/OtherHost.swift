@@ -2,15 +2,17 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Testing
 
-/// Clients of a deployed topology on another host: they have directories of their own, without the
-/// run, and a copy of its key file.
+/// Clients of a deployed topology that behave as if they were on another host.
+///
+/// The clients have their own directories, which do not contain the topology's files, and a copy of
+/// the topology's key file.
 struct OtherHost {
   let tool: CommandLineTool
 
-  /// The name of the key file in its directory.
+  /// The name of the key file in the clients' directory.
   static let key = "ward.key"
 
-  /// Runs a deployed topology with clients beside it.
+  /// Starts a deployed topology, and runs a closure with clients of the topology.
   static func with(
     _ yaml: String, deployment: String,
     _ body: (DetachedTopology, OtherHost) async throws -> Void
@@ -20,8 +22,9 @@ struct OtherHost {
     }
   }
 
-  /// Calls back with clients beside a topology.
-  /// - Parameter prefix: The words that run the clients on another network.
+  /// Runs a closure with clients of a running topology.
+  /// - Parameter prefix: The words before a command line that make the clients run on another
+  ///   network.
   static func beside(
     _ ward: DetachedTopology, prefix: [String] = [],
     _ body: (OtherHost) async throws -> Void
@@ -38,7 +41,7 @@ struct OtherHost {
   var key: String { tool.directory.path + "/" + Self.key }
 
   func copyKey(of ward: DetachedTopology) throws {
-    let text = try #require(FileSystem.text(of: try ward.directories.clientKey))
+    let text = try #require(FileSystem.text(of: try ward.directories.clientKeyFile))
     try tool.directory.write(text, to: Self.key)
   }
 
@@ -59,12 +62,12 @@ struct OtherHost {
     }
   }
 
-  /// Starts a verb on the topology.
+  /// Starts a verb that connects to the topology with the key file.
   func start(_ arguments: String...) throws -> LaunchedProgram {
     try tool.start(CommandLineTool.withLongTimeout(arguments) + ["--key", Self.key])
   }
 
-  /// Runs a verb on the topology to its end, and expects this exit code.
+  /// Runs a verb with the key file, waits for its end, and expects an exit code.
   @discardableResult
   func run(
     _ arguments: String..., code: Int32 = 0, at location: SourceLocation = #_sourceLocation
@@ -73,7 +76,7 @@ struct OtherHost {
     return try await tool.end(of: program, within: .seconds(60), code: code, at: location)
   }
 
-  /// Waits until a verb has written this text.
+  /// Waits until a verb has written a text.
   func await(
     _ text: String, of program: LaunchedProgram, at location: SourceLocation = #_sourceLocation
   ) async throws {

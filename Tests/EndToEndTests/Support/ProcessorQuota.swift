@@ -3,7 +3,8 @@ import PipeRuntime
 import Testing
 
 extension Trait where Self == ConditionTrait {
-  /// Skips the test, with the reason, where a process's CPU time cannot be limited.
+  /// A condition that skips the test, with a reason, if the CPU time of processes cannot be
+  /// limited.
   static var needsProcessorQuota: Self {
     .enabled(
       if: ProcessorQuota.isAvailable,
@@ -11,8 +12,9 @@ extension Trait where Self == ConditionTrait {
   }
 }
 
-/// A control group whose processes get a millisecond of CPU time per second, as in a container with
-/// a small limit.
+/// A control group whose processes get one millisecond of CPU time per second.
+///
+/// A container with a small limit has the same effect.
 struct ProcessorQuota {
   private static let root =
     FileSystem.isDirectory("/sys/fs/cgroup/cpu") ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup"
@@ -45,10 +47,11 @@ struct ProcessorQuota {
   /// Limits a process.
   func add(_ pid: Int32) throws { try write("\(pid)", to: "cgroup.procs") }
 
-  /// Removes the group, whose processes have ended or are moved back.
+  /// Removes the group. Precondition: its processes have ended, or were moved back to the root
+  /// group.
   func remove() { rmdir(path) }
 
-  /// Moves a process back to the group of all.
+  /// Moves a process back to the root group.
   func free(_ pid: Int32) throws { try Self.write("\(pid)", to: Self.root + "/cgroup.procs") }
 
   private func write(_ text: String, to file: String) throws {

@@ -31,8 +31,8 @@ final class PseudoTerminal {
     var attributes = termios()
     try #require(tcgetattr(master, &attributes) == 0)
     initialAttributes = attributes
-    // A session's leader gets the first terminal that it opens. Its output after it has restored
-    // the terminal goes there, too.
+    // The leader of a session gets the first terminal that it opens as its controlling terminal.
+    // Output that follows after the program has restored the terminal goes there as well.
     let script = "exec < \"$0\" > \"$0\" 2>&1; exec \"$@\""
     child = try ChildProcess.spawn(
       ChildCommand(
@@ -75,7 +75,7 @@ final class PseudoTerminal {
     #expect(ioctl(master, UInt(TIOCSWINSZ), &size) == 0)
   }
 
-  /// Whether the program has ended. Its output is not read.
+  /// Whether the program has ended. Does not read the program's output.
   var hasEnded: Bool { child.reap() != nil }
 
   func signal(_ signal: Signal) { _ = child.signal(signal) }
@@ -107,8 +107,8 @@ final class PseudoTerminal {
     }
   }
 
-  /// Waits until a line of the screen contains the text.
-  /// - Returns: The screen.
+  /// Waits until a line of the screen contains a text.
+  /// - Returns: The lines of the screen.
   @discardableResult
   func expect(
     _ text: String, within timeout: Duration = .seconds(20),
@@ -139,7 +139,8 @@ final class PseudoTerminal {
     }
   }
 
-  /// Types a key that leaves the program, and expects that it restores the terminal and succeeds.
+  /// Types a key that leaves the program. Expects that the program restores the terminal and
+  /// succeeds.
   func expectQuit(
     by key: String = "q", isolation: isolated (any Actor)? = #isolation,
     sourceLocation: SourceLocation = #_sourceLocation

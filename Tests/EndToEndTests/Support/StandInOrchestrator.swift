@@ -10,7 +10,7 @@ final class StandInOrchestrator: Sendable {
   struct Member: Sendable {
     var content: NodeArguments.Content
     var configuration: NodeConfiguration
-    /// The routing ids that peers use at the node's inbox, by peer.
+    /// The routing ids with which peers connect to the node's inbox, by peer.
     var names: [String: [String]]
   }
 
@@ -22,7 +22,7 @@ final class StandInOrchestrator: Sendable {
     /// The process's latest hello.
     var hello: NodeHello?
     var status: NodeStatus?
-    /// The number of the process's peer list, as last reported.
+    /// The number of the peer list that the process uses, as it last reported.
     var list: UInt32 = 0
 
     fileprivate func peer(_ name: String, as names: [String]) -> PeerList.Peer? {
@@ -40,7 +40,7 @@ final class StandInOrchestrator: Sendable {
     var ping: UInt64 = 0
   }
 
-  // Used only on the loop's thread once it has been created.
+  // After their creation, the sockets are used only on the loop's thread.
   private final class ControlSockets: @unchecked Sendable {
     let router: Socket
     let gate: PeerGate
@@ -55,7 +55,7 @@ final class StandInOrchestrator: Sendable {
       try router.bind("tcp://127.0.0.1:*")
     }
 
-    /// Calls back with each frame that arrives, and every 50 ms.
+    /// Calls `frame` for each frame that arrives, and `tick` every 50 ms.
     func open(
       _ frame: @escaping (FrameHeader, [UInt8], _ name: String) -> Void,
       tick: @escaping () -> Void
@@ -132,17 +132,18 @@ final class StandInOrchestrator: Sendable {
 
   // MARK: Processes
 
-  /// Starts a process of a member in place of the former one.
+  /// Starts a process of a member, which replaces the member's former process.
   /// - Parameters:
-  ///   - address: The address to which its sockets are bound.
-  ///   - mode: The mode of its key file.
+  ///   - address: The address to which the sockets of the process are bound.
+  ///   - mode: The mode of the process's key file.
   @discardableResult
   func launch(
     _ name: String, incarnation: UInt64 = 1, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
   ) throws -> Process {
     let (arguments, keyPair) = try prepare(name, incarnation, at: address, mode: mode)
-    // The lock is held, so that a hello waits until its process is registered.
+    // While the lock is held, a hello of the process is not handled. So the process is registered
+    // first.
     return try state.withLock { state in
       let program = try tool.start(
         program: CommandLineTool.products + "/TestNodes", arguments.arguments)
@@ -172,7 +173,7 @@ final class StandInOrchestrator: Sendable {
     thread.handle.post { [weak self] in self?.send(.embed, body: request, to: host) }
   }
 
-  /// Creates the key pair of a process, which is admitted from then on.
+  /// Creates the key pair of a process, and admits connections with this key pair.
   private func prepare(
     _ name: String, _ incarnation: UInt64, at address: String = "tcp://127.0.0.1:*",
     mode: mode_t = 0o600
@@ -193,7 +194,8 @@ final class StandInOrchestrator: Sendable {
     return (arguments, keyPair)
   }
 
-  /// Kills a member's process with all members in it, and sends the others their new peers.
+  /// Kills the process of a member, and with it all members in this process. Sends the other
+  /// members their new peers.
   func kill(_ name: String) async throws {
     let program = try #require(self[name]).program
     program.signal(.kill)
@@ -209,7 +211,7 @@ final class StandInOrchestrator: Sendable {
     }
   }
 
-  /// Waits until a member's process satisfies the condition, or has ended.
+  /// Waits until a member's process satisfies a condition, or has ended.
   func until(_ name: String, _ isSatisfied: (Process) -> Bool) async throws {
     let outcome: Bool? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: tool.directory
@@ -233,7 +235,7 @@ final class StandInOrchestrator: Sendable {
     return try #require(hello, "\(self[name]?.program.errorText ?? "")")
   }
 
-  /// The number of the latest peer list that was sent to all.
+  /// The number of the latest peer list that was sent to all members.
   var lastList: UInt32 { state.withLock { UInt32(truncatingIfNeeded: $0.number) } }
 
   /// Waits until a member runs.
@@ -241,7 +243,7 @@ final class StandInOrchestrator: Sendable {
 
   // MARK: Messages
 
-  /// Sends a member this peer list, whether it is correct or not.
+  /// Sends a member a peer list, which may be incorrect.
   func tell(_ name: String, _ peerList: PeerList, number: UInt64) {
     thread.handle.post { [weak self] in
       self?.send(.peers, sequence: number, body: peerList, to: name)

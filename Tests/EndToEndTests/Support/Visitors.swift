@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A button whose presses send visitors to a gate, for the tests of journals.
+/// A topology of a button and a gate, for tests of journals: each press sends a visitor to the
+/// gate.
 enum Visitors {
   static func topology(
     _ onRefused: PipeSpecification.OnRefused = .record, durability: Durability? = nil,

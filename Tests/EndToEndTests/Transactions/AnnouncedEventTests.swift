@@ -20,7 +20,7 @@ struct AnnouncedEventTests {
     ],
     timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(60)))
 
-  @Test("A model's own synchronized change is taken once by all, even after a restart")
+  @Test("If a model causes a synchronized event by itself, all participants take the event once")
   func restarts() async throws {
     try await withTopology(Self.kitchen) { topology in
       for (round, killed) in ["kettle", "both", "cook", nil].enumerated() {

@@ -14,7 +14,7 @@ struct AsynchronousParticipantTests {
   }
 
   @Test(
-    "A model or a feature as a participant is an error of the file that says what to do",
+    "A model or feature that does not declare 'selfContained' cannot be a participant",
     arguments: ["KettleModel", "KettleNode"])
   func never(machine: String) async throws {
     let result = try await Self.check(
@@ -42,7 +42,7 @@ struct AsynchronousParticipantTests {
     #expect(result.error.contains("[asynchronous-participant]"), "\(result)")
   }
 
-  @Test("A participant with some asynchronous transitions is a warning, and refuses those")
+  @Test("A partly asynchronous participant causes a warning, and refuses asynchronous transitions")
   func sometimes() async throws {
     let text = """
       topology: t

@@ -49,7 +49,7 @@ struct ChangedCompositeTests {
     }
   }
 
-  @Test("A pipe redirected from a node to its composite and back repeats no event")
+  @Test("A pipe repeats no event when it is redirected from a node to a composite and back")
   func turned() async throws {
     let dying =
       "machine: Party, restart: { policy: never }, "
@@ -60,7 +60,8 @@ struct ChangedCompositeTests {
     }
     let old = "  others: { components: [left, right], synchronize: [step] }\n"
     try await DetachedTopology.with(file(dying, old, to: "third"), name: "parties") { parties in
-      // The node has applied the first event when it dies, before it could acknowledge it.
+      // The node dies after it has applied the first event, and before it has acknowledged the
+      // event.
       try await Self.send("left", .disagree, in: parties)
       try await parties.await("the third one is dead") { $0[node: "third"]?.phase == "failed" }
       try await parties.run("down")
@@ -79,7 +80,7 @@ struct ChangedCompositeTests {
         try parties.log("left").contains {
           $0.contains("pipe 'moves' was redirected from 'third' to 'pair': 'third' has accepted")
         })
-      // Turns the pipe back: the composite has taken the second event.
+      // Redirects the pipe back to the node. The composite has processed the second event.
       try await parties.run("down")
       try parties.write(file("machine: Party", old, to: "third"))
       try await parties.up()

@@ -31,7 +31,7 @@ struct ForeignCoordinatorJournalTests {
     timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60), stop: .seconds(3)))
 
   /// Brings the three nodes to a state where one has taken the second event and two are prepared
-  /// for it. Their coordinator is dead, and its journal complete.
+  /// for this event. Their coordinator has ended, and its journal is complete.
   /// - Returns: The coordinator's journal, and its former files.
   private static func tear(
     _ topology: TopologyHarness, _ loss: Loss
@@ -94,7 +94,7 @@ struct ForeignCoordinatorJournalTests {
   }
 
   @Test(
-    "A coordinator with a lost journal refuses to run, and continues with the right one",
+    "A coordinator without its journal refuses to run, and continues when the journal is restored",
     arguments: Loss.allCases)
   func refusal(loss: Loss) async throws {
     try await withTopology(Self.three) { topology in
@@ -116,7 +116,7 @@ struct ForeignCoordinatorJournalTests {
   }
 
   @Test(
-    "A coordinator with a lost journal continues after a reset of it and its prepared nodes",
+    "After a reset of coordinator and prepared nodes, a coordinator without its journal continues",
     arguments: Loss.allCases)
   func reset(loss: Loss) async throws {
     try await withTopology(Self.three) { topology in
@@ -151,7 +151,7 @@ struct ForeignCoordinatorJournalTests {
     }
   }
 
-  @Test("A coordinator continues after a reset of it, of its participants, or of all")
+  @Test("A composite continues after a reset of its coordinator, its participants, or all nodes")
   func deliberate() async throws {
     try await withTopology(Parties.pair()) { topology in
       let tool = CommandLineTool(beside: topology)

@@ -1,6 +1,7 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import TestNodes
 import TestTraits
 import Testing
@@ -35,7 +36,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("An embedded coordinator is a node of its own: it stops, restarts and reports alone")
+  @Test("An embedded coordinator can be stopped and restarted without its carrier node")
   func own() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       let before = try await ward.pids()
@@ -70,7 +71,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("An embedded coordinator ends before its carrier node stops, and comes back with it")
+  @Test("An embedded coordinator ends before its carrier node stops, and restarts with that node")
   func host() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -118,7 +119,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("A signal that terminates the process ends all nodes in it in order")
+  @Test("A signal that terminates a process ends all nodes in the process gracefully")
   func terminated() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -126,7 +127,8 @@ struct LodgingRunTests {
       try await ward.await("the host has ended") { $0[node: "left"]?.phase == "completed" }
       try await ward.run("start", "left", "pair")
       try await Self.meet(ward, count: 2)
-      #expect(try ward.log("left").contains { $0.hasSuffix("ended: exit code 0") })
+      #expect(
+        try ward.log("left").contains { $0.hasSuffix("\(NodeReport.exited(.exited(code: 0)))") })
     }
   }
 
@@ -157,7 +159,7 @@ struct LodgingRunTests {
     }
   }
 
-  @Test("A process with a node that cannot be adopted is ended, and its nodes are restarted")
+  @Test("If one node of a process cannot be adopted, the process ends and all its nodes restart")
   func notAdopted() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       try await Self.meet(ward, count: 1)
@@ -179,7 +181,7 @@ struct LodgingRunTests {
       try await Self.meet(ward, count: 1)
       try await ward.killOrchestrator()
       let down = try await ward.run("down")
-      #expect(down.output.hasPrefix("ward: down; the orchestrator was killed"), "\(down)")
+      #expect(down.output.hasPrefix("ward: down; "), "\(down)")
       #expect(ward.tool.directory.processes.isEmpty)
       #expect(ward.tool.directory.sockets.isEmpty)
       try await ward.up()
@@ -188,14 +190,14 @@ struct LodgingRunTests {
   }
 
   @Test(
-    "'apply' moves a coordinator out of its carrier, into another one and back without a restart")
+    "'apply' moves a coordinator between carrier nodes and restarts only the coordinator")
   func moves() async throws {
     try await DetachedTopology.with(Self.file()) { ward in
       let before = try await ward.pids()
       let moves: [(place: String, process: String?, reason: String)] = [
-        ("", nil, "it now has its own process"),
-        (", within: right", "right", "its carrier node is now 'right'"),
-        (", within: left", "left", "its carrier node is now 'left'"),
+        ("", nil, "\(ProcessRecord.Difference.host(wanted: nil))"),
+        (", within: right", "right", "\(ProcessRecord.Difference.host(wanted: "right"))"),
+        (", within: left", "left", "\(ProcessRecord.Difference.host(wanted: "left"))"),
       ]
       for (number, move) in moves.enumerated() {
         try ward.write(Self.file(move.place))
@@ -213,11 +215,12 @@ struct LodgingRunTests {
           move.process.map { pids[$0] == process } ?? !before.values.contains(process))
         try await Self.meet(ward, count: number + 1)
       }
-      #expect(try await ward.run("apply", "ward.yaml").output == "ward: nothing to change\n")
+      #expect(try await ward.run("apply", "ward.yaml").output == DetachedTopology.unchanged)
     }
   }
 
-  @Test("A program too old to embed a coordinator is an error at the key")
+  @Test(
+    "A program that is too old to embed a coordinator causes an error at the topology file's key")
   func older() async throws {
     let tool = try CommandLineTool()
     defer { tool.remove() }

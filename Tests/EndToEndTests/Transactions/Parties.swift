@@ -9,7 +9,8 @@ enum Parties {
     max: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// The possible carrier nodes of their coordinator, where `nil` is a process of its own.
+  /// The possible carrier nodes of the coordinator; `nil` for a coordinator with a process of its
+  /// own.
   static let hosts: [String?] = [nil, "left", "right"]
 
   static func pair(
@@ -38,8 +39,8 @@ extension TopologyHarness {
       composite, Party.Event.meet, mode: mode)
   }
 
-  /// Waits until both parties report this number of meetings: a commit reaches them after the
-  /// caller.
+  /// Waits until both parties report this number of meetings. A caller gets its reply before the
+  /// parties get the commit.
   func expectMet(_ count: Int, within timeout: Duration = .seconds(20)) async throws {
     let state = try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
     for name in ["left", "right"] {

@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Models that vote", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite("Models that vote on synchronized events", .timed, .enabled(if: RecordedNodes.arePossible))
 struct PromisingModelTests {
   private typealias Event = Dancer.Event
   private typealias State = Dancer.State
@@ -43,7 +43,8 @@ struct PromisingModelTests {
     #expect(!withheld.isEmpty && withheld.allSatisfy { $0.reason == .timedOut })
   }
 
-  /// Returns the number that a dancer has counted, in its state and beside it.
+  /// Returns the number that a dancer has counted: the number in its state, and the number that it
+  /// keeps outside of its state.
   private static func count(_ topology: TopologyHarness, _ node: String) async throws -> Int? {
     guard case .accepted(_, let state) = try await topology.send(node, Event.look),
       case .sitting(let danced, _) = try EventCodec<State>().decode(state.bytes)
@@ -61,7 +62,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A synchronized event is evaluated once by each model, which enters the resulting state")
+  @Test("Each model evaluates a synchronized event once and enters the resulting state")
   func committed() async throws {
     try await withTopology(Self.floor()) { topology in
       for round in 1...3 {
@@ -82,7 +83,7 @@ struct PromisingModelTests {
   }
 
   @Test(
-    "A model that throws refuses with the error's text, and the other keeps its state",
+    "A model that throws refuses the event with the error, and the other model keeps its state",
     arguments: [Dancer.Manner.gladly, .hidden])
   func thrown(other: Dancer.Manner) async throws {
     try await withTopology(Self.floor()) { topology in
@@ -91,13 +92,14 @@ struct PromisingModelTests {
       #expect(withheld.map(\.participant) == ["right"])
       #expect(withheld.map(\.reason) == [.thrown("not today")])
       try await Self.expectCounts(topology, 0)
-      // Both take the next event together.
+      // Both models take the next event together.
       #expect(try await Self.dance(topology).isCommitted)
       try await Self.expectCounts(topology, 1)
     }
   }
 
-  @Test("A model that never answers refuses after a timeout, and no participant stays locked")
+  @Test(
+    "A model that never answers refuses the event after a timeout, and no participant stays locked")
   func overdue() async throws {
     try await withTopology(Self.floor()) { topology in
       try await Self.freeze(topology)
@@ -108,7 +110,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A node runs a limited number of transitions that never return, and then logs the limit")
+  @Test("A node runs a limited number of transitions that never return, and then logs a warning")
   func unreturned() async throws {
     try await withTopology(Self.floor()) { topology in
       for _ in 0..<6 {
@@ -121,7 +123,8 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A transition whose coordinator was killed is cancelled, and its node is free again")
+  @Test(
+    "A tentative transition is cancelled when its coordinator is killed, and the node is unlocked")
   func forsaken() async throws {
     try await withTopology(Self.floor()) { topology in
       async let reply = topology.client.synchronize("pair", Event.ponder)
@@ -142,7 +145,8 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A model that traps is unavailable and keeps its state, and the other participant is free")
+  @Test(
+    "A model that traps is unavailable and keeps its state, and the other participant is unlocked")
   func trapped() async throws {
     try await withTopology(Self.floor(), options: .crashing("right")) { topology in
       #expect(try await Self.dance(topology, right: .trapping) == .unavailable("right"))
@@ -156,7 +160,9 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A vote that did not reach its coordinator is aborted", arguments: ["crash", "cut"])
+  @Test(
+    "A transaction is aborted if a vote does not reach the coordinator",
+    arguments: ["crash", "cut"])
   func unheard(fault: String) async throws {
     try await withTopology(Self.floor("left:evaluate.after=\(fault)@1/1")) { topology in
       #expect(try await Self.dance(topology) == .unavailable("left"))
@@ -167,7 +173,7 @@ struct PromisingModelTests {
   }
 
   @Test(
-    "A model that dies between its vote and its step enters the voted state and no other",
+    "A model that is killed after its yes vote enters the state that it voted for",
     arguments: ["commit.received", "step.recorded"])
   func doubt(point: String) async throws {
     try await withTopology(Self.floor("left:\(point)=crash@1/1")) { topology in
@@ -187,7 +193,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A model that dies with a vote that is aborted keeps its state")
+  @Test("A model that is killed after its yes vote keeps its state if the transaction is aborted")
   func aborted() async throws {
     let rules = "left:yes.after=crash@1/1,right:prepare.before=delay:100ms@1/1"
     try await withTopology(Self.floor(rules)) { topology in
@@ -201,7 +207,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("'why' says that only a run can decide for a model, and runs no transition")
+  @Test("'why' runs no transition, and says that only a run shows whether a model accepts an event")
   func explained() async throws {
     try await withTopology(Self.floor()) { topology in
       let tool = CommandLineTool(beside: topology)
@@ -212,7 +218,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("A model, a feature and an asynchronous machine take a synchronized event together or not")
+  @Test("A model, a feature and an asynchronous machine take a synchronized event atomically")
   func styles() async throws {
     var party = Self.floor()
     for (name, machine) in [("feature", "WallflowerNode"), ("machine", "Chaperone")] {
@@ -249,7 +255,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("'eventX' resets both actors in their processes, or neither of them")
+  @Test("'eventX' resets either both actors, which run in separate processes, or neither")
   func actors() async throws {
     try await withTopology(Self.example) { topology in
       try await topology.send("modelA", ModelA.Event.eventA(message: "hello"))
@@ -276,7 +282,7 @@ struct PromisingModelTests {
     }
   }
 
-  @Test("Two actors and their composite are killed again and again, and agree each time")
+  @Test("Two actors and their composite agree after each of many kills")
   func killedActors() async throws {
     let read = try TopologyReader.read(path: Self.example)
     var example = read.topology

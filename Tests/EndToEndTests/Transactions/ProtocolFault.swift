@@ -1,7 +1,7 @@
 import PipeRuntime
 import Testing
 
-/// A fault at one place of the protocol of synchronized events, and the possible replies.
+/// A fault at one failpoint of the protocol of synchronized events, and the possible replies.
 struct ProtocolFault: Sendable, CustomTestStringConvertible {
   enum Kind: String, CaseIterable, Sendable {
     /// SIGKILL. A new process follows.
@@ -12,7 +12,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     case stop
   }
 
-  /// The events that lead to the place, besides the request.
+  /// The events, besides the request, that lead to the failpoint.
   enum Path: Sendable {
     /// No other event: both participants are willing.
     case willing
@@ -37,7 +37,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     }
   }
 
-  /// The caller's reply.
+  /// The reply that the caller gets.
   enum ExpectedOutcome: Sendable { case committed, notTaken, either }
 
   /// The event after which a suspended process is resumed.
@@ -64,7 +64,8 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
 
   /// The failpoints of the topology.
   var rules: String {
-    // If the left participant dies on the path, its second process is meant.
+    // If the left participant dies on the path to the failpoint, the rule applies to its second
+    // process.
     let moment =
       switch path {
       case .again: "@1/2"
@@ -79,7 +80,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
   private func within(_ host: String) -> ProtocolFault {
     var fault = self
     fault.host = host
-    // A suspended process suspends both nodes in it, which then neither ask nor answer.
+    // If a process that runs two nodes is suspended, neither node sends messages.
     let isShared = node == host || node == "pair"
     switch resumeCondition {
     case .answer where isShared: fault.resumeCondition = .nothing
@@ -91,7 +92,7 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     return fault
   }
 
-  /// Returns a fault of each kind at a place.
+  /// Returns a fault of each kind at a failpoint.
   private static func faults(
     _ node: String, _ point: Failpoint, on path: Path = .willing, crash: ExpectedOutcome,
     cut: ExpectedOutcome,
@@ -126,7 +127,8 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     separateCoordinatorFaults + separateCoordinatorFaults.map { $0.within("right") }
     + separateCoordinatorFaults.filter { $0.path == .willing }.map { $0.within("left") }
 
-  /// The participant's rows of DESIGN.md 3.3.
+  /// The faults of a participant. Each comment names the participant's condition, and then the
+  /// frame that the participant receives.
   private static let separateParticipantFaults: [ProtocolFault] =
     // free, PREPARE: enabled. A cut may lose the YES that is in flight.
     faults("left", .prepareBefore, crash: .notTaken, cut: .either, stop: .notTaken, until: .answer)
@@ -146,9 +148,9 @@ struct ProtocolFault: Sendable, CustomTestStringConvertible {
     // free, COMMIT of an applied transaction.
     + faults("left", .acknowledgeAfter, on: .again, .committed, until: .answer)
 
-  /// The coordinator's rows. The request is repeated to a coordinator that dies before its record,
-  /// which tries again. A message sent just after a cut may go out on the next connection before
-  /// the cut is noticed.
+  /// The faults of a coordinator. If a coordinator dies before it has recorded a commit, the client
+  /// repeats the request, and the next process of the coordinator tries the event again. A message
+  /// that is sent just after a cut may go out on the next connection before the cut is noticed.
   private static let separateCoordinatorFaults: [ProtocolFault] =
     // idle, REQUEST.
     faults("pair", .synchronizeReceived, .either, until: .nothing)

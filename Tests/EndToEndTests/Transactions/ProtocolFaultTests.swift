@@ -4,15 +4,17 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Faults at each row of the protocol", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite(
+  "Faults at each failpoint of the transaction protocol", .timed,
+  .enabled(if: RecordedNodes.arePossible))
 struct ProtocolFaultTests {
   @Test(
-    "A participant that crashes, hangs or is cut off leaves all or none moved, as replied",
+    "An event stays atomic and matches its reply when a participant crashes, hangs or disconnects",
     arguments: ProtocolFault.ofParticipants)
   func participant(fault: ProtocolFault) async throws { try await Self.strike(fault) }
 
   @Test(
-    "A coordinator that crashes, hangs or is cut off leaves all or none moved, as replied",
+    "An event stays atomic and matches its reply when a coordinator crashes, hangs or disconnects",
     arguments: ProtocolFault.ofCoordinators)
   func coordinator(fault: ProtocolFault) async throws { try await Self.strike(fault) }
 
@@ -60,7 +62,7 @@ struct ProtocolFaultTests {
     case .nothing: break
     case .answer: _ = try await reply
     case .doubt(let participant):
-      try await topology.expectLog(participant, contains: "without a message")
+      try await topology.expectLog(participant, contains: "\(InDoubtReport.Cause.silence)")
     }
     try await topology.resume(fault.node)
     return try await reply
@@ -75,12 +77,13 @@ struct ProtocolFaultTests {
     let environment = [FailpointCounter.rulesVariable: rules]
     try await withTopology(Parties.pair(environment: environment)) { topology in
       async let reply = topology.meet()
-      try await topology.expectLog("left", contains: "without a message")
+      try await topology.expectLog("left", contains: "\(InDoubtReport.Cause.silence)")
       async let step = topology.send("left", Party.Event.step)
       switch kind {
       case .crash:
         try await topology.kill("left")
-        try await topology.expectLog("left", contains: "is in doubt after a restart")
+        try await topology.expectLog(
+          "left", contains: "is in doubt after \(InDoubtReport.Cause.restart)")
       case .cut: try await topology.expectLog("left", contains: "failpoint query.sent: cut")
       case .stop:
         try await topology.pause("left")

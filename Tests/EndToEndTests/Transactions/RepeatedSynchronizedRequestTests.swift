@@ -4,7 +4,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("Synchronized requests that are repeated with their number", .timed)
+@Suite("Synchronized requests repeated with the same request number", .timed)
 struct RepeatedSynchronizedRequestTests {
   /// A coordinator that crashes when it has recorded its first commit. In the second run one node
   /// is slow to become ready, and no node starts before that.
@@ -56,9 +56,7 @@ struct RepeatedSynchronizedRequestTests {
     }
   }
 
-  @Test(
-    "A repeated request whose commit was recorded gets its reply after the coordinator's restart"
-  )
+  @Test("If a request's commit was recorded, a repeated request gets the reply after a restart")
   func beforeStart() async throws {
     try await DetachedTopology.with(Self.parties, name: "parties") { parties in
       let lost = try Caller(parties)

@@ -5,7 +5,7 @@ import TestNodes
 import TestTraits
 import Testing
 
-@Suite("A single coordinator", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite("The single process of a coordinator", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SecondCoordinatorTests {
   private static let parties = """
     topology: parties
@@ -24,7 +24,7 @@ struct SecondCoordinatorTests {
     #expect(reply.isCommitted, "\(reply)")
   }
 
-  @Test("A second process of a coordinator does not run while the first one lives or is suspended")
+  @Test("A coordinator's second process does not run while the first exists, even if suspended")
   func lock() async throws {
     try await DetachedTopology.with(Self.parties, name: "parties") { parties in
       let client = try parties.client()
@@ -43,7 +43,8 @@ struct SecondCoordinatorTests {
       let second = try parties.tool.start(
         program: CommandLineTool.products + "/TestNodes", own.arguments)
       let result = try await parties.tool.end(of: second, within: .seconds(20), code: 1)
-      #expect(result.error.contains("pair.sqlite' is in use by process \(pid)"), "\(result)")
+      let error = JournalError.locked(path: directories.journal(of: "pair"), pid: pid)
+      #expect(result.error.contains("\(error)"), "\(result)")
 
       kill(pid, SIGCONT)
       try await Self.meet(client)

@@ -4,9 +4,9 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-@Suite("Effects that give synchronized events", .timed, .enabled(if: RecordedNodes.arePossible))
+@Suite("Effects that produce synchronized events", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedEffectTests {
-  /// Philosophers that do nothing but take their forks and put them back.
+  /// Returns a topology of philosophers that only take their forks and put them back.
   private static func table(_ count: Int, durability: Durability) -> Topology {
     let quick = RestartPolicy(
       max: 1_000, window: .seconds(1),
@@ -47,7 +47,7 @@ struct SynchronizedEffectTests {
   }
 
   @Test(
-    "Philosophers eat without starving, and each fork is held by at most one of them",
+    "Philosophers eat again and again, and each eating philosopher holds both forks",
     arguments: [Durability.volatile, .process])
   func eat(durability: Durability) async throws {
     try await withTopology(Self.table(4, durability: durability)) { topology in

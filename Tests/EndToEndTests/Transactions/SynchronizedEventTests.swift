@@ -7,7 +7,7 @@ import Testing
 @Suite("Synchronized events across processes", .timed)
 struct SynchronizedEventTests {
   @Test(
-    "A synchronized event is taken by both participants, and is one state of the composite",
+    "Both participants take a synchronized event, and the composite's state changes once",
     arguments: Durability.allCases)
   func committed(durability: Durability) async throws {
     try await withTopology(Parties.pair(durability: durability)) { topology in
@@ -32,7 +32,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A participant that refuses lets none move, and the reply names it with the reason")
+  @Test("If one participant refuses, no participant takes the event, and the reply has the reason")
   func refused() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
@@ -47,7 +47,8 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A participant that does not run lets none move, and a later request commits")
+  @Test(
+    "If a participant does not run, no participant takes the event, and a later request commits")
   func unavailable() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.stop("right")
@@ -60,7 +61,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A request to a composite that does not run is answered unavailable")
+  @Test("A request to a composite that does not run gets the reply 'unavailable'")
   func down() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.stop("pair")
@@ -70,7 +71,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A request for locked participants is answered busy after a timeout")
+  @Test("A request for locked participants gets the reply 'busy' after a timeout")
   func busy() async throws {
     try await withTopology(Parties.pair()) { topology in
       #expect(try await topology.meet().isCommitted)
@@ -87,7 +88,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A waiting request commits once the event is enabled, or is refused at its deadline")
+  @Test("A waiting request commits when its event is enabled, or is refused at its deadline")
   func waits() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
@@ -104,7 +105,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A broadcast event is taken by each participant on its own")
+  @Test("Each participant takes a broadcast event independently")
   func broadcast() async throws {
     try await withTopology(Parties.pair()) { topology in
       try await topology.send("right", Party.Event.disagree)
@@ -123,7 +124,7 @@ struct SynchronizedEventTests {
     try await withTopology(Parties.pair()) { topology in
       await #expect(
         throws: TopologyClientError.invalidEvent(
-          "left", "'meet' is synchronized; send it to composite 'pair'")
+          "left", "\(RoutingError.requiresComposite("meet", composite: "pair"))")
       ) { try await topology.send("left", Party.Event.meet) }
       await #expect(throws: TopologyClientError.self) {
         try await topology.client.synchronize("pair", Party.Event.step)
@@ -162,7 +163,7 @@ struct SynchronizedEventTests {
     }
   }
 
-  @Test("A composite under load never shows a state where only one participant has moved")
+  @Test("A composite under load never shows a state where only one participant has taken an event")
   func noTornState() async throws {
     try await withTopology(Parties.pair()) { topology in
       let stream = try await topology.states(of: ["pair"])

@@ -9,7 +9,7 @@ struct SynchronizedLoadTests {
   private static let callerCount = 6
 
   @Test(
-    "Synchronized events in close succession all commit, and none finds a participant busy",
+    "Synchronized events in close succession all commit, and no event finds a participant busy",
     arguments: Durability.allCases)
   func following(durability: Durability) async throws {
     try await withTopology(Parties.pair(durability: durability)) { topology in
@@ -35,8 +35,9 @@ struct SynchronizedLoadTests {
     }
   }
 
-  /// Requests the event again when the coordinator's timeouts have passed because of a slow disk. A
-  /// participant that is busy with the former event replies at once.
+  /// Requests the event. A coordinator's timeouts may have passed because of a slow disk; then the
+  /// request is repeated. If a participant were still busy with the former event, the reply would
+  /// come at once.
   private static func meet(_ topology: TopologyHarness) async throws -> SynchronizedReply {
     while true {
       let start = ContinuousClock.now

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Pipes into composites", .timed, .enabled(if: RecordedNodes.arePossible))
 struct SynchronizedPipeTests {
-  /// A button that sends a synchronized event to two parties at its start and whenever it is
-  /// pressed.
+  /// Returns a topology with a button that sends a synchronized event to two parties at its start
+  /// and whenever it is pressed.
   private static func button(
     _ onRefused: PipeSpecification.OnRefused = .record, environment: [String: String] = [:]
   ) -> Topology {
@@ -22,7 +22,7 @@ struct SynchronizedPipeTests {
   }
 
   @Test(
-    "Each event of a pipe into a composite is taken once, whichever process is killed",
+    "A composite processes each event of a pipe once, whichever process is killed",
     arguments: [
       ("pair:commit.recorded", [3, 4]), ("pair:record.after", [3, 4]), ("left:yes.after", [3, 4]),
       ("pair:ack.after", [1]),
@@ -69,7 +69,7 @@ struct SynchronizedPipeTests {
   }
 
   @Test(
-    "A synchronized event that a pipe brings to a node is a dead letter, and stays one",
+    "A synchronized event in a pipe to a single node becomes a dead letter that cannot be resent",
     arguments: [PipeSpecification.OnRefused.record, .postpone])
   func direct(onRefused: PipeSpecification.OnRefused) async throws {
     var pair = Parties.pair()
@@ -81,7 +81,7 @@ struct SynchronizedPipeTests {
       try await topology.send("ringer", Ringer.Event.ring)
       try await topology.send("ringer", Ringer.Event.nudge)
       try await topology.expect("left", Party.State.willing(met: 0, steps: 1))
-      let problem = "'meet' is synchronized; send it to composite 'pair'"
+      let problem = "\(RoutingError.requiresComposite("meet", composite: "pair"))"
       let status = try await topology.expectStatus(of: "left", "a letter") {
         $0.status?.deadLetters == 1
       }
@@ -103,7 +103,8 @@ struct SynchronizedPipeTests {
     }
   }
 
-  @Test("With 'postpone', a synchronized event waits until it is enabled, even across a crash")
+  @Test(
+    "A synchronized event in a pipe with 'postpone' waits until it is enabled, even across a crash")
   func postponed() async throws {
     try await withTopology(Self.button(.postpone)) { topology in
       try await topology.expectMet(1)

@@ -5,14 +5,14 @@ import Screens
 import TestTraits
 import Testing
 
-@Suite("The screens of the documents on a terminal", .timed)
+@Suite("The documented screens on a terminal", .timed)
 struct ScreenViewTests {
   private static let down = "\u{1B}[B"
   private static let right = "\u{1B}[C"
   private static let left = "\u{1B}[D"
   private static let end = "\u{1B}[F"
 
-  @Test("Movies are loaded when their view opens, and the load is cancelled when it closes")
+  @Test("Movies are loaded when their view opens, and the load is cancelled when the view closes")
   func movies() async throws {
     try await withTopology("topologies/movies.yaml") { topology in
       let terminal = try topology.view("MoviesView", "movies", rows: 8)
@@ -39,7 +39,7 @@ struct ScreenViewTests {
   @Test("A growing list fetches its next page when its last row becomes visible")
   func pages() async throws {
     try await withTopology("topologies/movies-pages.yaml") { topology in
-      // Eleven rows, which is more than the first page.
+      // The terminal shows eleven rows, which is more than the first page.
       let terminal = try topology.view("MoviesPagesView", "pages")
       try await terminal.expect("Movies  20")
       try await topology.expect("pages", "two pages") { (state: MoviesPages.State) in
@@ -74,7 +74,7 @@ struct ScreenViewTests {
     }
   }
 
-  @Test("An address can be typed after any other input, and is saved")
+  @Test("An address can be typed and saved after a MiB of arbitrary input")
   func address() async throws {
     try await withTopology("topologies/address.yaml") { topology in
       let terminal = try topology.view("AddressView", "form")
@@ -97,10 +97,10 @@ struct ScreenViewTests {
       terminal.type("\r")
       try await terminal.expect("Enter goes to the next field")
       #expect(terminal.lines.contains("City"))
-      // The same address is not saved again, and stays editable.
+      // The same address is refused the second time, and stays editable.
       terminal.type("Quebec\rrue q\r7\r\r")
       try await terminal.expect("Not saved: this address already exists")
-      // 'q' is text here, and ^C leaves.
+      // In a text field, 'q' is text. ^C leaves the view.
       terminal.type("\t")
       try await terminal.expect("^C quits")
       try await terminal.expectQuit(by: "\u{3}")
@@ -153,7 +153,7 @@ struct ScreenViewTests {
       try await terminal.expect("1-9 asks")
       terminal.type("b")
       try await terminal.expect("▶ Quiz 3")
-      // No screen is left to go back from.
+      // There is no screen to go back to, so the event is refused.
       terminal.type("b")
       try await terminal.expect("refused: pop")
       for view in [terminal, registration] { try await view.expectQuit() }

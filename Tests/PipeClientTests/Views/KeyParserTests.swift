@@ -24,7 +24,9 @@ struct KeyParserTests {
     ("\u{1B}\u{1B}[A", [.escape, .up]),
   ]
 
-  @Test("Sequences are parsed to keys, at once or byte by byte", arguments: sequences)
+  @Test(
+    "Escape sequences are parsed to keys, whether they arrive whole or byte by byte",
+    arguments: sequences)
   func keys(text: String, keys: [Key]) {
     var parser = KeyParser()
     #expect(parser.take(text.utf8) == keys)
@@ -37,7 +39,7 @@ struct KeyParserTests {
     }
   }
 
-  @Test("ESC alone is a key once no byte has followed")
+  @Test("ESC counts as a key if no byte follows")
   func escape() {
     var parser = KeyParser()
     #expect(parser.take([0x1B]) == [])

@@ -5,7 +5,7 @@ import Testing
 struct ScreenPainterTests {
   private let size = TerminalSize(columns: 10, rows: 3)
 
-  @Test("Only lines that differ are drawn")
+  @Test("Only lines that have changed are drawn")
   func differences() {
     var painter = ScreenPainter(isColored: true)
     #expect(
@@ -19,7 +19,7 @@ struct ScreenPainterTests {
     #expect(painter.paint([], size: size) == "\u{1B}[0m\u{1B}[2J")
   }
 
-  @Test("Lines are cut to the columns, and at most the terminal's rows are drawn")
+  @Test("A drawing is cut to the terminal's columns and rows")
   func cut() {
     var painter = ScreenPainter(isColored: false)
     let text = painter.paint(
@@ -29,7 +29,7 @@ struct ScreenPainterTests {
         + "\u{1B}[3;1H戸戸戸戸…\u{1B}[K")
   }
 
-  @Test("Styles are escape sequences, without colors if those are disabled")
+  @Test("Styles are escape sequences, without colors if colors are disabled")
   func styles() {
     let line: StyledLine = "a" + StyledLine("b", .bold, .color(.green)) + StyledLine("c", .reversed)
     var colored = ScreenPainter(isColored: true)

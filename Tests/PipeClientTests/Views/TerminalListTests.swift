@@ -1,7 +1,7 @@
 import PipeClient
 import Testing
 
-@Suite("A list that scrolls")
+@Suite("A scrolling list on a terminal")
 struct TerminalListTests {
   @Test(
     "Keys select a row within the list",
@@ -53,7 +53,7 @@ struct TerminalListTests {
     }
   }
 
-  @Test("Only visible rows are drawn, with the selected one marked")
+  @Test("Only visible rows are drawn, and the selected row is marked")
   func lines() {
     var list = TerminalList()
     list.select(4, of: 6, height: 3)
@@ -67,7 +67,9 @@ struct TerminalListTests {
     #expect(list.lines(of: 0, height: 3) { _ in "none" } == [])
   }
 
-  @Test("A list ignores other keys", arguments: [Key.enter, .left, .character("j"), .tab])
+  @Test(
+    "A list ignores keys that do not move its selection",
+    arguments: [Key.enter, .left, .character("j"), .tab])
   func others(key: Key) {
     var list = TerminalList()
     #expect(list.press(key, of: 10, height: 3) == false)

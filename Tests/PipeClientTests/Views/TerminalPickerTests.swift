@@ -19,7 +19,7 @@ struct TerminalPickerTests {
     #expect(picker.selected == size)
   }
 
-  @Test("A picker shows all options with the picked one marked, or that one alone if it is narrow")
+  @Test("A picker marks the picked option, and shows only that option if it is narrow")
   func drawn() {
     let picker = TerminalPicker(Size.medium)
     #expect(picker.line(columns: 40).description == " small [medium] large ")
@@ -29,7 +29,7 @@ struct TerminalPickerTests {
     #expect(names.description == " S [M] M ")
   }
 
-  @Test("Tab moves from field to field, and from the last one to the first")
+  @Test("Tab moves from field to field, and from the last field to the first")
   func focus() {
     var focus = TerminalFocus(Size.small)
     for expected in [Size.medium, .large, .small] {

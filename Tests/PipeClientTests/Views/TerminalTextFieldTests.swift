@@ -1,7 +1,7 @@
 import PipeClient
 import Testing
 
-@Suite("A text field")
+@Suite("A text field on a terminal")
 struct TerminalTextFieldTests {
   @Test(
     "Keys insert, move and delete at the cursor",
@@ -29,7 +29,7 @@ struct TerminalTextFieldTests {
   }
 
   @Test(
-    "A text field ignores other keys",
+    "A text field ignores keys that do not edit text",
     arguments: [
       Key.enter, .tab, .backTab, .escape, .up, .down, .pageUp, .control("x"), .alternate("a"),
       .function(1), .insert,
@@ -41,7 +41,7 @@ struct TerminalTextFieldTests {
   }
 
   @Test(
-    "Setting a text replaces the typed one, and setting the same text keeps the cursor")
+    "A new text replaces the typed text, and setting the same text keeps the cursor")
   func set() {
     var field = TerminalTextField("abc")
     _ = field.press(.left)
@@ -52,7 +52,7 @@ struct TerminalTextFieldTests {
     #expect(field.cursor == 7)
   }
 
-  @Test("A MiB of text and control bytes is cut to the limit, and the next key still works")
+  @Test("A text field cuts a MiB of input to its limit, and the next key still works")
   func flooded() {
     var parser = KeyParser()
     var field = TerminalTextField(byteLimit: 100)

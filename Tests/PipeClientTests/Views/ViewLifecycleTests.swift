@@ -80,7 +80,7 @@ struct ViewLifecycleTests {
     #expect(actions == [.draw])
   }
 
-  @Test("A view sends its disappear event, and ends with the reply")
+  @Test("A view sends its disappear event, and ends when the reply arrives")
   func disappears() {
     var (session, _) = session(20)
     #expect(session.press(.character("q")) == [.waitToLeave, .send("close")])
@@ -90,7 +90,8 @@ struct ViewLifecycleTests {
     #expect(session.leave(.quit) == [])
   }
 
-  @Test("A view without a reply ends after a timeout, or when it is left again")
+  @Test(
+    "A view that waits for a reply ends after a timeout, or when the user leaves the view again")
   func unanswered() {
     var (session, _) = session(20)
     #expect(session.leave(.terminalClosed) == [.waitToLeave, .send("close")])
@@ -105,7 +106,7 @@ struct ViewLifecycleTests {
     #expect(session.end(.topologyDown("gone")) == [.end(.quit)])
   }
 
-  @Test("A view that is left waits for the event in flight and its resulting state")
+  @Test("A view that the user has left still waits for the event in flight and its resulting state")
   func underWay() {
     var (session, _) = session(0)
     // 'open' is in flight. Only its resulting state requires 'close'.
@@ -117,7 +118,7 @@ struct ViewLifecycleTests {
     #expect(session.sent(.refused("no")) == [.draw, .end(.quit)])
   }
 
-  @Test("A printed view and a view of a constant node send no events of their own")
+  @Test("A printed view and a view of a constant node send no events when they open or close")
   func quiet() {
     var (session, actions) = session(0, isPrinted: true)
     #expect(actions == [.draw])
@@ -154,7 +155,7 @@ struct ViewLifecycleTests {
     #expect(session.show(change(3, 30)) == [.draw])
   }
 
-  @Test("Typed text is shown at once, even while an event is in flight, and 'q' is then a letter")
+  @Test("A view shows typed text, even a 'q', at once while an event is in flight")
   func typed() {
     var (session, _) = session(20)
     #expect(texts(session)[4].hasSuffix("q quits"))
@@ -163,7 +164,7 @@ struct ViewLifecycleTests {
     for character in "quiet" { #expect(session.press(.character(character)) == [.draw]) }
     #expect(texts(session)[0].hasPrefix("quiet "))
     #expect(session.press(.enter) == [.draw, .send(["say": ["_0": "quiet"]])])
-    // A new state, which does not include the text, does not change it.
+    // A new state does not include the typed text, and leaves the text unchanged.
     #expect(session.show(change(2, 21)) == [.draw])
     #expect(texts(session)[0].hasPrefix("quiet "))
     #expect(session.sent(.accepted(version: 2, state: 21)) == [.draw])
@@ -177,7 +178,7 @@ struct ViewLifecycleTests {
     var parser = KeyParser()
     let bytes = (0..<(1 << 20)).map { number -> UInt8 in
       let byte = UInt8(truncatingIfNeeded: number &* 7)
-      // Without the keys that leave the field: ^C, ^Z, Tab, Enter.
+      // Replaces the bytes of the keys that leave the field: ^C, ^Z, Tab, Enter.
       return [0x03, 0x1A, 0x09, 0x0A, 0x0D].contains(byte) ? 0x78 : byte
     }
     var sends = 0

@@ -42,11 +42,11 @@ struct ViewSessionTests {
     #expect(texts(session()) == ["count 0", "in 30×2", status])
   }
 
-  @Test("Keys wait for the reply to the last one, and apply to the state in it")
+  @Test("A key waits for the reply to the previous key, and applies to the state in that reply")
   func order() {
     var session = session()
     #expect(session.press(.character("+")) == [.draw, .send("add")])
-    // At 0 the key would have no effect. It is applied at 1.
+    // In the state 0, the key would have no effect. The view applies the key in the state 1.
     #expect(session.press(.character("-")) == [])
     #expect(session.sent(.accepted(version: 1, state: 1)) == [.draw, .send("subtract")])
     #expect(texts(session)[0] == "count 1")
@@ -58,7 +58,7 @@ struct ViewSessionTests {
     #expect(texts(session)[0] == "count 1")
   }
 
-  @Test("Late states of the feed are ignored, and states of a new process are not")
+  @Test("A view ignores outdated states of the feed, but not the states of a new process")
   func late() {
     var session = session()
     _ = session.press(.character("+"))
@@ -99,7 +99,7 @@ struct ViewSessionTests {
   }
 
   @Test(
-    "'q' and ^C end a view, ^Z suspends it, and an end is final",
+    "'q' and ^C end a view, and ^Z suspends the view",
     arguments: [
       Key.character("q"), .control("c"),
     ])
@@ -112,7 +112,7 @@ struct ViewSessionTests {
     #expect(session.end(.terminalClosed) == [])
   }
 
-  @Test("A terminal that is too small shows so, whatever its size")
+  @Test("A view shows that its terminal is too small, whatever the size")
   func small() {
     var session = session()
     for columns in 1...23 {
@@ -123,7 +123,7 @@ struct ViewSessionTests {
         #expect(session.lines.first?.description.hasPrefix("the") == true)
       }
     }
-    // This holds for one dimension as well.
+    // The same holds if only one dimension is too small.
     for size in [TerminalSize(columns: 200, rows: 2), TerminalSize(columns: 23, rows: 50)] {
       _ = session.resize(to: size)
       #expect(texts(session)[0].hasPrefix("the terminal is too"), "\(size)")
@@ -181,7 +181,7 @@ struct ViewSessionTests {
         == [.end(.topologyDown("topology 't' is going down"))])
   }
 
-  @Test("Each ending of a view has its exit code")
+  @Test("Each way in which a view ends has a separate exit code")
   func exitCodes() {
     #expect(ViewEnding.quit.exitCode == 0)
     #expect(ViewEnding.terminalClosed.exitCode == 1)

@@ -226,7 +226,7 @@ struct FormTests {
         """)
   }
 
-  @Test("JSON has the whole graph, and SVG has no external references")
+  @Test("JSON contains the whole graph, and SVG has no external references")
   func others() {
     let text = GraphFormat.json.text(Self.door.graph())
     #expect(text.contains(#""isCertain":false"#))
@@ -257,7 +257,7 @@ struct FormTests {
     }
   }
 
-  @Test("A graph of 500 nodes shows each of them, in every format", arguments: GraphFormat.allCases)
+  @Test("Every format shows each node of a graph of 500 nodes", arguments: GraphFormat.allCases)
   func many(form: GraphFormat) {
     let text = form.text(LayoutTests.random(500, edges: 500, clusters: 5, seed: 11))
     #expect(text.utf8.count > 5_000)

@@ -1,86 +1,10 @@
 import PipeDiagrams
 import PipeSupport
+import TestSupport
 import Testing
 
 @Suite("The layout of a graph")
 struct LayoutTests {
-  /// Returns the errors of a layout.
-  static func problems(_ layout: Layout) -> [String] {
-    var problems: [String] = []
-    let graph = layout.graph
-    let whole = Layout.Rectangle(x: 0, y: 0, width: layout.width, height: layout.height)
-    for first in layout.boxes.indices {
-      if !whole.contains(layout.boxes[first]) { problems.append("box \(first) is outside") }
-      for second in layout.boxes.indices
-      where first < second && layout.boxes[first].overlaps(layout.boxes[second]) {
-        problems.append("boxes \(first) and \(second) overlap")
-      }
-    }
-    for (number, frame) in zip(layout.frames.indices, layout.frames) {
-      let cluster = graph.clusters[number].id
-      for (box, node) in zip(layout.boxes, graph.nodes) {
-        let isIn = ancestors(of: node.cluster, graph).contains(cluster)
-        if isIn != frame.contains(box) { problems.append("\(node.id) is wrongly in \(cluster)") }
-        if !isIn, frame.overlaps(box) { problems.append("\(node.id) overlaps \(cluster)") }
-      }
-      for other in layout.frames.indices where other != number {
-        let otherID = graph.clusters[other].id
-        let isNested =
-          ancestors(of: cluster, graph).contains(otherID)
-          || ancestors(of: otherID, graph).contains(cluster)
-        if !isNested, frame.overlaps(layout.frames[other]) {
-          problems.append("\(cluster) overlaps \(otherID)")
-        }
-      }
-    }
-    for label in layout.labels.compactMap(\.self) {
-      let area = Layout.Rectangle(
-        x: label.place.x, y: label.place.y, width: label.lines.map(\.displayWidth).max() ?? 0,
-        height: label.lines.count)
-      if layout.boxes.contains(where: { $0.overlaps(area) }) {
-        problems.append("text '\(label.lines)' is in a box")
-      }
-    }
-    return problems + lineProblems(layout)
-  }
-
-  /// Checks that no line goes through a box or along another line.
-  private static func lineProblems(_ layout: Layout) -> [String] {
-    var problems: [String] = []
-    var taken: [Layout.Point: [(isFlat: Bool, line: Int)]] = [:]
-    for (number, route) in layout.routes.enumerated() {
-      for (from, to) in zip(route, route.dropFirst()) {
-        guard from.x == to.x || from.y == to.y else {
-          problems.append("line \(number) is slanted")
-          continue
-        }
-        for x in min(from.x, to.x)...max(from.x, to.x) {
-          for y in min(from.y, to.y)...max(from.y, to.y) {
-            taken[.init(x, y), default: []].append((from.y == to.y, number))
-          }
-        }
-      }
-    }
-    for (point, uses) in taken {
-      let cell = Layout.Rectangle(x: point.x, y: point.y, width: 1, height: 1)
-      if layout.boxes.contains(where: { $0.overlaps(cell) }) { problems.append("a line in a box") }
-      for isFlat in [false, true] {
-        let lines = Set(uses.filter { $0.isFlat == isFlat }.map(\.line))
-        if lines.count > 1 { problems.append("lines \(lines.sorted()) are one at \(point)") }
-      }
-    }
-    return problems
-  }
-
-  private static func ancestors(of cluster: String?, _ graph: Graph) -> Set<String> {
-    var found: Set<String> = []
-    var next = cluster
-    while let name = next, found.insert(name).inserted {
-      next = graph.clusters.first { $0.id == name }?.parent
-    }
-    return found
-  }
-
   /// Returns a random graph with nested frames.
   static func random(_ nodes: Int, edges: Int, clusters: Int, seed: UInt64) -> Graph {
     var numbers = SplitMix64(seed: seed)
@@ -112,11 +36,13 @@ struct LayoutTests {
 
   @Test(
     "Boxes do not overlap, frames contain only their own nodes, and lines avoid boxes",
-    arguments: UInt64(1)...40)
-  func noOverlap(seed: UInt64) {
+    arguments: UInt64(1)...200, Layout.Direction.allCases)
+  func noOverlap(seed: UInt64, direction: Layout.Direction) {
     let size = Int(seed % 20) + 1
     let graph = Self.random(size, edges: size * 2, clusters: Int(seed % 5), seed: seed)
-    #expect(Self.problems(Layout(graph)) == [])
+    let layout = Layout(graph, direction, rowLength: direction == .down ? 110 : 44)
+    #expect(LayoutGeometry.errors(of: layout) == [])
+    #expect(layout.routes.count { $0.isEmpty } == 0)
   }
 
   @Test("The same graph has the same layout each time")
@@ -131,17 +57,18 @@ struct LayoutTests {
   func large(edges: Int) {
     let graph = Self.random(500, edges: edges, clusters: 10, seed: 3)
     let layout = Layout(graph)
-    #expect(Self.problems(layout) == [])
+    #expect(LayoutGeometry.errors(of: layout) == [])
     #expect(layout.routes.count == layout.graph.edges.count)
     // Every edge that is not drawn is listed in words.
     let missing = layout.routes.indices.filter { layout.routes[$0].isEmpty }
     #expect(Set(missing).isSubset(of: layout.incompleteEdges))
   }
 
-  @Test("Empty graphs, single nodes, cyclic frames and edges to nowhere are laid out")
+  @Test("Empty graphs, single nodes, cyclic frames and edges to missing nodes are laid out")
   func odd() {
-    #expect(Self.problems(Layout(Graph(title: ""))) == [])
-    #expect(Self.problems(Layout(Graph(title: "", nodes: [Graph.Node("a", .state)]))) == [])
+    #expect(LayoutGeometry.errors(of: Layout(Graph(title: ""))) == [])
+    #expect(
+      LayoutGeometry.errors(of: Layout(Graph(title: "", nodes: [Graph.Node("a", .state)]))) == [])
     var circle = Graph(title: "", nodes: [Graph.Node("a", .state, cluster: "c")])
     circle.clusters = [Graph.Cluster("c", parent: "d"), Graph.Cluster("d", parent: "c")]
     circle.edges = [
@@ -153,7 +80,7 @@ struct LayoutTests {
     #expect(!layout.routes[0].isEmpty)
   }
 
-  @Test("A state of a MiB is cut, and so is a box with many lines")
+  @Test("A state of 1 MiB and a box with many lines are cut")
   func long() {
     var graph = Graph(title: "long")
     graph.nodes = [
@@ -166,22 +93,25 @@ struct LayoutTests {
     #expect(layout.graph.nodes[1].lines.last == "… 989 more")
   }
 
-  @Test("Edges lead downward in a graph without cycles")
-  func down() {
+  @Test(
+    "In a graph without cycles, all edges point in the chosen direction",
+    arguments: Layout.Direction.allCases)
+  func direction(_ direction: Layout.Direction) {
     var graph = Graph(title: "")
     graph.nodes = ["a", "b", "c"].map { Graph.Node($0, .state) }
     graph.edges = [Graph.Edge("a", "b", .pipe), Graph.Edge("b", "c", .pipe)]
-    let rows = Layout(graph).boxes.map(\.y)
+    let boxes = Layout(graph, direction).boxes
+    let rows = direction == .down ? boxes.map(\.y) : boxes.map(\.x)
     #expect(rows == rows.sorted() && Set(rows).count == 3)
   }
 
-  @Test("A small graph fits a terminal if possible", arguments: [60, 80, 120])
+  @Test("A small graph is drawn within the given columns", arguments: [60, 80, 120])
   func columns(columns: Int) {
     var graph = Graph(title: "wide")
     graph.nodes = (0..<12).map { Graph.Node("node \($0)", .machine) }
     graph.edges = (1..<12).map { Graph.Edge("node 0", "node \($0)", .pipe) }
     let lines = AsciiDrawing(graph, columns: columns).text.split(separator: "\n")
     #expect(lines.allSatisfy { $0.displayWidth <= columns })
-    #expect(Self.problems(Layout(graph, rowWidth: columns)) == [])
+    #expect(LayoutGeometry.errors(of: Layout(graph, rowLength: columns)) == [])
   }
 }

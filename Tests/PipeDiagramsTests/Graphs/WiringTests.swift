@@ -9,7 +9,7 @@ struct WiringTests {
       composites: composites)
   }
 
-  @Test("A composite within another one is a frame within its frame")
+  @Test("A composite within another composite is a frame within that composite's frame")
   func nested() {
     let graph = Self.wiring([
       .init(name: "outer", nodes: ["a", "b", "c"], events: [("e", ["a", "b", "c"])]),
@@ -35,14 +35,14 @@ struct WiringTests {
       parts.map { "\($0.source) \($0.target)" } == ["left a", "left b", "right b", "right c"])
   }
 
-  @Test("A frame with an outgoing pipe has a box for it")
+  @Test("A composite's frame has a box for the composite's outgoing pipe")
   func pipeOfComposite() {
     var wiring = Self.wiring([.init(name: "pair", nodes: ["a", "b"], events: [("e", ["a", "b"])])])
     wiring.pipes = [.init(name: "p", from: "pair", to: "c", label: "x → y")]
     let graph = wiring.graph
     #expect(graph.nodes.last?.cluster == "composite:pair")
     #expect(graph.edges.map { "\($0.source) \($0.target)" } == ["pair c"])
-    #expect(graph.drawable.edges.count == 1)
+    #expect(graph.drawableGraph.edges.count == 1)
   }
 
   @Test("Current states are shown in the boxes, and nodes that do not run are marked")

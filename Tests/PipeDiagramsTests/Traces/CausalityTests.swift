@@ -9,10 +9,11 @@ struct ReportedRow: Sendable {
   var incarnation = 1
   var version = 1
   var time = 0
-  /// The event of a pipe that the step took, as `PIPE STREAM NUMBER`, and the events that it sent.
+  /// The pipe's event that caused the step, as `PIPE STREAM NUMBER`. `sent` has the events that the
+  /// step sent.
   var took: String?
   var sent: [String] = []
-  /// The version whose effect gave the event.
+  /// The version whose effect produced the event.
   var effect: Int?
   var transaction: String?
 
@@ -52,15 +53,15 @@ struct CausalityTests {
 
   static let rows = [
     Row(
-      testDescription: "who has sent the event",
+      testDescription: "the sender of the event",
       steps: [.init(sent: ["p 1 7"]), .init(node: "b", time: 1, took: "p 1 7")], causes: [nil, 0]),
     Row(
-      testDescription: "not who has sent another number, by another pipe, or in another stream",
+      testDescription: "no sender of another number, pipe or stream",
       steps: [
         .init(sent: ["p 1 7", "q 1 8", "p 2 8"]), .init(node: "b", time: 1, took: "p 1 8"),
       ], causes: [nil, nil]),
     Row(
-      testDescription: "one step sends to several, and several times",
+      testDescription: "a step that sends several events to several nodes",
       steps: [
         .init(sent: ["p 1 7", "p 1 8", "q 1 7"]), .init(node: "b", time: 1, took: "p 1 7"),
         .init(node: "c", time: 2, took: "q 1 7"),
@@ -70,50 +71,50 @@ struct CausalityTests {
       testDescription: "a cause whose clock is ahead",
       steps: [.init(node: "b", took: "p 1 7"), .init(time: 1, sent: ["p 1 7"])], causes: [1, nil]),
     Row(
-      testDescription: "a node may send to itself",
+      testDescription: "a node that sends to itself",
       steps: [.init(sent: ["p 1 7"]), .init(version: 2, time: 1, took: "p 1 7")], causes: [nil, 0]),
     Row(
-      testDescription: "who has started the effect: that node, and no other of the same version",
+      testDescription: "the node of the effect, and no other node of the same version",
       steps: [
         .init(version: 4), .init(node: "b", version: 4, time: 1),
         .init(version: 5, time: 2, effect: 4), .init(node: "b", version: 9, time: 3, effect: 8),
       ], causes: [nil, nil, 0, nil]),
     Row(
-      testDescription: "an effect that a later process has ended",
+      testDescription: "an effect that a later process completes",
       steps: [.init(version: 4), .init(incarnation: 2, version: 5, time: 1, effect: 4)],
       causes: [nil, 0]),
     Row(
-      testDescription: "of two processes that count from one, the last step of the version before",
+      testDescription: "the latest of two processes' steps with the effect's version",
       steps: [
         .init(version: 4), .init(incarnation: 2, version: 4, time: 1),
         .init(incarnation: 2, version: 5, time: 2, effect: 4),
       ], causes: [nil, nil, 1]),
     Row(
-      testDescription: "a pipe's event has no other cause, whatever the effects",
+      testDescription: "the sender of a pipe's event, and not an effect",
       steps: [
         .init(sent: ["p 1 7"]), .init(node: "b", version: 4, time: 1),
         .init(node: "b", version: 5, time: 2, took: "p 1 7", effect: 4),
       ], causes: [nil, nil, 0]),
     Row(
-      testDescription: "a synchronized event that an effect has asked for",
+      testDescription: "a synchronized event that an effect requested",
       steps: [
         .init(version: 4), .init(version: 5, time: 1, effect: 4, transaction: "3.1"),
         .init(node: "b", version: 1, time: 2, transaction: "3.1"),
       ], causes: [nil, 0, nil]),
     Row(
-      testDescription: "nothing that was not followed",
+      testDescription: "no cause if the sender's steps are not reported",
       steps: [.init(node: "b", took: "p 1 7"), .init(node: "b", version: 2, time: 1)],
       causes: [nil, nil]),
   ]
 
   @Test(
-    "Causes are found by names and numbers, not by times, and in any order of reports",
+    "The cause of a step is found even if reports come in another order or with wrong times",
     arguments: rows)
   func causes(row: Row) throws {
     for steps in [row.steps, row.steps.reversed()] {
       var recorder = TraceRecorder(topology: "t", nodes: ["a", "b", "c"])
       for step in steps { recorder.take(try step.step) }
-      #expect(recorder.trace.steps.map(\.cause) == row.causes)
+      #expect(recorder.trace.steps.map(\.causeIndex) == row.causes)
     }
   }
 }

@@ -7,10 +7,10 @@ import Testing
 /// with `GOLDENS=write` to write the files again, and open them in those programs.
 @Suite("A trace of several nodes as a file")
 struct GoldenTraceTests {
-  private static let folder = FileSystem.directory(of: #filePath) + "/goldens"
+  private static let folder = FileSystem.parentDirectory(of: #filePath) + "/goldens"
 
   @Test(
-    "The trace file is the same for the same steps, byte for byte",
+    "The same steps are written to the same trace file, byte for byte",
     arguments: [TraceFormat.chrome, .otlp])
   func golden(_ form: TraceFormat) throws {
     let path = "\(Self.folder)/house.\(form.rawValue).json"

@@ -5,18 +5,36 @@ import Testing
 
 @Suite("A trace of several nodes")
 struct TraceTests {
-  @Test("A trace orders steps by time, nests them below their causes, and groups synchronized ones")
+  @Test(
+    "A trace nests steps below their causes, by time, and groups the steps of synchronized events")
   func causes() throws {
     let trace = try House.recorder().trace
     #expect(trace.steps.map(\.node) == ["door", "display", "display", "left", "both", "right"])
-    #expect(trace.steps.map(\.cause) == [nil, 0, 1, nil, nil, nil])
-    #expect(trace.steps.map(\.synchronizedEvent) == [nil, nil, nil, 0, 0, 0])
+    #expect(trace.steps.map(\.causeIndex) == [nil, 0, 1, nil, nil, nil])
+    #expect(trace.steps.map(\.synchronizedEventIndex) == [nil, nil, nil, 0, 0, 0])
     let synchronizedEvent = try #require(trace.synchronizedEvents.first)
     #expect(
       trace.synchronizedEvents.count == 1 && synchronizedEvent.event == "meet"
         && synchronizedEvent.name == "both")
-    #expect(synchronizedEvent.end - synchronizedEvent.start == 500_000)
-    #expect(trace.untold == ["door": 89])
+    #expect(synchronizedEvent.endTime - synchronizedEvent.startTime == 500_000)
+    #expect(trace.missingStepCounts == ["door": 89])
+  }
+
+  @Test(
+    "A followed step keeps its causes, its effects and its synchronized event, and nothing else",
+    arguments: [
+      ("door", 1, ["door", "display", "display"], [nil, 0, 1]),
+      ("display", 8, ["door", "display", "display"], [nil, 0, 1]),
+      ("display", 9, ["door", "display", "display"], [nil, 0, 1]),
+      ("right", nil, ["left", "both", "right"], [nil, nil, nil]),
+    ] as [(String, UInt64?, [String], [Int?])])
+  func following(node: String, version: UInt64?, nodes: [String], causes: [Int?]) throws {
+    let all = try House.recorder().trace
+    let trace = all.following(try #require(all.index(ofStepOf: node, version: version)))
+    #expect(trace.steps.map(\.node) == nodes)
+    #expect(trace.steps.map(\.causeIndex) == causes)
+    #expect(trace.synchronizedEvents.map(\.stepIndices) == (node == "right" ? [[0, 1, 2]] : []))
+    #expect(all.index(ofStepOf: node, version: 77) == nil)
   }
 
   @Test("Transactions of two coordinators with the same number stay separate")
@@ -38,7 +56,7 @@ struct TraceTests {
   }
 
   @Test(
-    "A synchronized event has the name of the composite that committed it, not of an observer",
+    "A synchronized event in a trace has the name of the composite that committed the event",
     arguments: [
       ["fork", "seat2", "seat1"], ["seat2", "seat1"], ["fork"], ["seat1", "fork", "seat2"],
     ])
@@ -64,7 +82,7 @@ struct TraceTests {
       recorder.take(try JSONRecord.decode(NodeStep.self, from: Array(text.utf8)))
     }
     #expect(recorder.trace.synchronizedEvents.map(\.name) == ["seat1"])
-    #expect(recorder.trace.synchronizedEvents.map(\.steps.count) == [followed.count])
+    #expect(recorder.trace.synchronizedEvents.map(\.stepIndices.count) == [followed.count])
   }
 
   @Test("A text trace shows the steps with their causes")
@@ -177,7 +195,7 @@ struct TraceTests {
   }
 
   @Test(
-    "An OpenTelemetry trace contains effects that a late clock puts before their cause")
+    "An OpenTelemetry trace contains a step even if a wrong clock puts it before its cause")
   func skewed() throws {
     var recorder = TraceRecorder(topology: "t", nodes: ["door", "display"])
     for text in House.reportedSteps.prefix(3) {
@@ -185,14 +203,14 @@ struct TraceTests {
       if step.node == "door" { step.time = step.time.map { $0 + 1_000_000 } }
       recorder.take(step)
     }
-    #expect(recorder.trace.steps.map(\.cause) == [1, nil, 0])
+    #expect(recorder.trace.steps.map(\.causeIndex) == [1, nil, 0])
     var text = ""
     try TraceFormat.otlp.write(recorder.trace) { text += $0 }
     let traces = text.matches(of: /"traceId":"([0-9a-f]*)"/).map(\.1)
     #expect(traces.count == 3 && Set(traces).count == 1, "\(text)")
   }
 
-  @Test("Arrows in a Chromium trace have numbers and come after their slices")
+  @Test("In a Chromium trace, arrows are numbered and are written after their slices")
   func arrows() throws {
     let file = try JSONValue(parsing: House.written(.chrome).utf8)
     guard case .array(let all)? = file["traceEvents"] else {
@@ -224,8 +242,8 @@ struct TraceTests {
     var recorder = TraceRecorder(topology: "t", nodes: ["a"])
     let text = #"{"node":"a","incarnation":1,"version":1,"index":1,"time":1}"#
     let step = try JSONRecord.decode(NodeStep.self, from: Array(text.utf8))
-    for _ in 0..<TraceRecorder.limit + 5 { recorder.take(step) }
-    #expect(recorder.count == TraceRecorder.limit)
-    #expect(recorder.trace.untold == ["a": 5])
+    for _ in 0..<TraceRecorder.maximumStepCount + 5 { recorder.take(step) }
+    #expect(recorder.stepCount == TraceRecorder.maximumStepCount)
+    #expect(recorder.trace.missingStepCounts == ["a": 5])
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Cases as text")
 struct CaseTextTests {
   @Test(
-    "A state is shown as in Swift",
+    "A state is written as in Swift code",
     arguments: [
       (#""closed""#, "closed"),
       (#"{"closed":{}}"#, "closed"),
@@ -29,7 +29,7 @@ struct CaseTextTests {
   }
 
   @Test(
-    "A struct is shown by its fields in their order, and not as a case",
+    "A struct is written as its fields in their declared order, not as an enum case",
     arguments: [
       (#"{"turns":{"count":3}}"#, ["turns"], "(turns: [count: 3])"),
       (#"{"turns":{"count":3}}"#, nil, "turns(count: 3)"),
@@ -59,7 +59,7 @@ struct CaseTextTests {
   }
 
   @Test(
-    "JSON that matches no case is an error that says what to write",
+    "JSON that matches no case causes an error that says what to write",
     arguments: [
       ("[1]", #"[1] is not a valid event; write a label, or {"label":{"field":value}}"#),
       (

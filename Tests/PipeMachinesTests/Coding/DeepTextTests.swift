@@ -5,7 +5,7 @@ import Testing
 struct DeepTextTests {
   // Foundation traps on text that ends at too great a depth.
   @Test(
-    "JSON that is nested too deeply is refused, wherever it ends",
+    "JSON that is nested too deeply is refused, even if the text is cut off",
     arguments: [501, 512, 513, 514, 100_000], ["", "1", "]", " "])
   func deep(depth: Int, tail: String) {
     for bracket in ["[", "{\"a\":"] {

@@ -11,7 +11,7 @@ struct EventCodecTests {
   }
 
   @Test(
-    "An event is encoded as a bare label or as Codable writes it",
+    "An event is encoded as a bare label or in the form of Codable",
     arguments: [
       (Event.bare, #""bare""#),
       (.one(4), #"{"one":{"_0":4}}"#),
@@ -21,7 +21,7 @@ struct EventCodecTests {
   }
 
   @Test(
-    "An event is decoded from both forms",
+    "An event is decoded from a bare label and from the form of Codable",
     arguments: [
       (#""other""#, Event.other),
       (#"{"other":{}}"#, .other),
@@ -33,7 +33,7 @@ struct EventCodecTests {
     #expect(try EventCodec<Event>().decode(Array(text.utf8)) == event)
   }
 
-  @Test("A text that is no event is an error that lists the type's cases")
+  @Test("If a text is not an event, the error lists the type's cases")
   func undecodable() throws {
     let error = #expect(throws: UndecodableValue.self) {
       try EventCodec<Event>().decode(Array(#"{"on":{}}"#.utf8))

@@ -50,7 +50,7 @@ struct EventReaderTests {
     .empty([], Dictionary(uniqueKeysWithValues: (0..<65).map { ("\"\($0)", $0) })),
   ]
 
-  @Test("Foundation decodes what the codec encodes", arguments: samples)
+  @Test("Foundation decodes the text that the codec encodes", arguments: samples)
   fileprivate func writes(_ sample: Sample) throws {
     let bytes = try EventCodec<Sample>().encode(sample)
     if sample != .bare {
@@ -59,7 +59,7 @@ struct EventReaderTests {
     #expect(try EventCodec<Sample>().decode(bytes) == sample)
   }
 
-  @Test("If a key occurs twice in a large object, its first value counts, as with Foundation")
+  @Test("If a key occurs twice in a large object, the first value counts, as in Foundation")
   func repeatedKeys() throws {
     let members = (0..<100).map { "\"key\($0)\":\($0)" } + ["\"key7\":1000"]
     let text = "{\"empty\":{\"_0\":[],\"_1\":{" + members.joined(separator: ",") + "}}}"
@@ -67,7 +67,7 @@ struct EventReaderTests {
     #expect(sample == (try JSONDecoder().decode(Sample.self, from: Data(text.utf8))))
   }
 
-  @Test("JSON values inside a record are read and written like others")
+  @Test("JSON values inside a record are read and written like other JSON values")
   func values() throws {
     struct Record: Codable, Equatable {
       var name: String
@@ -84,7 +84,7 @@ struct EventReaderTests {
     }
   }
 
-  @Test("The codec decodes what Foundation encodes", arguments: samples)
+  @Test("The codec decodes the text that Foundation encodes", arguments: samples)
   fileprivate func reads(_ sample: Sample) throws {
     let bytes = Array(try JSONEncoder().encode(sample))
     #expect(try EventCodec<Sample>().decode(bytes) == sample)
@@ -128,7 +128,7 @@ struct EventReaderTests {
     }
   }
 
-  @Test("The codec continues after an event that cannot be encoded")
+  @Test("After an event that cannot be encoded, the codec encodes other events")
   func unwritable() throws {
     let codec = EventCodec<Sample>()
     var bytes: [UInt8] = [1]

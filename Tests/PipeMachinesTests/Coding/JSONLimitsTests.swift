@@ -4,7 +4,7 @@ import Testing
 @Suite("Numbers in JSON text")
 struct JSONLimitsTests {
   @Test(
-    "The first integer that is too large is found with its spelling",
+    "The first integer beyond 64 bits is returned with its spelling in the text",
     arguments: [
       ("99999999999999999999", "99999999999999999999"),
       (#"{"a":[1,-9223372036854775809,99999999999999999999]}"#, "-9223372036854775809"),
@@ -17,7 +17,7 @@ struct JSONLimitsTests {
   }
 
   @Test(
-    "A number that is rounded to an integer reads back the same",
+    "A number that was rounded to an integer is unchanged by encoding and decoding",
     arguments: [
       ("3333333333333333333.9", 3_333_333_333_333_333_504),
       ("-9223372036854774784.4", -9_223_372_036_854_774_784), ("0.5", nil),

@@ -40,7 +40,7 @@ private enum Plain: MachineEvent, SynthesizedCodable, Equatable {
 }
 
 extension SplitMix64 {
-  /// Returns a number with few bits, with many, or at a limit.
+  /// Returns a number with few bits, a number with many bits, or a limit of the type.
   fileprivate mutating func any<Value: FixedWidthInteger>() -> Value {
     switch next() % 8 {
     case 0: .min
@@ -89,7 +89,7 @@ struct SynthesizedCodableTests {
   }
 
   @Test(
-    "The codec in place encodes and decodes random values like Codable",
+    "The in-place codec encodes and decodes random values like Codable",
     arguments: 0..<20)
   func random(seed: UInt64) throws {
     let (inPlace, byCodable) = Self.codecs()
@@ -107,7 +107,7 @@ struct SynthesizedCodableTests {
     }
   }
 
-  @Test("The codec in place treats damaged text like Codable", arguments: 0..<10)
+  @Test("The in-place codec treats damaged text like Codable", arguments: 0..<10)
   func damaged(seed: UInt64) throws {
     let (inPlace, byCodable) = Self.codecs()
     var numbers = SplitMix64(seed: seed)
@@ -128,7 +128,7 @@ struct SynthesizedCodableTests {
   }
 
   @Test(
-    "The codec in place treats text of another style like Codable",
+    "The in-place codec treats text in another JSON style like Codable",
     arguments: [
       #"{"one":{"_0":7}}"#, #" {"one":{"_0":7}}"#, #"{"one":{"_0":7}} "#, #"{"one":{"_0": 7}}"#,
       #"{"one":{"_0":007}}"#, #"{"one":{"_0":-0}}"#, #"{"one":{"_0":-}}"#, #"{"one":{"_0":}}"#,
@@ -166,7 +166,7 @@ struct SynthesizedCodableTests {
     #expect(outcome(left) == outcome(right), "\(text)")
   }
 
-  @Test("Decoded values own their contents and release them")
+  @Test("Decoded values own and release their contents")
   func lifetimes() throws {
     let codec = EventCodec<Plain>(isSynthesized: true)
     let text = String(repeating: "longer than what lies in the value itself ", count: 3)
@@ -186,7 +186,7 @@ private func warnings(_ body: () throws -> Void) throws -> [String] {
   return seen.withLock { $0 }
 }
 
-// MARK: Conformances written manually
+// MARK: Hand-written conformances
 
 /// A type without the conformance and with its own decoding.
 private enum Unmarked: MachineEvent, Equatable {
@@ -199,7 +199,7 @@ private enum Unmarked: MachineEvent, Equatable {
   }
 }
 
-/// A type that claims the conformance and decodes differently.
+/// A type that claims the conformance although it has custom decoding.
 private enum Reading: MachineEvent, SynthesizedCodable, Equatable {
   case clamped(Int)
   case plain(Int)
@@ -216,7 +216,7 @@ private enum Reading: MachineEvent, SynthesizedCodable, Equatable {
   }
 }
 
-/// A type that claims the conformance and encodes differently.
+/// A type that claims the conformance although it has custom encoding.
 private enum Writing: MachineEvent, SynthesizedCodable, Equatable {
   case rounded(Double)
 
@@ -228,7 +228,7 @@ private enum Writing: MachineEvent, SynthesizedCodable, Equatable {
   }
 }
 
-/// A type that claims the conformance and has other keys.
+/// A type that claims the conformance although it has custom coding keys.
 private enum Renamed: MachineEvent, SynthesizedCodable, Equatable {
   case moved(x: Int)
   case set(y: Int)
@@ -255,7 +255,7 @@ struct HandWrittenCodableTests {
   }
 
   @Test(
-    "A type that decodes differently is detected, case by case, and uses its own decoding",
+    "A type with custom decoding of any case is detected and uses its own decoding",
     .valuesInPlace)
   func reading() throws {
     let codec = EventCodec<Reading>(isSynthesized: Reading._isSynthesizedCodable)
@@ -270,7 +270,7 @@ struct HandWrittenCodableTests {
     #expect(warnings.first?.contains("remove SynthesizedCodable from the type") == true)
   }
 
-  @Test("A type that encodes differently is detected and uses its own encoding", .valuesInPlace)
+  @Test("A type with custom encoding is detected and uses its own encoding", .valuesInPlace)
   func writing() throws {
     let codec = EventCodec<Writing>(isSynthesized: Writing._isSynthesizedCodable)
     let warnings = try warnings { () throws in
@@ -279,7 +279,7 @@ struct HandWrittenCodableTests {
     #expect(warnings.count == 1)
   }
 
-  @Test("A type with other keys is detected and uses its own coding", .valuesInPlace)
+  @Test("A type with custom coding keys is detected and uses its own coding", .valuesInPlace)
   func renamed() throws {
     let codec = EventCodec<Renamed>(isSynthesized: Renamed._isSynthesizedCodable)
     let warnings = try warnings { () throws in
@@ -293,7 +293,7 @@ struct HandWrittenCodableTests {
     #expect(warnings.count == 2)
   }
 
-  @Test("The compiler's default for a missing value is used")
+  @Test("A missing value gets the same default from the codec as from the compiler's decoding")
   func defaulting() throws {
     let inPlace = EventCodec<Defaulting>(isSynthesized: Defaulting._isSynthesizedCodable)
     let text = Array(#"{"counted":{}}"#.utf8)
@@ -333,9 +333,9 @@ private enum Interleaved: MachineEvent, Equatable {
   }
 }
 
-@Suite("Cached containers")
+@Suite("Cached coding containers")
 struct KeptContainerTests {
-  @Test("A cached container in use is not handed out again")
+  @Test("A cached container that is in use is not used a second time")
   func held() throws {
     let codec = EventCodec<Interleaved>()
     for number in 0..<5 {
@@ -347,7 +347,8 @@ struct KeptContainerTests {
   }
 
   @Test(
-    "Cached containers encode and decode the current value, whatever came before", arguments: 0..<5)
+    "A cached container encodes and decodes each value correctly, whatever it held before",
+    arguments: 0..<5)
   func reused(seed: UInt64) throws {
     let codec = EventCodec<Plain>()
     var numbers = SplitMix64(seed: seed)

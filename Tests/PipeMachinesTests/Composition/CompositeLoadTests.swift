@@ -11,7 +11,7 @@ struct CompositeLoadTests {
     func set() { value.withLock { $0 = true } }
   }
 
-  @Test("Reads are consistent, and no state of the stream lies within a synchronized event")
+  @Test("No reader sees a state in which only some components have taken a synchronized event")
   func noGlitches() async throws {
     let left = Pair.component("left")
     let right = Pair.component("right")
@@ -81,7 +81,7 @@ struct CompositeLoadTests {
     try await sending.value
   }
 
-  @Test("Concurrent philosophers all eat, and every state is in the product")
+  @Test("Concurrent philosophers all eat, and every state they reach is a state of the product")
   func philosophers() async throws {
     let count = 5
     let known = Set(try ThreeParty.product(count).explore().states)

@@ -14,7 +14,7 @@ struct CompositeRunTests {
     try AsyncCompositeSequence("pair", left, right, synchronize: Pair.synchronize)
   }
 
-  @Test("An event goes to one component, whose state is part of the composite's state")
+  @Test("An event to one component changes only that component's part of the composite's state")
   func local() async throws {
     let pair = try pair()
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 0)))
@@ -23,7 +23,7 @@ struct CompositeRunTests {
     #expect(pair.state == (.open(joint: 0, own: 0), .open(joint: 0, own: 1)))
   }
 
-  @Test("A synchronized event moves all components, and its reply has their versions")
+  @Test("All components take a synchronized event, and the reply has their versions")
   func committed() async throws {
     let pair = try pair()
     try await pair.send(.own, to: left)
@@ -34,7 +34,8 @@ struct CompositeRunTests {
     #expect(pair.state == (.open(joint: 3, own: 1), .open(joint: 3, own: 0)))
   }
 
-  @Test("A synchronized event that one component refuses moves none, and the reply names it")
+  @Test(
+    "If a component refuses a synchronized event, none takes it; the reply names the component")
   func refused() async throws {
     let pair = try pair()
     try await pair.send(.close, to: right)
@@ -55,7 +56,7 @@ struct CompositeRunTests {
 
   private struct TestFailure: Error {}
 
-  @Test("An event sent the wrong way is an error that names the right way")
+  @Test("An event sent to the wrong target causes an error that says what is wrong")
   func routing() async throws {
     let pair = try pair()
     await #expect(throws: RoutingError.requiresComposite("joint", composite: "pair")) {
@@ -88,7 +89,7 @@ struct CompositeRunTests {
     _ = states
   }
 
-  @Test("A waiting request ends at its deadline with the reason, and is not taken later")
+  @Test("A request that waits is refused at its deadline with the reason, and has no later effect")
   func deadline() async throws {
     let pair = try pair()
     try await pair.send(.close, to: right)
@@ -112,7 +113,7 @@ struct CompositeRunTests {
     #expect(pair.state.0.joint == 0)
   }
 
-  @Test("Asynchronous transitions run before any component moves, and other events wait")
+  @Test("No component changes before all asynchronous transitions are complete; other events wait")
   func asynchronous() async throws {
     let pair = try pair()
     let states = pair.makeAsyncIterator()
@@ -173,7 +174,7 @@ struct CompositeRunTests {
     #expect(lift.state == (.open(persons: 0), .standing(floor: 7)))
   }
 
-  @Test("Components send each other events through pipes, as they do alone")
+  @Test("Components of a composite can send each other events through pipes")
   func pipes() async throws {
     let pipe = EventPipe<Pair.Event>(capacity: 4)
     let sending = Runtime<Pair.State, Pair.Event, Pair.Output>()
@@ -191,7 +192,7 @@ struct CompositeRunTests {
     #expect(pair.state.0 == .open(joint: 50, own: 50))
   }
 
-  @Test("A synchronized event that arrives through a component's pipe is not taken")
+  @Test("A component ignores a synchronized event that arrives through the component's own pipe")
   func strayEvents() async throws {
     let pipe = EventPipe<Pair.Event>()
     let left = Pair.component("left", runtime: Runtime().connectAsReceiver(to: pipe))

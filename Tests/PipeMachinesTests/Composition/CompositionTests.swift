@@ -22,7 +22,7 @@ struct CompositionTests {
     }
   }
 
-  @Test("An omitted list of participants means every component with the event")
+  @Test("If participants are omitted, every component with the event is a participant")
   func omitted() throws {
     let composition = try compose(
       CompositeDeclaration("all", components: ["D", "C", "B", "A"], synchronize: ["e", "f", "z"]))
@@ -30,7 +30,7 @@ struct CompositionTests {
       composition.vectors.map(\.description) == ["all.e(A, B, C)", "all.f(A, D)", "all.z(C, D)"])
   }
 
-  @Test("A component that is not listed as a participant takes the event alone")
+  @Test("If participants are listed, other components take the event separately")
   func explicit() throws {
     let composition = try compose(
       CompositeDeclaration(
@@ -41,7 +41,7 @@ struct CompositionTests {
     #expect(composition.vectors(of: "A", event: "e").count == 1)
   }
 
-  @Test("Nested composites are flattened, and the outer composite's event is one vector")
+  @Test("Components of nested composites take the outer composite's event together")
   func nested() throws {
     let composition = try compose(
       CompositeDeclaration("outer", components: ["inner", "C"], synchronize: ["e"]),
@@ -54,7 +54,7 @@ struct CompositionTests {
     }
   }
 
-  @Test("An event of an inner composite can be sent through the outer one")
+  @Test("An event of an inner composite can be sent through the outer composite")
   func grouping() throws {
     let composition = try compose(
       CompositeDeclaration("left", components: ["A", "B"], synchronize: ["e"]),
@@ -84,7 +84,7 @@ struct CompositionTests {
     #expect(composition.machines(of: "group") == ["A", "B", "C"])
   }
 
-  @Test("A participant with several ways to take an event is an error that lists the ways")
+  @Test("If a participant could take an event in several ways, the error lists all these ways")
   func alternatives() {
     let inner = CompositeDeclaration("inner", components: ["A", "B"], synchronize: [])
     #expect(
@@ -112,7 +112,7 @@ struct CompositionTests {
       ).first == .repeatedEvent("e", composite: "twice"))
   }
 
-  @Test("All errors of a declaration are reported together, with alternatives")
+  @Test("All errors of a declaration are reported together, with valid alternatives")
   func errors() {
     let found = problems(
       CompositeDeclaration("A", components: ["B", "B"], synchronize: []),
@@ -141,7 +141,7 @@ struct CompositionTests {
         == [.notInAlphabet("A", event: "g", composite: "p", alphabet: ["e", "f"])])
   }
 
-  @Test("Composites that contain each other are an error that shows the cycle")
+  @Test("Composites that contain each other cause an error that shows the cycle")
   func cycles() {
     #expect(
       problems(
@@ -151,7 +151,7 @@ struct CompositionTests {
         == [.cycle(["p", "q", "r", "p"])])
   }
 
-  @Test("Composites that share a participant are in one conflict class, also transitively")
+  @Test("Composites that share a participant, even transitively, are in one conflict class")
   func conflictClasses() throws {
     #expect(
       try compose(

@@ -30,7 +30,7 @@ struct KnownAnswerTests {
     #expect(try product.explore().path(to: end)?.map { "\($0)" } == ["Q: y", "interlock: x"])
   }
 
-  @Test("Left-right: a component's own events interleave with the common one")
+  @Test("Left-right: the components' own events interleave with the synchronized event")
   func leftRight() throws {
     let product = try Product(
       "lr",
@@ -54,7 +54,7 @@ struct KnownAnswerTests {
   }
 
   @Test(
-    "Philosophers that take the left fork first have one deadlock, each holding one fork",
+    "Philosophers that take the left fork first have one deadlock: each of them holds one fork",
     arguments: [(3, 35, 66), (5, 392, 1_250)])
   func leftFirst(count: Int, states: Int, transitions: Int) throws {
     let product = try LeftFirst.product(count)
@@ -73,7 +73,7 @@ struct KnownAnswerTests {
       ThreeParty.product(count), states: states, transitions: transitions, deadlocks: 0)
   }
 
-  @Test("A product with more states than allowed is an error")
+  @Test("A product with more states than allowed causes an error")
   func bound() throws {
     let product = try LeftFirst.product(5)
     #expect(try product.explore(limit: 392).states.count == 392)

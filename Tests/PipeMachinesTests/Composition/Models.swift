@@ -1,6 +1,7 @@
 import PipeMachines
 
-/// A machine over small integers, given as a table, so that models look as they do on paper.
+/// The states of the small models, as integers, so that a model's table looks like a table on
+/// paper.
 enum Spot: MachineState, Hashable {
   case at(Int)
 }

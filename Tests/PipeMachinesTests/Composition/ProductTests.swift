@@ -18,7 +18,7 @@ struct ProductTests {
     #expect(moving == (.closed, .moving(to: 3)))
   }
 
-  @Test("A synchronized event moves all participants by their own transitions with one payload")
+  @Test("All participants take a synchronized event with one payload, by their own transitions")
   func synchronized() throws {
     let lift = try lift()
     let open = SynchronizedEvent(Lift.DoorEvent.open)
@@ -51,7 +51,7 @@ struct ProductTests {
         """)
   }
 
-  @Test("A synchronized event sent to one component is an error that names the composite")
+  @Test("A synchronized event sent to one component causes an error that names the composite")
   func direct() throws {
     let lift = try lift()
     #expect(throws: RoutingError.requiresComposite("open", composite: "lift")) {
@@ -70,7 +70,7 @@ struct ProductTests {
     }
   }
 
-  @Test("A payload that a participant cannot decode is an error, not a refusal")
+  @Test("A payload that a participant cannot decode causes an error, not a refusal")
   func payloads() throws {
     let lift = try lift()
     let event = try SynchronizedEvent(json: ["emergencyStop": ["number": 1]])
@@ -131,7 +131,7 @@ struct ProductTests {
     }
   }
 
-  @Test("Transaction numbers are ordered and read back as written")
+  @Test("Transaction numbers are ordered, and are unchanged by encoding and decoding")
   func transactions() throws {
     let first = TransactionID(epoch: 1, sequence: 9)
     #expect(first < TransactionID(epoch: 2, sequence: 1))

@@ -1,9 +1,9 @@
 import PipeMachines
 import Testing
 
-@Suite("Asynchronous transitions before a run")
+@Suite("Descriptions of asynchronous transitions")
 struct AsynchronyTests {
-  @Test("Asynchronous transitions are known by event before a run")
+  @Test("A machine lists the events of its asynchronous transitions before it runs")
   func mixed() {
     enum Word: DSLCompatible { case praise, blame, joke }
     let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {
@@ -53,7 +53,7 @@ struct AsynchronyTests {
     return Transition(to: mood)
   }
 
-  @Test("Self-contained asynchronous transitions are distinguished, with their limits")
+  @Test("A machine lists its self-contained asynchronous transitions with their time limits")
   func limits() {
     let machine = Self.contained
     #expect(machine.asynchronousEvents == ["blame": .some])
@@ -77,7 +77,7 @@ struct AsynchronyTests {
     #expect(machine.evaluate(.blame, in: .bad) == .asynchronous)
   }
 
-  @Test("Self-contained transitions for several events, or with a name, are distinguished")
+  @Test("A machine lists self-contained transitions that have several events or a name")
   func kept() {
     let sulk = On<Mood, Word>(events: OneOf { Word.blame }) { await Self.soon(.bad) }
       .selfContained(within: .seconds(4))
@@ -105,7 +105,7 @@ struct AsynchronyTests {
     #expect(machine.asynchronousEvents == ["praise": .some])
   }
 
-  @Test("A function's self-contained transitions are the transitions of the declared events")
+  @Test("A machine that is a function declares by event which transitions are self-contained")
   func function() {
     let some = SelfContainedEvents<Word>.events(OneOf { Word.joke }, within: .seconds(2))
       .and(OneOf { Word.praise })
@@ -121,7 +121,7 @@ struct AsynchronyTests {
     #expect(all.selfContainedEvents.count == 3)
   }
 
-  @Test("An asynchronous transition that throws refuses its event, and the machine stays")
+  @Test("An asynchronous transition that throws refuses its event, and the machine keeps its state")
   func throwing() async throws {
     struct Grudge: Error {}
     let machine = StateMachine<Mood, Word, Never>(initial: Mood.good) {

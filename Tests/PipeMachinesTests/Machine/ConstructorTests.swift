@@ -25,7 +25,7 @@ private enum Twin: DSLCompatible {
   case bare
 }
 
-@Suite("The case of a constructor")
+@Suite("Enum cases that are identified by a constructor")
 struct ConstructorTests {
   private func name<each Value>(_ constructor: (repeat each Value) -> Twin) -> String {
     let pattern = CasePattern(constructor: constructor)
@@ -53,7 +53,7 @@ struct ConstructorTests {
     #expect(name(Twin.failureB) == "failureB")
   }
 
-  @Test("A constructor is called with valid values only, or not at all")
+  @Test("A constructor of a pattern is called only with valid values, or not at all")
   func validValues() {
     var handed: [String] = []
     let note = CasePattern(constructor: { (note: Note) -> Twin in
@@ -75,7 +75,7 @@ struct ConstructorTests {
     #expect(handed.count == 1)
   }
 
-  @Test("Twin states without a possible valid value trap with a message that says what to do")
+  @Test("Two states with the same payload type but no sample value end the program with advice")
   func unknownTwins() async {
     let result = await #expect(
       processExitsWith: .failure, observing: [\.standardErrorContent]
@@ -86,7 +86,7 @@ struct ConstructorTests {
     #expect(text.contains("use different payload types"), "\(text)")
   }
 
-  @Test("Twins of every shape match as events")
+  @Test("Events with equal payload types of any shape are distinguished")
   func matching() {
     enum Seen: DSLCompatible, Equatable { case none, a(String), b(String) }
     let machine = StateMachine<Seen, Twin, Never>(initial: .none) {

@@ -23,7 +23,7 @@ struct ElevatorTests {
     #expect(machine.reduce(state, event) == answer)
   }
 
-  @Test("Only the closing door has an output, which depends on the number of persons")
+  @Test("Only the closing door has an output, and the output depends on the number of persons")
   func outputs() {
     #expect(machine.output(.open(persons: 3)) == nil)
     #expect(machine.output(.closing(persons: 5)) == .close(speed: 2))

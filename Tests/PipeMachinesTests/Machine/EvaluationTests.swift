@@ -75,7 +75,7 @@ struct EvaluationTests {
   private let machine = shelf()
 
   @Test(
-    "A case is evaluated without values as far as possible",
+    "An event case is evaluated without values, as far as the result does not depend on values",
     arguments: [
       (.empty, "put", .accepted), (.empty, "take", .refused(.noTransition)),
       (.empty, "clear", .refused(.noTransition)),
@@ -94,7 +94,7 @@ struct EvaluationTests {
     #expect(machine.evaluate(caseNamed: name, in: state) == evaluation)
   }
 
-  @Test("An event with values is evaluated as it would be taken, without running a transition")
+  @Test("The evaluation of an event with values says what a step would do, but runs no transition")
   func values() async {
     #expect(machine.evaluate(.take(2), in: .holding(2)) == .accepted)
     #expect(machine.evaluate(.take(3), in: .holding(2)) == .refused(.guard))
@@ -109,7 +109,7 @@ struct EvaluationTests {
     #expect(machine.evaluate(caseNamed: "open", in: .empty) == nil)
   }
 
-  @Test("An evaluation without values agrees with the evaluation of every value")
+  @Test("If an event case has an evaluation without values, every value has the same evaluation")
   func agreement() {
     for state in [Shelf.empty, .holding(0), .holding(1), .holding(3), .holding(7), .locked] {
       for value in 0..<9 {
@@ -124,7 +124,7 @@ struct EvaluationTests {
     }
   }
 
-  @Test("A function is evaluated with values only")
+  @Test("A machine that is a function is evaluated only for events with values")
   func functions() {
     let function = StateMachine<Shelf, Order, Never>(
       initial: .empty, reduce: { state, _ in state })

@@ -1,7 +1,7 @@
 import PipeMachines
 import Testing
 
-@Suite("The key of an instance")
+@Suite("The key field of an instance")
 struct InstanceKeyTests {
   private func key(_ event: String, field: String = "order") throws(InstanceKeyError) -> String {
     var reader = InstanceKeyReader(field: field)
@@ -9,7 +9,7 @@ struct InstanceKeyTests {
   }
 
   @Test(
-    "The key is the value of the field, as text",
+    "An instance's key is the text of the event's key field",
     arguments: [
       (#"{"pay":{"order":"4711","amount":3}}"#, "4711"),
       (#"{"pay":{"amount":3,"order":"4711"}}"#, "4711"),
@@ -25,7 +25,7 @@ struct InstanceKeyTests {
   }
 
   @Test(
-    "An event without the field has no key",
+    "An event without the key field has no key",
     arguments: [
       #""pay""#, #"{"pay":{}}"#, #"{"pay":{"amount":3}}"#, #"{"pay":{"order":null}}"#,
       #"{"pay":{"note":{"order":"x"}}}"#, #"{"pay":{"_0":"x"}}"#,
@@ -54,7 +54,7 @@ struct InstanceKeyTests {
     }
   }
 
-  @Test("Keys are equal only if their bytes are")
+  @Test("Two keys are equal only if their bytes are equal")
   func equality() throws {
     let composed = try InstanceKey("\u{E9}")
     let decomposed = try InstanceKey("e\u{301}")
@@ -74,5 +74,19 @@ struct InstanceKeyTests {
     #expect(ending.evaluate(.close, in: .open) == .accepted)
     #expect(ending.evaluate(.open, in: .closed) == .refused(.ended))
     #expect(machine.evaluate(.open, in: .closed) == .accepted)
+  }
+
+  @Test(
+    "The slot of a key is the same in every version of PipeRuntime",
+    arguments: [("4711", 5), ("a", 288), ("\u{E9}", 604)])
+  func slot(text: String, slot: Int) throws {
+    #expect(try InstanceKey(text).slot == slot)
+  }
+
+  @Test("Consecutive keys are spread evenly over the slots")
+  func slots() throws {
+    var counts = [Int](repeating: 0, count: InstanceKey.slotCount)
+    for number in 0..<102_400 { counts[try InstanceKey("order-\(number)").slot] += 1 }
+    #expect(counts.allSatisfy { (50...200).contains($0) })
   }
 }

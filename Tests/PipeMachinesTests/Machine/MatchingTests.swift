@@ -90,7 +90,7 @@ struct MatchingTests {
     #expect(machine.reduce(.weighed(3), .enter) == .next(.counted(-3)))
   }
 
-  @Test("An indirect state is read from its box repeatedly")
+  @Test("An indirect enum state can be read repeatedly")
   func indirect() {
     let state = Shop.nested(.listed(["a", "b"], total: 1), depth: 2)
     for _ in 0..<100 {
@@ -108,12 +108,12 @@ struct MatchingTests {
     #expect(machine.reduce(.listed([], total: 1), .named("eve")) == .refused(.noTransition))
   }
 
-  @Test("A loop over a sample is not empty, and all other transitions are listed")
+  @Test("The alphabet of a machine contains every event of its transitions, even inside loops")
   func alphabet() {
     #expect(Set(machine.alphabet) == Set(machine.events.map(\.name)))
   }
 
-  @Test("A case with one tuple, or a struct with a function, is matched by its constructor")
+  @Test("A case whose only value is a tuple or contains a function is matched by its constructor")
   func oneValue() async {
     struct Work: Sendable { var call: @Sendable (Int) -> Int }
     enum Post: DSLCompatible { case at((Int, Int)), doing(Work), idle, done(Int) }
@@ -173,7 +173,7 @@ struct MatchingTests {
   }
 
   #if !PIPERUNTIME_TSAN
-    @Test("A case that carries a function is refused by its name")
+    @Test("A 'When' with a case that carries a function ends the program")
     func function() async {
       await #expect(processExitsWith: .failure) {
         enum Post: DSLCompatible { case idle, doing(@Sendable (Int) -> Int) }
@@ -225,7 +225,7 @@ struct MatchingTests {
     #expect(weakToken == nil)
   }
 
-  @Test("Types other than enums have no cases")
+  @Test("A type that is not an enum has no cases")
   func notEnums() {
     #expect(EnumCases<Int>.names.isEmpty)
     #expect(EnumCases<Int>.tag(of: 3) == nil)
@@ -234,7 +234,7 @@ struct MatchingTests {
     #expect(EnumCases<Never>.names.isEmpty)
   }
 
-  @Test("A bare value can be made by name only if its case carries nothing")
+  @Test("A value can be created from a case's name only if the case has no payload")
   func bareValues() {
     #expect(EnumCases<Shop>.bareValue(named: "done") == .done)
     #expect(EnumCases<Shop>.bareValue(named: "idle") == .idle)

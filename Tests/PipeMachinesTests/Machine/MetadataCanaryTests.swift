@@ -1,7 +1,7 @@
 import PipeMachines
 import Testing
 
-@Suite("The check of the layout of types")
+@Suite("The check of the memory layout of types")
 struct MetadataCanaryTests {
   typealias Fact = MetadataCanary.Fact
 
@@ -14,26 +14,26 @@ struct MetadataCanaryTests {
 
   @Test(
     "A difference in the lists of cases disables all reading from memory",
-    arguments: MetadataCanary.kinds() + MetadataCanary.cases())
+    arguments: MetadataCanary.kindFacts() + MetadataCanary.caseFacts())
   func lists(expected: Fact) {
     let (reading, difference) = MetadataCanary.reading(
-      kinds: changed(MetadataCanary.kinds(), expected),
-      cases: changed(MetadataCanary.cases(), expected))
+      kinds: changed(MetadataCanary.kindFacts(), expected),
+      cases: changed(MetadataCanary.caseFacts(), expected))
     #expect(reading == .mirrorOnly)
-    #expect(difference?.what == expected.what)
+    #expect(difference?.subject == expected.subject)
   }
 
   @Test(
     "A difference in values still allows the lists of cases to be read",
-    arguments: MetadataCanary.values())
+    arguments: MetadataCanary.valueFacts())
   func values(expected: Fact) {
     let (reading, difference) = MetadataCanary.reading(
-      values: changed(MetadataCanary.values(), expected))
+      values: changed(MetadataCanary.valueFacts(), expected))
     #expect(reading == .mirror)
-    #expect(difference?.what == expected.what)
+    #expect(difference?.subject == expected.subject)
   }
 
-  @Test("Nothing is read after a difference, because it may not exist")
+  @Test("After the first difference no memory is read, because an address could be invalid")
   func stops() {
     let wrong = [Fact("kinds", "0", "1")]
     let (reading, _) = MetadataCanary.reading(
@@ -50,7 +50,7 @@ struct MetadataCanaryTests {
   }
 
   private func changed(_ readings: [Fact], _ one: Fact) -> [Fact] {
-    readings.map { $0.what == one.what ? Fact($0.what, "0", $0.expected) : $0 }
+    readings.map { $0.subject == one.subject ? Fact($0.subject, "0", $0.expectedValue) : $0 }
   }
 
   private func unreachable() -> [Fact] {

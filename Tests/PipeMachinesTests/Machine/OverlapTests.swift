@@ -49,7 +49,7 @@ struct OverlapTests {
     }
   }
 
-  @Test("Every overlap is reported with state, event, both places, and the hidden rule")
+  @Test("Every overlap is reported with state, event, both source locations, and the hidden rule")
   func tells() {
     #expect(
       machine.overlaps().map(\.description) == [
@@ -63,7 +63,7 @@ struct OverlapTests {
       ])
   }
 
-  @Test("A hidden rule is never used, and a rule after a guard is")
+  @Test("A hidden rule is never used, but a rule after a guarded rule is used")
   func holds() {
     #expect(machine.reduce(.open(1), .push) == .next(.shut))
     #expect(machine.reduce(.open(-1), .push) == .next(.open(0)))

@@ -14,8 +14,8 @@ private struct Spelling: CustomTestStringConvertible, Sendable {
   let event: Tick
   let target: Light
   let isAsynchronous: Bool
-  /// Machines with the `On` written into the `When`, kept as a value that it lists, in a list, and
-  /// kept without being listed.
+  /// Machines that differ only in the use of the `On`: written into the `When`, kept as a value that
+  /// the `When` lists, kept in a list, and kept without being listed.
   let machines: [(use: String, machine: StateMachine<Light, Tick, Never>)]
 
   init(
@@ -477,12 +477,12 @@ private let descriptions: [Description] = [
   },
 ]
 
-/// Compares every form with its expected effect. An overload of `On` or `When` that the compiler
-/// prefers by mistake would make a rule without effect, silently.
+/// Compares every form with its expected effect. If the compiler prefers a wrong overload of `On`
+/// or `When`, a rule silently has no effect.
 @Suite("Every form of On and When")
 struct OverloadTests {
   @Test(
-    "An On has its transition when written into a When, kept, or in a list",
+    "An 'On' keeps its transition, whether it is in a 'When', in a constant or in a list",
     arguments: synchronous + asynchronous)
   fileprivate func on(_ spelling: Spelling) async throws {
     for (use, machine) in spelling.machines {
@@ -495,19 +495,21 @@ struct OverloadTests {
         #expect(spelling.isAsynchronous, "\(use)")
       case .refused(let refusal):
         Issue.record("\(use): refused, \(refusal)")
+      case .stays, .ignored:
+        Issue.record("\(use): enters no state")
       }
       #expect(machine.asynchronousEvents.isEmpty == !spelling.isAsynchronous, "\(use)")
     }
   }
 
-  @Test("A When has its output and its transitions", arguments: descriptions)
+  @Test("A 'When' keeps its output and its transitions", arguments: descriptions)
   fileprivate func when(_ description: Description) {
     let machine = description.machine
     #expect(machine.output(description.state) == description.output)
     switch machine.reduce(description.state, .tick) {
     case .next(let next): #expect(next == .amber && description.leadsOn)
     case .refused(let refusal): #expect(refusal == .noTransition && !description.leadsOn)
-    case .suspended: Issue.record("suspended")
+    case .stays, .ignored, .suspended: Issue.record("no transition to another state")
     }
   }
 }

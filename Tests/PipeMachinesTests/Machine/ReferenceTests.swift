@@ -2,7 +2,7 @@ import PipeMachines
 import TestSupport
 import Testing
 
-/// The elevator as a plain `switch`.
+/// Computes a step of the elevator with a plain `switch`.
 private func reference(_ state: State, _ event: Event) -> Reduction<State> {
   switch (state, event) {
   case (.open(let persons), .personsHaveEntered(let more)): .next(.open(persons: persons + more))
@@ -15,7 +15,9 @@ private func reference(_ state: State, _ event: Event) -> Reduction<State> {
 
 @Suite("The comparison with a plain switch")
 struct ReferenceTests {
-  @Test("Random events move the elevator like a plain switch", arguments: 1...20)
+  @Test(
+    "Random events change the elevator's state in the same way as a plain switch", arguments: 1...20
+  )
   func elevator(seed: UInt64) {
     var random = Seeded(state: seed)
     let machine = makeElevator()

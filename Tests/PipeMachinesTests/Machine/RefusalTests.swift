@@ -2,7 +2,7 @@ import FoundationEssentials
 import PipeMachines
 import Testing
 
-@Suite("Refusals")
+@Suite("Refusals of a machine")
 struct RefusalTests {
   private enum Knock: DSLCompatible, Equatable { case once, often }
   private struct Count: DSLCompatible, Equatable { var value = 0 }
@@ -20,7 +20,7 @@ struct RefusalTests {
     return refusal
   }
 
-  @Test("A refusal by an error has the error's text, cut if it is very long")
+  @Test("If a machine throws, the refusal has the error's text, cut if the text is very long")
   func thrown() {
     #expect(refusal("it is shut") == .thrown("it is shut"))
     let long = refusal(String(repeating: "x", count: 600))
@@ -33,15 +33,17 @@ struct RefusalTests {
     .stateTooLarge,
   ]
 
-  @Test("Each refusal is preserved in records, in its coding, and in explanations", arguments: all)
+  @Test(
+    "Each refusal is unchanged by encoding and decoding, in records and in explanations",
+    arguments: all)
   func travels(refusal: Refusal) throws {
-    #expect(Refusal(of: .object(refusal.members)) == refusal)
+    #expect(Refusal(of: .object(refusal.recordMembers)) == refusal)
     let coded = try JSONEncoder().encode([refusal])
     #expect(try JSONDecoder().decode([Refusal].self, from: coded) == [refusal])
   }
 
   @Test(
-    "Each evaluation is preserved in its coding",
+    "Each evaluation is unchanged by encoding and decoding",
     arguments: [
       .accepted, .asynchronous, .selfContained, .refused(.noTransition), .refused(.guard),
       .refused(.thrown("no")),
@@ -52,7 +54,7 @@ struct RefusalTests {
     #expect(try JSONDecoder().decode([String: Evaluation].self, from: coded) == ["go": evaluation])
   }
 
-  @Test("An unknown refusal or evaluation is an error")
+  @Test("An unknown refusal or evaluation causes an error")
   func unknown() {
     #expect(Refusal(of: ["reason": "mood"]) == nil)
     #expect(Refusal(of: nil) == nil)

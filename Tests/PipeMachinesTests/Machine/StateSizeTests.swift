@@ -31,11 +31,12 @@ private func edited(_ page: Page, by edit: Edit) -> Reduction<Page> {
   }
 }
 
-private let limit = StateSizeLimit.byteCount
+private let limit = StateSizeLimit.maximumByteCount
 
 @Suite("The size limit of a node's state")
 struct StateSizeTests {
-  @Test("A step to a state over the limit is refused with that reason, and other steps are taken")
+  @Test(
+    "A step to a state over the limit is refused with that reason, and other steps are accepted")
   func refused() {
     let machine = editor().refusing(by: StateMeter())
     #expect(machine.reduce(.blank, .write(text(limit))) == .refused(.stateTooLarge))
@@ -45,7 +46,7 @@ struct StateSizeTests {
     #expect(machine.reduce(.written(most), .write(most + "x")) == .refused(.stateTooLarge))
   }
 
-  @Test("An asynchronous transition to a state over the limit is refused in the same way")
+  @Test("An asynchronous transition to a state over the limit is refused with the same reason")
   func asynchronous() async throws {
     let machine = editor().refusing(by: StateMeter())
     guard case .suspended(let transition) = machine.reduce(.blank, .later(byteCount: limit)) else {
@@ -75,7 +76,7 @@ struct StateSizeTests {
     #expect(machine.reduce(state, .append(byteCount: step)) == .refused(.stateTooLarge))
   }
 
-  @Test("A state from an older journal over the limit may shrink or stay, but not grow")
+  @Test("If an older journal's state exceeds the limit, the state can shrink or stay, but not grow")
   func tooLarge() {
     let machine = editor().refusing(by: StateMeter())
     let old = Page.written(text(2 * limit))

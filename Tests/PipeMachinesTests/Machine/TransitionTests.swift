@@ -10,7 +10,7 @@ private enum Lamp: DSLCompatible, Equatable { case shine(Int), blink }
 
 @Suite("Transitions, guards and builders")
 struct TransitionTests {
-  @Test("A guard is evaluated once in a step, and none after a match")
+  @Test("A step evaluates each guard at most once, and evaluates no guard after a match")
   func guards() {
     let calls = Mutex<[String]>([])
     @Sendable func note(_ name: String, _ passes: Bool) -> Bool {
@@ -42,7 +42,8 @@ struct TransitionTests {
     #expect(calls.withLock { $0.count } == 2)
   }
 
-  @Test("A closure with await makes the transition asynchronous, and gets the values")
+  @Test(
+    "A closure that uses 'await' makes an asynchronous transition and receives the event's values")
   func suspends() async throws {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {
@@ -74,7 +75,7 @@ struct TransitionTests {
     #expect(machine.reduce(.green, .repair(tool, 0)) == .refused(.guard))
   }
 
-  @Test("Events given together share a transition, with guard or event")
+  @Test("A transition for several events can have a guard and receives the event")
   func several() {
     let both = OneOf {
       Tick.tick; Tick.wait
@@ -143,7 +144,7 @@ struct TransitionTests {
     #expect(strict.output(.red(seconds: 7)) == .shine(7))
   }
 
-  @Test("A branch on the state's values hides transitions, so every event is in the alphabet")
+  @Test("If a transition exists only for some values of a state, the alphabet contains every event")
   func alphabet() {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: Light.red(seconds:)) { seconds in
@@ -155,7 +156,7 @@ struct TransitionTests {
     #expect(machine.alphabet == machine.events.map(\.name))
   }
 
-  @Test("Two Whens for one state combine their transitions in order, with the first output")
+  @Test("Two 'When's for one state combine their transitions in order, and use the first output")
   func overlaps() {
     let machine = StateMachine<Light, Tick, Lamp>(initial: .green) {
       When(state: .green) {

@@ -9,7 +9,7 @@ private enum Heat: DSLCompatible { case start, ready }
 private enum Work: DSLCompatible { case heat }
 
 /// An effect that runs again after some of its time has passed.
-@Suite("The sleep of an effect that runs again")
+@Suite("Sleeps of an effect that a restarted process runs again")
 struct EffectDeadlineTests {
   private final class Log: Sendable {
     private let lines = Mutex<[String]>([])
@@ -17,7 +17,7 @@ struct EffectDeadlineTests {
     func tell(_ line: String) { lines.withLock { $0.append(line) } }
   }
 
-  /// Returns the times for which the effect sleeps, in order, and the warnings.
+  /// Returns the durations of the effect's sleeps, in order, and the warnings.
   private func sleeps(
     _ count: Int, elapsed: Duration, _ wait: @escaping @Sendable () async throws -> Void
   ) async -> (times: [Duration], warnings: [String]) {
@@ -68,7 +68,8 @@ struct EffectDeadlineTests {
     }
   }
 
-  @Test("A sleep for the time left until a deadline ends early, with a warning")
+  @Test(
+    "If an effect computes a sleep from a deadline, the sleep ends early and a warning is logged")
   func misuse() async {
     let instant = ContinuousClock.now + .seconds(700)
     let (times, warnings) = await sleeps(1, elapsed: .seconds(500)) {
@@ -79,7 +80,7 @@ struct EffectDeadlineTests {
     #expect(warnings.first?.contains("call EffectClock.sleep(until:) with the deadline") == true)
   }
 
-  @Test("A sleep for a fixed time is shortened by the time that has passed, without a warning")
+  @Test("A sleep for a fixed duration is shortened by the time that has passed, without a warning")
   func time() async {
     for duration in [Duration.seconds(12), .seconds(1) / 7, .milliseconds(12_345)] {
       let (times, warnings) = await sleeps(1, elapsed: .milliseconds(100)) {
@@ -90,7 +91,7 @@ struct EffectDeadlineTests {
     }
   }
 
-  @Test("A sleep of a first run causes no warning, whatever its time")
+  @Test("A sleep in the first run of an effect causes no warning, whatever its duration")
   func first() async {
     let instant = ContinuousClock.now + .seconds(700)
     let (times, warnings) = await sleeps(1, elapsed: .zero) {
@@ -100,7 +101,7 @@ struct EffectDeadlineTests {
     #expect(warnings.isEmpty)
   }
 
-  @Test("A sleep after a deadline is shortened only by the time since the deadline")
+  @Test("A sleep that follows a deadline is shortened only by the time since the deadline")
   func after() async {
     let ahead = ContinuousClock.now + .seconds(700)
     let (times, _) = await sleeps(2, elapsed: .seconds(500)) {

@@ -41,7 +41,7 @@ private func fetch(_ name: String, known: String) async throws -> Step? {
   return .found(8)
 }
 
-@Suite("Effects")
+@Suite("Effects of a machine")
 struct EffectTests {
   /// Starts a load, and returns the resulting state.
   private func load(_ name: String, _ runtime: Runtime<Load, Step, Ask>) async -> Load? {
@@ -64,7 +64,7 @@ struct EffectTests {
     #expect(await load(name, runtime) == wanted)
   }
 
-  @Test("An effect that throws still throws after its dependencies were injected")
+  @Test("An effect that throws still throws when its dependencies are injected")
   func injected() async {
     let effect = inject(dep: "key", in: fetch(_:known:))
     let runtime = Runtime<Load, Step, Ask>()
@@ -97,7 +97,7 @@ struct EffectTests {
     #expect(states == [.idle, .loaded(1), .loaded(2), .failed("third")])
   }
 
-  @Test("An effect sleeps by the clock that was current when its machine was made")
+  @Test("An effect sleeps by the clock that was current when its machine was created")
   func clock() async throws {
     let clock = ManualClock()
     let runtime = Runtime<Load, Step, Ask>()
@@ -120,7 +120,8 @@ struct EffectTests {
     for await state in sequence where state == .loaded(1) { break }
   }
 
-  @Test("A sleep ends as soon as its effect is cancelled, and its failure is not taken")
+  @Test(
+    "A cancelled effect's sleep ends at once, and the machine ignores the effect's failure event")
   func cancelled() async {
     let ended = AsyncStream.makeStream(of: Bool.self)
     let runtime = Runtime<Load, Step, Ask>()

@@ -39,7 +39,7 @@ private func machine() -> StateMachine<Job, Order, Task_> {
   }
 }
 
-/// Owns an engine like a host: posted inputs are processed through a queue in one isolation.
+/// Owns an engine as a node does: posted inputs are processed through a queue in one isolation.
 private final class Owner {
   let engine: Engine<Job, Order, Task_>
   private let posts: AsyncStream<EngineInput<Job, Order>>.Iterator
@@ -66,9 +66,9 @@ private final class Owner {
   }
 }
 
-@Suite("The engine")
+@Suite("The engine that runs a machine")
 struct EngineTests {
-  @Test("A synchronous step is answered before take returns")
+  @Test("For a synchronous step, 'take' calls the reply closure before 'take' returns")
   func steps() {
     let owner = Owner()
     var outcomes: [StepOutcome<Job>] = []
@@ -88,7 +88,7 @@ struct EngineTests {
       ])
   }
 
-  @Test("During an asynchronous transition, other events wait for it in order")
+  @Test("Events that arrive during an asynchronous transition wait and keep their order")
   func suspends() async {
     let owner = Owner()
     var outcomes: [StepOutcome<Job>] = []
@@ -121,7 +121,7 @@ struct EngineTests {
     owner.engine.stop()
   }
 
-  @Test("Each entry sends into the pipes in the declared order, with the state's values")
+  @Test("Each entry into a state sends into its pipes in declared order, with the state's values")
   func sends() {
     let pipe = EventPipe<Elsewhere>()
     let receiver = pipe.attach {}
@@ -187,7 +187,7 @@ struct EngineTests {
     #expect(owner.engine.canTakeInput)
   }
 
-  @Test("A full pipe keeps the engine from taking inputs until it has capacity")
+  @Test("The engine accepts no input while a pipe is full")
   func backPressure() async {
     let pipe = EventPipe<Elsewhere>(capacity: 2)
     let receiver = pipe.attach {}
@@ -207,7 +207,7 @@ struct EngineTests {
     }
   }
 
-  @Test("An effect's sequence is taken event by event, each after the former event's step")
+  @Test("The engine processes each event of an effect's sequence after the previous event's step")
   func sequence() async {
     let produced = Mutex(0)
     let runtime = Runtime<Job, Order, Task_>()
@@ -223,18 +223,18 @@ struct EngineTests {
         })
     let owner = Owner(runtime)
     owner.engine.take(.pause, cause: "test")
-    #expect(owner.engine.runningEffects == 1)
+    #expect(owner.engine.runningEffectCount == 1)
     let first = await owner.nextPost()
     #expect(produced.withLock { $0 } == 1)
     if let first { owner.engine.process(first) }
-    await owner.process { owner.engine.runningEffects == 0 }
+    await owner.process { owner.engine.runningEffectCount == 0 }
     #expect(
       owner.entries.suffix(3).map { $0 } == [
         "2 working(1) by effect", "3 working(2) by effect", "4 working(3) by effect",
       ])
   }
 
-  @Test("A stopped engine ignores events of its effects, and releases them")
+  @Test("A stopped engine ignores its effects' events, and releases the effects")
   func stops() async {
     let released = AsyncStream.makeStream(of: Bool.self)
     let runtime = Runtime<Job, Order, Task_>()
@@ -254,11 +254,11 @@ struct EngineTests {
     owner.engine.stop()
     if let post { owner.engine.process(post) }
     #expect(owner.engine.state == .paused)
-    #expect(owner.engine.runningEffects == 0)
+    #expect(owner.engine.runningEffectCount == 0)
     #expect(!owner.engine.canTakeInput)
   }
 
-  @Test("A second effect for an output is reported, and the first one stays")
+  @Test("A second effect for an output is reported, and the first effect remains")
   func duplicates() {
     let runtime = Runtime<Job, Order, Task_>()
       .map(output: Task_.rest, to: { .finish })
@@ -281,10 +281,10 @@ struct EngineTests {
     #expect(runtime.outPorts.first?.events.map(\.name) == ["started", "stopped"])
     #expect(runtime.inPorts.map(\.name) == ["orders"])
     #expect(runtime.inPorts.first?.eventType == "Order")
-    #expect(runtime.unnamedPipes == 1)
+    #expect(runtime.unnamedPipeCount == 1)
   }
 
-  @Test("A port lists its events if none of them is made by a function")
+  @Test("A port lists the events that it can send, unless a function creates one of the events")
   func sentEvents() {
     let ports = Ports()
     let known = Runtime<Job, Order, Task_>()
@@ -301,8 +301,8 @@ struct EngineTests {
 
 @Suite("Execution strategies of effects")
 struct StrategyTests {
-  /// Starts an effect that never ends by itself, takes an event, and returns the number of effects
-  /// that still run.
+  /// Starts an effect that never ends by itself, lets the engine process an event, and returns the
+  /// number of effects that still run.
   private func running(
     after event: Order, _ strategy: ExecutionStrategy<Job>
   ) async -> Int {
@@ -318,7 +318,7 @@ struct StrategyTests {
     let owner = Owner(runtime)
     owner.engine.take(.work(1), cause: "test")
     owner.engine.take(event, cause: "test")
-    let count = owner.engine.runningEffects
+    let count = owner.engine.runningEffectCount
     owner.engine.stop()
     // All running effects were cancelled, by their strategy or by the stop.
     for await _ in cancelled.stream { break }

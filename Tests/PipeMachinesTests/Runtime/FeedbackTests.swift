@@ -40,9 +40,10 @@ extension Run {
   }
 }
 
-@Suite("Feedbacks")
+@Suite("Feedbacks of a machine")
 struct FeedbackTests {
-  @Test("A feedback starts its work for a part of the state, and the machine takes its event")
+  @Test(
+    "A feedback starts work for a part of the state, and the machine processes the work's event")
   func starts() async {
     let runtime = Runtime<Pages, Turn, Never>()
       .feedback(Feedback(lensing: \.next) { page in Turn.came(page) })
@@ -108,7 +109,7 @@ struct FeedbackTests {
     #expect(await run.first { $0.loaded.sorted() == [0, 7] } != nil)
   }
 
-  @Test("A feedback that restarts itself endlessly is held until an event from outside")
+  @Test("A feedback that restarts itself endlessly is paused until the next event from outside")
   func bounded() async {
     let (inputs, input) = AsyncStream.makeStream(of: Engine<Pages, Turn, Never>.Input.self)
     let engine = Engine(
@@ -119,29 +120,29 @@ struct FeedbackTests {
     engine.take(.spin, cause: "test")
     for await next in inputs {
       engine.process(next)
-      // The feedback is held: no effect runs.
-      if engine.runningEffects == 0 { break }
+      // The feedback is held back: no effect runs.
+      if engine.runningEffectCount == 0 { break }
     }
     #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
     engine.take(.watch, cause: "test")
-    #expect(engine.runningEffects == 1)
-    // The feedback is held again, and is gone once its part of the state is.
+    #expect(engine.runningEffectCount == 1)
+    // The feedback is held back again, and ends when its part of the state disappears.
     for await next in inputs {
       engine.process(next)
-      if engine.runningEffects == 0 { break }
+      if engine.runningEffectCount == 0 { break }
     }
     engine.take(.cancel, cause: "test")
-    #expect(engine.runningEffects == 0)
+    #expect(engine.runningEffectCount == 0)
     engine.take(.watch, cause: "test")
-    #expect(engine.runningEffects == 0)
+    #expect(engine.runningEffectCount == 0)
     engine.take(.spin, cause: "test")
-    #expect(engine.runningEffects == 1)
+    #expect(engine.runningEffectCount == 1)
   }
 }
 
 @Suite("Feedbacks of machines with asynchronous transitions", .stallLimit(.seconds(60)))
 struct SlowFeedbackTests {
-  @Test("A feedback that restarts itself through asynchronous transitions is held, too")
+  @Test("A feedback that restarts itself endlessly by asynchronous transitions is paused")
   func bounded() async {
     let slow = StateMachine<Pages, Turn, Never>(initial: Pages()) { state, event in
       guard case .next(let next) = machine().reduce(state, event) else {
@@ -158,8 +159,8 @@ struct SlowFeedbackTests {
     engine.take(.spin, cause: "test")
     for await next in inputs {
       engine.process(next)
-      // The feedback is held: the machine is at rest, and no effect runs.
-      if !engine.isInTransition, engine.runningEffects == 0 { break }
+      // The feedback is held back: the machine is idle, and no effect runs.
+      if !engine.isInTransition, engine.runningEffectCount == 0 { break }
     }
     #expect(engine.version >= UInt64(Feedback<Pages, Turn>.startLimit))
   }
@@ -167,7 +168,7 @@ struct SlowFeedbackTests {
 
 @Suite("Machines that are a function")
 struct FunctionMachineTests {
-  @Test("A function machine takes and refuses events like a described one")
+  @Test("A machine that is a function behaves like the same machine written with 'When' and 'On'")
   func steps() async {
     #expect(machine().reduce(Pages(), .came(1)) == .refused(.guard))
     #expect(machine().reduce(Pages(), .fetch(3)) == .next(Pages(next: 3)))
@@ -176,7 +177,8 @@ struct FunctionMachineTests {
     #expect(await run.send(.fetch(3)) == .accepted(Pages(next: 3)))
   }
 
-  @Test("A function machine's alphabet has every event, and its outputs start effects")
+  @Test(
+    "A machine that is a function has every event in its alphabet, and its outputs start effects")
   func outputs() async {
     enum Ask: DSLCompatible { case load(Int) }
     let machine = StateMachine<Pages, Turn, Ask>(

@@ -116,7 +116,7 @@ struct GuideTests {
     #expect(await run(runtime) == whole)
   }
 
-  @Test("Two and three dependencies are injected in order")
+  @Test("Two or three dependencies are injected in order")
   func injections() async {
     func effect(_ value: Int, _ first: String, _ second: Bool, _ third: Double) async -> String {
       "\(value) \(first) \(second) \(third)"

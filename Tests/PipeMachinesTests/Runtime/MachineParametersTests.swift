@@ -16,7 +16,7 @@ struct MachineParametersTests {
     }
   }
 
-  @Test("Missing parameters have their defaults, and given ones are used")
+  @Test("Missing parameters have their defaults, and given parameters are used")
   func taken() throws {
     #expect(try Parameters(parameters: [:]) == Parameters())
     let given: JSONValue = ["floors": 1, "level": 255, "names": ["a"], "limit": 3]
@@ -25,7 +25,7 @@ struct MachineParametersTests {
   }
 
   @Test(
-    "An invalid parameter is an error with its name and the valid values",
+    "An invalid parameter causes an error with its name and the valid values",
     arguments: [
       (["floors": 0], "floors", "parameter 'floors' must be 1 or more, not 0"),
       (["ratio": 2, "level": 3], "ratio", "parameter 'ratio' must be 1 at most, not 2"),
@@ -59,7 +59,7 @@ struct MachineParametersTests {
     func validate() throws(ParameterMismatch) { try require("floors", floors, atLeast: 6) }
   }
 
-  @Test("Without given parameters nothing is decoded, and the defaults are validated")
+  @Test("If no parameters are given, nothing is decoded, and the defaults are validated")
   func defaults() throws {
     #expect(throws: ParametersError.invalidValue("floors", nil, "must be 6 or more")) {
       try Unreadable(parameters: [:])

@@ -67,7 +67,8 @@ struct MachineTests {
     #expect(door.inPorts.isEmpty)
   }
 
-  @Test("Parameters change a machine's description, and its alphabet omits events never taken")
+  @Test(
+    "Parameters change a machine's description, and its alphabet omits events without transitions")
   func parameters() throws {
     let display = try Display.describe(.init(first: 7))
     #expect(display.initial == ["floor": ["_0": 7]])
@@ -77,7 +78,7 @@ struct MachineTests {
     #expect(display.inPorts.map(\.name) == ["updates"])
   }
 
-  @Test("The two ends of a pipe name the same event type")
+  @Test("The descriptions of a pipe's sender and receiver name the same event type")
   func types() throws {
     let sent = try Door.describe(NoParameters()).outPorts[0]
     let received = try Display.describe(.init()).inPorts[0]

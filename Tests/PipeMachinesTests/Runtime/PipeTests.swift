@@ -23,7 +23,7 @@ private func drain(_ receiver: PipeReceiver<Count>) -> [Int] {
 
 @Suite("Pipes in memory")
 struct PipeTests {
-  @Test("Events arrive in the order sent, at every receiver")
+  @Test("Every receiver gets the events in the order in which they were sent")
   func order() {
     let pipe = EventPipe<Count>()
     let receivers = (0..<3).map { _ in pipe.attach {} }
@@ -31,7 +31,7 @@ struct PipeTests {
     for receiver in receivers { #expect(drain(receiver) == Array(0..<100)) }
   }
 
-  @Test("A receiver that attaches late gets the waiting events and is notified")
+  @Test("A receiver that attaches late is notified of the waiting events, and then of new events")
   func late() {
     let pipe = EventPipe<Count>()
     for number in 0..<10 { pipe.send(.number(number)) }
@@ -42,7 +42,7 @@ struct PipeTests {
     #expect(notified.withLock { $0 } == 2)
   }
 
-  @Test("Events that a receiver leaves behind wait for the next receiver")
+  @Test("Events that a receiver has not read wait for the next receiver")
   func leave() {
     let pipe = EventPipe<Count>()
     let first = pipe.attach {}
@@ -70,7 +70,7 @@ struct PipeTests {
   }
 
   @Test(
-    "A pipe without a receiver keeps the latest events, counts dropped ones, and warns once")
+    "A pipe without a receiver keeps the latest events, counts dropped events, and warns once")
   func nobody() {
     let warnings = Locked<[String]>([])
     Warnings.$tell.withValue({ text in warnings.withLock { $0.append(text) } }) {
@@ -100,7 +100,8 @@ struct PipeTests {
       ])
   }
 
-  @Test("A bound pipe forwards all events, even earlier ones, and is as full as its outlet")
+  @Test(
+    "A pipe bound to an outlet forwards earlier events too, and is full when the outlet is full")
   func binding() {
     let pipe = EventPipe<Count>()
     let outlet = Outlet()
@@ -114,7 +115,7 @@ struct PipeTests {
   }
 }
 
-@Suite("Ports")
+@Suite("Ports of a machine")
 struct PortsTests {
   @Test("A port name identifies one pipe")
   func same() {
@@ -135,7 +136,7 @@ struct PortsTests {
     #expect(ports.problems[0].contains("'numbers'"))
   }
 
-  @Test("A host gets each port once, in the order of first use")
+  @Test("A port binder receives each port once, in the order in which ports were first used")
   func binder() {
     final class Box: PortBinder {
       var names: [String] = []
@@ -153,13 +154,13 @@ struct PortsTests {
   }
 }
 
-@Suite("Pipes that send for events")
+@Suite("Pipes that send an event for each accepted event")
 struct EventPipeTests {
   private enum Lamp: DSLCompatible { case off, on }
   private enum Switch: DSLCompatible, Equatable { case press, release }
   private enum Heard: DSLCompatible, Equatable { case start, click(isOn: Bool) }
 
-  @Test("A pipe sends the mapped event once for each event that is taken, and for no other")
+  @Test("A pipe sends the mapped event once for each accepted event, and for no other event")
   func events() async {
     let pipe = EventPipe<Heard>()
     let lamp = StateMachine<Lamp, Switch, Never>(initial: Lamp.off) {

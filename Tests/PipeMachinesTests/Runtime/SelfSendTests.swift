@@ -51,7 +51,7 @@ extension SendOutcome {
   }
 }
 
-@Suite("A step that awaits a send to its own machine", .timeLimit(.minutes(1)))
+@Suite("Steps that await 'send' to their own machine", .timeLimit(.minutes(1)))
 struct SelfSendTests {
   private func run(_ wire: Wire, _ machine: StateMachine<Mood, Word, Never>) {
     wire.join(AsyncStateMachineSequence(stateMachine: machine, runtime: Runtime()))
@@ -61,7 +61,7 @@ struct SelfSendTests {
     { $0.contains("the step of '\(outer)'") && $0.contains("awaits the send of '\(inner)'") }
   }
 
-  @Test("A send that its own step awaits is refused with an error that names both events")
+  @Test("A step that awaits 'send' to its own machine gets an error that names both events")
   func machine() async throws {
     let (wire, log) = (Wire(), Log())
     await Warnings.$tell.withValue({ log.tell($0) }) {
@@ -77,7 +77,7 @@ struct SelfSendTests {
     }
   }
 
-  @Test("A send cycle through another machine is detected, whichever machine has a queue")
+  @Test("A cycle of awaited 'send' calls of two machines is detected, even if a machine is busy")
   func chain() async throws {
     let wire = Wire()
     await Warnings.$tell.withValue({ _ in }) {
@@ -94,7 +94,7 @@ struct SelfSendTests {
     }
   }
 
-  @Test("A send from a separate task and a posted event are not refused")
+  @Test("A step can send to its own machine from a separate task")
   func task() async throws {
     let (wire, log) = (Wire(), Log())
     await Warnings.$tell.withValue({ log.tell($0) }) {
@@ -114,7 +114,7 @@ struct SelfSendTests {
     #expect(log.all == [])
   }
 
-  @Test("A send from a child task causes a warning and does not end")
+  @Test("If a child task of the step awaits 'send', a warning is logged and 'send' does not return")
   func childTask() async throws {
     let (wire, log) = (Wire(), Log())
     await Warnings.$tell.withValue({ log.tell($0) }) {
@@ -132,7 +132,7 @@ struct SelfSendTests {
     }
   }
 
-  @Test("A send cycle in a composite is refused, and its own synchronized event is busy")
+  @Test("A cycle of awaited 'send' calls in a composite gets an error that names both events")
   func composite() async throws {
     let wire = Locked<(@Sendable (Word) async -> String)?>(nil)
     let asker = CompositeComponent(
@@ -193,7 +193,7 @@ private struct PartFeature: FeatureType {
 }
 
 @MainActor
-@Suite("An action that awaits a send to its own store", .timeLimit(.minutes(1)))
+@Suite("Actions that await 'send' to their own store", .timeLimit(.minutes(1)))
 struct SelfSendingStoreTests {
   private let library = Library()
   private let log = Log()
@@ -211,7 +211,7 @@ struct SelfSendingStoreTests {
     return store.state.entries
   }
 
-  @Test("An action's awaited send ends, is processed after the action, and causes a warning")
+  @Test("If an action awaits 'send' to its own store, 'send' returns early and a warning is logged")
   func own() async {
     let store = store()
     await Warnings.$tell.withValue({ [log] in log.tell($0) }) { await store.send(action: .outer) }
@@ -222,7 +222,7 @@ struct SelfSendingStoreTests {
         == true, "\(log.all)")
   }
 
-  @Test("A send cycle through a scoped store or another store ends, too")
+  @Test("A cycle of awaited 'send' calls through a scoped store or another store does not deadlock")
   func others() async {
     let store = store(sendingTo: 1)
     let other = self.store(sendingTo: 0)
@@ -239,7 +239,7 @@ struct SelfSendingStoreTests {
     #expect(log.all.count == 1)
   }
 
-  @Test("A send cycle through a store that awaits a send to the first one ends as well")
+  @Test("A cycle of awaited 'send' calls from one store through a second store does not deadlock")
   func chain() async {
     struct Relay: FeatureType {
       let library: Library
@@ -269,7 +269,7 @@ struct SelfSendingStoreTests {
     #expect(await entries(of: first).first == "outer")
   }
 
-  @Test("A send from a separate task waits until the action is processed, without a warning")
+  @Test("A 'send' from a separate task returns after the action is processed, without a warning")
   func unawaited() async {
     let store = store()
     await Warnings.$tell.withValue({ [log] in log.tell($0) }) {

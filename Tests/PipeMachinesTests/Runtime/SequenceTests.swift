@@ -32,7 +32,7 @@ private func tally() -> StateMachine<Tally, Add, Ask> {
 
 @Suite("A machine as a sequence of its states")
 struct SequenceTests {
-  @Test("The first reader gets the initial state and every step from before it subscribed")
+  @Test("The first reader gets the initial state and every step taken before the reader subscribed")
   func wholeRun() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     for _ in 0..<10 { await sequence.send(.one) }
@@ -56,7 +56,7 @@ struct SequenceTests {
     #expect(sequence.state == .at(5))
   }
 
-  @Test("Several readers share one run, and a later one begins with the current state")
+  @Test("Several readers share one run, and a later reader begins with the current state")
   func readers() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let first = sequence.makeAsyncIterator()
@@ -73,7 +73,7 @@ struct SequenceTests {
     #expect(await all(second) == [.at(1), .at(2)])
   }
 
-  @Test("Events sent from many tasks are all taken, once each")
+  @Test("A machine processes each event once if many tasks send events")
   func crowd() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     await withTaskGroup(of: Void.self) { group in
@@ -102,7 +102,7 @@ struct SequenceTests {
     await sender.value
   }
 
-  @Test("A slow reader delays the events of effects, too")
+  @Test("A slow reader also delays the events of effects")
   func slowReaderOfEffects() async {
     let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
     let runtime = Runtime<Tally, Add, Ask>()
@@ -129,7 +129,7 @@ struct SequenceTests {
     }
   }
 
-  @Test("A reader that ends no longer delays the machine")
+  @Test("A reader stops delaying the machine when the reader ends")
   func goneReader() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let capacity = AsyncStateMachineSequence<Tally, Add, Ask>.bufferCapacity
@@ -142,7 +142,7 @@ struct SequenceTests {
     #expect(sequence.state == .at(capacity + 9))
   }
 
-  @Test("Effects get all associated values and end with the run")
+  @Test("Effects receive all associated values, and are cancelled when the run ends")
   func effects() async {
     let calls = AsyncStream.makeStream(of: String.self)
     let runtime = Runtime<Tally, Add, Ask>()
@@ -164,7 +164,7 @@ struct SequenceTests {
     #expect(await log.next() == "cancelled")
   }
 
-  @Test("Events of several tasks are taken in the order of each task")
+  @Test("A machine processes the events of each task in that task's order")
   func order() async {
     enum Log: DSLCompatible, Equatable { case last(sender: Int, number: Int) }
     enum Entry: DSLCompatible { case add(sender: Int, number: Int) }
@@ -251,7 +251,7 @@ struct SequenceTests {
     await yieldUntil(weakToken == nil)
   }
 
-  @Test("A send that waits when the run ends is answered")
+  @Test("A 'send' call that is waiting when the run ends gets a reply")
   func finishedWhileWaiting() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     let reader = sequence.makeAsyncIterator()
@@ -267,13 +267,13 @@ struct SequenceTests {
     #expect(await reader.next() == .at(0))
   }
 
-  @Test("A send on the main actor does not leave it")
+  @Test("'send' on the main actor stays on the main actor")
   @MainActor
   func staysOnActor() async {
     let sequence = AsyncStateMachineSequence(stateMachine: tally())
     var isRemote = false
     Task { isRemote = true }
-    // An idle machine takes events without a suspension, so no other task runs here in between.
+    // An idle machine processes events without a suspension, so no other task runs here in between.
     for _ in 0..<10 { await sequence.send(.one) }
     #expect(!isRemote)
     #expect(sequence.state == .at(10))

@@ -40,7 +40,7 @@ struct ViewStateTests {
     await yieldUntil(value() == expected)
   }
 
-  @Test("A view state begins with the current state, and follows once it is started")
+  @Test("A view state begins with the machine's state, and follows the machine after 'start'")
   func follows() async {
     await sequence.send(.dim(2))
     let view = ViewState(sequence)
@@ -73,7 +73,7 @@ struct ViewStateTests {
     await task.value
   }
 
-  @Test("Cancelling the start of a view state ends the run if it has no other reader")
+  @Test("Cancelling the start of a view state ends the run if the run has no other reader")
   func cancellation() async {
     let view = ViewState(sequence)
     let task = Task { await view.start() }
@@ -142,7 +142,7 @@ struct ViewStateTests {
     for value in 1...50 { #expect(await seen.next() == .on(value)) }
   }
 
-  @Test("A distinct binding sends nothing for its current value")
+  @Test("A distinct binding sends no event when it is set to its current value")
   func distinct() async {
     let seen = sequence.makeAsyncIterator()
     let view = ViewState(sequence)
@@ -153,7 +153,8 @@ struct ViewStateTests {
     #expect(await seen.next() == .on(4))
   }
 
-  @Test("A debounced binding sends the last value after a pause, even if recreated for each value")
+  @Test(
+    "A debounced binding sends the last value after a pause, even if each value has a new binding")
   func debounce() async {
     let clock = ManualClock()
     let seen = sequence.makeAsyncIterator()

@@ -4,7 +4,8 @@ import PipeRuntimeTestKit
 import TestTraits
 import Testing
 
-/// A model that counts the events it has joined, in its state and beside it.
+/// A model that counts the events it has joined, both in its state and in a variable outside of its
+/// state.
 private actor Guest: HostableModel {
   enum State: MachineState, StateProtocol, Hashable {
     case sitting(joined: Int)
@@ -14,9 +15,9 @@ private actor Guest: HostableModel {
   }
 
   enum Event: MachineEvent, Hashable {
-    /// Joins in the manner given for its seat, where `nil` joins without ado.
+    /// Joins in the manner given for the model's seat. With `nil`, the model joins at once.
     case join(left: Manner?, right: Manner?)
-    /// An event like `join` that is not stated to be self-contained.
+    /// An event like `join` that is not declared to be self-contained.
     case barge
     /// Enters a state that shows the count.
     case look
@@ -78,7 +79,7 @@ private actor Guest: HostableModel {
   }
 }
 
-@Suite("Models in a composite of one process", .stallLimit(.seconds(60)))
+@Suite("Models in an in-process composite", .stallLimit(.seconds(60)))
 struct AsynchronousRunTests {
   private let left = CompositeComponent("left", stateMachine: Self.machine(isLeft: true))
   private let right = CompositeComponent("right", stateMachine: Self.machine(isLeft: false))
@@ -91,8 +92,7 @@ struct AsynchronousRunTests {
     try AsyncCompositeSequence("table", left, right, synchronize: ["join", "barge"])
   }
 
-  @Test(
-    "A synchronized event of two models is visible for both at once, without intermediate states")
+  @Test("A synchronized event changes both models' states at once, without intermediate states")
   func joined() async throws {
     let table = try table()
     let states = table.makeAsyncIterator()
@@ -104,8 +104,7 @@ struct AsynchronousRunTests {
     #expect(try await table.send(.look, to: left) == .accepted(.sitting(joined: 1)))
   }
 
-  @Test(
-    "When a model refuses, the other keeps its state, including data that its state does not show")
+  @Test("If one model refuses an event, the other model keeps its state and its hidden data")
   func aborted() async throws {
     let table = try table()
     for manner in [Guest.Manner?.none, .hides] {
@@ -123,7 +122,7 @@ struct AsynchronousRunTests {
     }
   }
 
-  @Test("A model that does not answer in time refuses, and no participant stays locked")
+  @Test("A model that does not answer in time refuses the event, and no participant stays locked")
   func overdue() async throws {
     try await withManualClock { clock in
       let table = try table()
@@ -141,7 +140,7 @@ struct AsynchronousRunTests {
     }
   }
 
-  @Test("An event that is not stated to be self-contained is refused without being run")
+  @Test("An event whose asynchronous transition is not declared self-contained is refused at once")
   func unstated() async throws {
     let table = try table()
     guard case .refused(let refusals) = try await table.synchronizedEvent(Guest.Event.barge)

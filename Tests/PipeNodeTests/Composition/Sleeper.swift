@@ -22,7 +22,7 @@ actor Sleeper: HostableModel {
   enum Event: MachineEvent, Hashable {
     /// A synchronized event with a manner for each participant.
     case meet(left: Manner, right: Manner)
-    /// Wakes the model with the third nudge. Its state does not show the earlier ones.
+    /// Wakes the model with the third nudge. The model's state does not show the first two nudges.
     case nudge
     /// The model's own change.
     case woke

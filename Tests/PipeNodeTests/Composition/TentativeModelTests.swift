@@ -9,7 +9,7 @@ import Testing
 struct TentativeModelTests {
   private typealias Event = Sleeper.Event
 
-  /// A composite of two beds.
+  /// A composite of two nodes, each with a ``Bed``.
   private struct Room {
     let left = Bed.make()
     let right = Bed.make()
@@ -53,7 +53,7 @@ struct TentativeModelTests {
     #expect(refusals.map(\.reason) == [reason])
   }
 
-  @Test("A model keeps its progress across any number of aborted events")
+  @Test("A model keeps its earlier changes when events are aborted")
   func gettingOn() async throws {
     let room = try Room()
     var last: SendOutcome<Sleeper.State>?
@@ -65,7 +65,7 @@ struct TentativeModelTests {
     #expect(last == .accepted(.awake(bed: room.left, met: 0)))
   }
 
-  @Test("A model's own change during an evaluation is taken once when the event is aborted")
+  @Test("If an event is aborted, the model's own change during the evaluation takes effect once")
   func announcedBeforeAbort() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -78,7 +78,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("A model's announced change is dropped when the committed step excludes it")
+  @Test("A change that a model has announced is dropped if the committed step does not include it")
   func announcedBeforeCommit() async throws {
     for _ in 0..<5 {
       let room = try Room()
@@ -98,7 +98,7 @@ struct TentativeModelTests {
     }
   }
 
-  @Test("A model's own change after its vote is dropped with the vote when the event is aborted")
+  @Test("If an event is aborted, the change that a model made after its vote is dropped")
   func promisedBeforeAbort() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -115,7 +115,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("A model's own change after its vote is taken after the committed event")
+  @Test("If an event is committed, the change that a model made after its vote follows the event")
   func promisedBeforeCommit() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -139,7 +139,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("A model's step includes all its own changes up to that point")
+  @Test("A model's step includes all earlier changes that the model made by itself")
   func covered() async throws {
     let room = try Room()
     try await room.awaitModels()
@@ -154,7 +154,7 @@ struct TentativeModelTests {
     #expect(Bed[room.left].wokenByEvent == 0)
   }
 
-  @Test("Only a few uncancellable transitions are run at a time, and the model remains usable")
+  @Test("A model runs at most four transitions that cannot be cancelled, and remains usable")
   func unreturned() async throws {
     try await withManualClock { clock in
       let room = try Room()
@@ -179,7 +179,7 @@ struct TentativeModelTests {
     }
   }
 
-  @Test("A transition that returns late does not affect another attempt at its event")
+  @Test("A transition that returns late does not affect a later attempt at the same event")
   func late() async throws {
     try await withManualClock { clock in
       let room = try Room()

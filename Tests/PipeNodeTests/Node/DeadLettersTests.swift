@@ -31,12 +31,12 @@ struct DeadLettersTests {
     #expect(!deadLetters.hasUnrecordedChanges)
   }
 
-  @Test("Dead letters are limited in bytes, keep the oldest, and are the same for the next process")
+  @Test("A node with a journal keeps its oldest dead letters, up to a size limit, across a crash")
   func bytes() throws {
     let directory = try TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }
     let fitting = 20
-    let size = DeadLetter.byteLimit / fitting - 1_000
+    let size = DeadLetter.maximumByteCount / fitting - 1_000
     do {
       let journal = try Self.open(directory)
       var deadLetters = DeadLetters(journal: journal)
@@ -60,7 +60,7 @@ struct DeadLettersTests {
     #expect(
       deadLetters.currentCount == fitting + 1 && deadLetters.lost == 2 && deadLetters.count == 21)
     #expect(!add(size))
-    // With many dead letters the first would not be among the recent ones. Here all are.
+    // There are so few dead letters that all of them are among the recent ones.
     #expect(remove(1) && !remove(1))
     #expect(add(size))
     #expect(!add(size))
@@ -77,8 +77,8 @@ struct DeadLettersTests {
   func volatile() {
     var deadLetters = DeadLetters(journal: nil)
     func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
-    for _ in 0..<(DeadLetter.keptInMemory + 5) { #expect(add(0)) }
-    #expect(deadLetters.currentCount == DeadLetter.keptInMemory && deadLetters.lost == 0)
+    for _ in 0..<(DeadLetter.maximumInMemoryCount + 5) { #expect(add(0)) }
+    #expect(deadLetters.currentCount == DeadLetter.maximumInMemoryCount && deadLetters.lost == 0)
     #expect(deadLetters[5] == nil && deadLetters[6]?.id == 6)
     var status = NodeStatus()
     deadLetters.fill(&status)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A pipe between nodes that keep journals")
 struct DurablePipeTests {
-  @Test("A durable pipe sends no event before it is recorded")
+  @Test("A durable pipe sends no event before the event is recorded")
   func recordFirst() {
     var pipe = OutPipeStateMachine(capacity: 8, stream: 7, isDurable: true)
     _ = pipe.welcomed(session: 1, stream: 0, received: 0, window: 8, isDurable: true)
@@ -16,7 +16,7 @@ struct DurablePipeTests {
     #expect(pipe.flush().batches == [1...1])
   }
 
-  @Test("A receiver with a journal gets again all events that it has not recorded")
+  @Test("A receiver with a journal receives again all events that it has not recorded")
   func receiverDied() {
     var pipe = OutPipeStateMachine(capacity: 16, stream: 7, isDurable: true)
     _ = pipe.welcomed(session: 1, stream: 0, received: 0, window: 16, isDurable: true)
@@ -32,7 +32,7 @@ struct DurablePipeTests {
     #expect(reopened.reports == [])
   }
 
-  @Test("A receiver restored to an older record learns which events are no longer available")
+  @Test("A receiver restored to an older record reports events that its sender has deleted")
   func receiverWentBack() {
     var sender = OutPipeStateMachine(capacity: 8, stream: 7, isDurable: true)
     _ = sender.welcomed(session: 1, stream: 0, received: 0, window: 8, isDurable: true)
@@ -51,7 +51,7 @@ struct DurablePipeTests {
     #expect(receiver.arrived(session: 2, first: 6, count: 1) == [.take(from: 0, first: 6)])
   }
 
-  @Test("A sender whose receiver has more events than its own journal stops")
+  @Test("A sender stops if its receiver has received more events than the sender has recorded")
   func senderWentBack() {
     var pipe = OutPipeStateMachine(
       capacity: 8, stream: 7, acknowledged: 3, events: [[0x31], [0x32]])
@@ -61,7 +61,7 @@ struct DurablePipeTests {
         == [.reportStaleJournal(received: 6)])
   }
 
-  @Test("Events that a receiver postpones use capacity, and are acknowledged once recorded")
+  @Test("Postponed events use the receiver's capacity, and are acknowledged when they are recorded")
   func held() {
     var pipe = InPipeStateMachine(capacity: 8, session: 2, isDurable: true)
     _ = pipe.connected()
@@ -79,7 +79,7 @@ struct DurablePipeTests {
       pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, number: 2))
   }
 
-  @Test("A receiver does not acknowledge events that are applied and not recorded")
+  @Test("A receiver does not acknowledge applied events before it has recorded them")
   func unrecorded() {
     var pipe = InPipeStateMachine(capacity: 8, session: 2, isDurable: true)
     _ = pipe.connected()
@@ -93,7 +93,7 @@ struct DurablePipeTests {
       pipe.acknowledgementDue() == FrameHeader(.credit, count: 8, sequence: 6, number: 2))
   }
 
-  @Test("A small window does not block behind a large batch")
+  @Test("A batch that exceeds the receiver's window is sent in parts")
   func split() {
     var pipe = OutPipeStateMachine(capacity: 8, stream: 7)
     pipe.enqueue(4)
@@ -103,7 +103,8 @@ struct DurablePipeTests {
   }
 
   @Test(
-    "Every event is applied once and in order, whichever end crashes and when", arguments: 0..<4)
+    "Every event is applied once and in order, whenever an end of the pipe crashes",
+    arguments: 0..<4)
   func together(seed: UInt64) async {
     var generator = SplitMix64(seed: seed &* 7919 &+ 1)
     for _ in 0..<50 {
@@ -159,7 +160,7 @@ private struct DurablePipeRun {
     }
   }
 
-  /// Lets both ends live and every message arrive.
+  /// Runs both ends without crashes until every message has arrived.
   mutating func finish() {
     make(1)
     for _ in 0..<200 {
@@ -172,7 +173,7 @@ private struct DurablePipeRun {
         recordReceiver()
         if let header = receiver.acknowledgement() { toSender.append(.send(header)) }
       }
-      if sender.pending == 0 { return }
+      if sender.pendingCount == 0 { return }
     }
   }
 
@@ -243,7 +244,7 @@ private struct DurablePipeRun {
         session: header.number, stream: stream, first: header.sequence, lost: header.count)
     case .sendBatch(let batch, let session):
       let actions = receiver.arrived(
-        session: session, first: batch.first, count: UInt32(batch.count))
+        session: session, first: batch.firstSequence, count: UInt32(batch.count))
       for action in actions {
         guard case .take(let skipping, let first) = action else {
           toSender.append(action)

@@ -56,13 +56,14 @@ struct FeedBudgetTests {
     #expect(run.reportedFlags.allSatisfy { $0 })
   }
 
-  @Test("A feed reports a flood in bursts without gaps, with the exact number of skipped events")
+  @Test(
+    "A feed reports a flood of events as unbroken bursts and the exact number of skipped events")
   func flood() {
     var run = BudgetRun()
     for event in 0..<3_000_000 { run.offerEvent(at: Int64(event) * 1_000) }
     run.reopen()
     let bursts = run.reportedFlags.split(separator: false)
-    #expect(bursts.allSatisfy { $0.count == FeedBudget.burst })
+    #expect(bursts.allSatisfy { $0.count == FeedBudget.burstSize })
     let reported = run.reportedFlags.count { $0 }
     #expect(UInt64(run.reportedFlags.count - reported) == run.gaps.reduce(0, +))
     let between = run.reportedFlags.split(separator: true).map { UInt64($0.count) }
@@ -86,8 +87,8 @@ struct FeedBudgetTests {
         now += Int64.random(in: 0...2_000, using: &random)
       }
     }
-    #expect(run.maximumPerSecond <= FeedBudget.perSecond)
-    #expect(run.maximumPerSecond > FeedBudget.burst)
+    #expect(run.maximumPerSecond <= FeedBudget.maximumItemsPerSecond)
+    #expect(run.maximumPerSecond > FeedBudget.burstSize)
   }
 
   @Test("A feed without budget does not read the clock")
@@ -100,13 +101,13 @@ struct FeedBudgetTests {
         return 0
       }
     }
-    #expect(asked == FeedBudget.burst)
+    #expect(asked == FeedBudget.burstSize)
   }
 }
 
-@Suite("The pace of summaries")
+@Suite("The rate of a feed's summaries")
 struct SummaryPaceTests {
-  @Test("A summary after a rest comes at once, and the next one a tenth of a second later")
+  @Test("A feed sends the first summary after a pause at once, and the next summary 100 ms later")
   func pace() {
     var pace = SummaryPace()
     #expect(pace.noteChange(at: 5) == .report)

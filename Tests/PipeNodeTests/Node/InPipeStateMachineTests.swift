@@ -22,7 +22,7 @@ struct InPipeStateMachineTests {
     return pipe
   }
 
-  @Test("A receiver welcomes each connection with the number of events it holds")
+  @Test("A receiver welcomes each connection with the number of events that it has received")
   func welcomes() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.connected() == [welcome(0)])
@@ -31,7 +31,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.connected() == [welcome(3)])
   }
 
-  @Test("A receiver takes events in order, ignores repeated ones, and requests missing ones")
+  @Test("A receiver accepts events in order, ignores repeated events, and requests missing events")
   func order() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.arrived(session: 2, first: 1, count: 3) == [.take(from: 0, first: 1)])
@@ -43,7 +43,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 6, count: 1) == [])
   }
 
-  @Test("Events in flight at a welcome are ignored and sent again after the sender's reply")
+  @Test("Events that arrive between a welcome and the sender's 'open' are ignored and sent again")
   func underWay() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 3)
@@ -57,7 +57,7 @@ struct InPipeStateMachineTests {
   }
 
   @Test(
-    "Impossible event numbers are rejected without ending the pipe",
+    "A receiver ignores impossible event numbers and sends another welcome",
     arguments: [(0, 0), (0, 1), (1, 0), (.max, 1), (.max, 2), (.max - 1, .max)]
       as [(UInt64, UInt32)])
   func impossible(first: UInt64, count: UInt32) {
@@ -79,7 +79,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.received == 0)
   }
 
-  @Test("An 'open' for an earlier incarnation's welcome is ignored")
+  @Test("An 'open' that replies to an earlier incarnation's welcome is ignored")
   func staleOpen() {
     var pipe = pipe()
     #expect(pipe.opened(session: 1, stream: 1, first: 9, lost: 0) == [])
@@ -99,7 +99,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 18, count: 1) == [.take(from: 0, first: 18)])
   }
 
-  @Test("A receiver reports a crashed sender, and starts numbering with the next one")
+  @Test("A receiver reports a crashed sender, and counts the next sender's events from 1")
   func senderDied() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
@@ -110,7 +110,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
   }
 
-  @Test("Events finished in a sender's former stream do not count in its new one")
+  @Test("Finished events of a sender's former stream are not acknowledged in the new stream")
   func earlierStream() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
@@ -127,7 +127,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.acknowledgement()?.sequence == 1)
   }
 
-  @Test("A sender that said goodbye leaves no gap")
+  @Test("If a sender has said goodbye, the receiver reports no gap when the next sender opens")
   func senderClosed() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 5)
@@ -135,7 +135,8 @@ struct InPipeStateMachineTests {
     #expect(pipe.opened(session: 2, stream: 2, first: 1, lost: 0) == [])
   }
 
-  @Test("A receiver acknowledges a quarter of the window at once, and fewer events on request")
+  @Test(
+    "A receiver acknowledges a quarter of the window without request, and fewer events on request")
   func acknowledges() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 8)
@@ -150,7 +151,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.close() == FrameHeader(.closed, sequence: 3, number: 2))
   }
 
-  @Test("A receiver acknowledges no event after a postponed one")
+  @Test("A receiver acknowledges no event after a postponed event")
   func postponed() {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 6)
@@ -160,13 +161,14 @@ struct InPipeStateMachineTests {
     #expect(pipe.applied == 6)
   }
 
-  @Test("A sender that leaves out events of its stream is asked for them")
+  @Test("A receiver requests the events that are missing before the sender's first event")
   func leftOut() {
     var pipe = pipe(openedAt: 1)
     #expect(pipe.opened(session: 2, stream: 1, first: 4, lost: 0) == [welcome(0)])
   }
 
-  @Test("Sender and receiver agree, whatever connections break and whichever end restarts in order")
+  @Test(
+    "Sender and receiver agree, whichever connections break and whichever end restarts gracefully")
   func together() async {
     // A deterministic generator, so that each test run is the same.
     var generator = SplitMix64(seed: 42)
@@ -190,9 +192,9 @@ struct InPipeStateMachineTests {
             // A message may be lost with its connection.
             if Int.random(in: 0..<6, using: &generator) == 0 { continue }
             for action in receiver.arrived(
-              session: session, first: batch.first, count: UInt32(batch.count))
+              session: session, first: batch.firstSequence, count: UInt32(batch.count))
             {
-              if case .take(_, let first) = action { waiting += first...batch.last }
+              if case .take(_, let first) = action { waiting += first...batch.lastSequence }
             }
           default: break
           }
@@ -233,7 +235,7 @@ struct InPipeStateMachineTests {
         }
       }
       // Finally, every message arrives.
-      for _ in 0..<400 where sender.pending > 0 {
+      for _ in 0..<400 where sender.pendingCount > 0 {
         connect()
         while !waiting.isEmpty {
           applied.append(waiting[0])

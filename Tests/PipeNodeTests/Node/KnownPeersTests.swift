@@ -17,11 +17,13 @@ struct KnownPeersTests {
       key: "\(name)\(incarnation)", names: names)
   }
 
-  /// Returns the change for the last one of some lists, which are numbered from 1.
+  /// Returns the change that the last of some lists causes. The lists are numbered from 1.
   private func last(_ lists: PeerList...) -> Change? {
     var known = KnownPeers()
     var change: Change?
-    for (place, list) in lists.enumerated() { change = known.take(list, number: UInt64(place) + 1) }
+    for (place, list) in lists.enumerated() {
+      change = known.apply(list, number: UInt64(place) + 1)
+    }
     return change
   }
 
@@ -31,48 +33,48 @@ struct KnownPeersTests {
     return change
   }
 
-  @Test("The first list admits and connects all peers")
+  @Test("The first peer list admits and connects all peers")
   func first() {
     let (door, motor) = (peer("door", names: ["pipe/a"]), peer("motor"))
     #expect(
       last(PeerList(peers: [motor, door], clients: ["me"]))
         == change {
-          $0.admitted = [door, motor]
-          $0.arrived = [door, motor]
-          $0.clients = ["me"]
+          $0.admittedPeers = [door, motor]
+          $0.arrivedPeers = [door, motor]
+          $0.admittedClients = ["me"]
         })
   }
 
-  @Test("A repeated list changes nothing")
+  @Test("A repeated peer list changes nothing")
   func same() {
     let list = PeerList(peers: [peer("door"), peer("motor")], clients: ["me"])
     let turned = PeerList(peers: list.peers.reversed(), clients: ["me"])
     #expect(last(list, turned) == Change())
   }
 
-  @Test("A peer's new process replaces the former one, whose key is revoked")
+  @Test("A peer's new process replaces the former process, and the former key is revoked")
   func replaced() {
     #expect(
       last(
         PeerList(peers: [peer("door", 1), peer("motor")], clients: []),
         PeerList(peers: [peer("door", 2), peer("motor")], clients: []))
         == change {
-          $0.departed = [peer("door", 1)]
-          $0.revoked = ["door1"]
-          $0.admitted = [peer("door", 2)]
-          $0.arrived = [peer("door", 2)]
+          $0.departedPeers = [peer("door", 1)]
+          $0.revokedKeys = ["door1"]
+          $0.admittedPeers = [peer("door", 2)]
+          $0.arrivedPeers = [peer("door", 2)]
         })
   }
 
-  @Test("A peer missing from the list is disconnected, and its key is revoked")
+  @Test("A peer that is missing in the peer list is disconnected, and its key is revoked")
   func gone() {
     #expect(
       last(
         PeerList(peers: [peer("door"), peer("motor")], clients: []),
         PeerList(peers: [peer("motor")], clients: []))
         == change {
-          $0.departed = [peer("door")]
-          $0.revoked = ["door1"]
+          $0.departedPeers = [peer("door")]
+          $0.revokedKeys = ["door1"]
         })
   }
 
@@ -82,7 +84,7 @@ struct KnownPeersTests {
       last(
         PeerList(peers: [peer("door", names: ["pipe/a"])], clients: []),
         PeerList(peers: [peer("door", names: ["pipe/b"])], clients: []))
-        == change { $0.admitted = [peer("door", names: ["pipe/b"])] })
+        == change { $0.admittedPeers = [peer("door", names: ["pipe/b"])] })
   }
 
   @Test("A peer with the same key at another endpoint is reconnected and keeps its key")
@@ -94,8 +96,8 @@ struct KnownPeersTests {
         PeerList(peers: [peer("door")], clients: []),
         PeerList(peers: [there], clients: []))
         == change {
-          $0.departed = [peer("door")]
-          $0.arrived = [there]
+          $0.departedPeers = [peer("door")]
+          $0.arrivedPeers = [there]
         })
   }
 
@@ -106,22 +108,22 @@ struct KnownPeersTests {
         PeerList(peers: [], clients: ["a", "b"]),
         PeerList(peers: [], clients: ["b", "c"]))
         == change {
-          $0.revoked = ["a"]
-          $0.clients = ["c"]
+          $0.revokedKeys = ["a"]
+          $0.admittedClients = ["c"]
         })
   }
 
-  @Test("An old list is ignored, until another orchestrator numbers lists from the start")
+  @Test("A peer list with an old number is ignored, unless a new orchestrator restarts the numbers")
   func old() {
     var known = KnownPeers()
     let list = PeerList(peers: [peer("door")], clients: [])
-    #expect(known.take(list, number: 5) != nil)
+    #expect(known.apply(list, number: 5) != nil)
     for number in [UInt64(5), 4, 0] {
-      #expect(known.take(PeerList(peers: [], clients: []), number: number) == nil)
+      #expect(known.apply(PeerList(peers: [], clients: []), number: number) == nil)
     }
-    #expect(known.take(list, number: 6) == Change())
+    #expect(known.apply(list, number: 6) == Change())
     known.resetNumber()
-    #expect(known.take(list, number: 1) == Change())
-    #expect(known.take(list, number: 1) == nil)
+    #expect(known.apply(list, number: 1) == Change())
+    #expect(known.apply(list, number: 1) == nil)
   }
 }

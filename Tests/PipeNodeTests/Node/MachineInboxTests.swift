@@ -43,7 +43,7 @@ struct MachineInboxTests {
     }
   }
 
-  @Test("Requests come first, in the order of their arrival")
+  @Test("Requests come before events of pipes, in the order in which the requests arrived")
   func requestsFirst() {
     var inbox = inbox(["a1", "a2"], requests: ["r1", "r2"])
     #expect(inbox.requestCount == 2)
@@ -53,13 +53,13 @@ struct MachineInboxTests {
     #expect(inbox.isEmpty)
   }
 
-  @Test("Pipes take turns, each in its own order")
+  @Test("Pipes take turns, and the events of each pipe keep their order")
   func turns() {
     var inbox = inbox(["a1", "a2", "a3"], ["b1"], ["c1", "c2"])
     #expect(taken(&inbox) == ["a1", "b1", "c1", "a2", "c2", "a3"])
   }
 
-  @Test("An event that arrives late still gets its pipe's turn")
+  @Test("An event that arrives late is returned at its pipe's next turn")
   func late() {
     var inbox = inbox(["a1", "a2"], [], ["c1", "c2"])
     #expect(taken(&inbox, 1) == ["a1"])
@@ -67,7 +67,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "c1", "a2", "c2"])
   }
 
-  @Test("Turns skip empty pipes, even among a hundred")
+  @Test("A turn skips empty pipes, even if almost a hundred pipes are empty")
   func manyPipes() {
     var inbox = Inbox(pipes: 100)
     for pipe in [99, 64, 3, 63] {
@@ -77,7 +77,7 @@ struct MachineInboxTests {
     #expect(inbox.isEmpty)
   }
 
-  @Test("An input names the pipe that it came through")
+  @Test("An input contains the index of the pipe that it came through")
   func places() {
     var inbox = inbox(["a1"], ["b1"])
     var pipes: [Int] = []
@@ -85,15 +85,15 @@ struct MachineInboxTests {
     #expect(pipes == [0, 1])
   }
 
-  @Test("A postponed event is counted, and not taken until it is retried")
+  @Test("The inbox counts a postponed event, but does not return the event before a retry")
   func postponed() {
     var inbox = inbox(["a1", "a2"])
     #expect(taken(&inbox, 1) == ["a1"])
     inbox.postpone(event("a1", postponement: 1), of: 0)
-    #expect(inbox.count(of: 0) == 2)
+    #expect(inbox.waitingCount(of: 0) == 2)
     #expect(taken(&inbox) == ["a2"])
     #expect(inbox.isEmpty)
-    #expect(inbox.count(of: 0) == 1)
+    #expect(inbox.waitingCount(of: 0) == 1)
     inbox.retryPostponed()
     #expect(!inbox.isEmpty)
     #expect(taken(&inbox) == ["a1"])
@@ -108,7 +108,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["a1", "a2", "a3"])
   }
 
-  @Test("The pipe with the oldest postponed event has the next turn")
+  @Test("After a retry, the pipe with the oldest postponed event has the first turn")
   func oldest() {
     var inbox = inbox(["a2"], ["b2"], ["c1"])
     inbox.postpone(event("a1", postponement: 5), of: 0)
@@ -117,7 +117,7 @@ struct MachineInboxTests {
     #expect(taken(&inbox) == ["b1", "c1", "a1", "b2", "a2"])
   }
 
-  @Test("A retry without postponed events does not change the turn")
+  @Test("A retry without postponed events does not change the order of turns")
   func nothingToRetry() {
     var inbox = inbox(["a1", "a2"], ["b1"])
     #expect(taken(&inbox, 1) == ["a1"])

@@ -21,10 +21,10 @@ struct OutPipeStateMachineTests {
     var pipe = pipe(events: 3)
     #expect(pipe.flush() == [])
     #expect(pipe.phase == .waiting)
-    #expect(pipe.pending == 3)
+    #expect(pipe.pendingCount == 3)
   }
 
-  @Test("A sender opens with its first event and sends the waiting events in one batch")
+  @Test("A sender opens with its first event's number, and sends all waiting events in one batch")
   func opens() {
     var pipe = pipe(events: 3)
     let actions = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -33,7 +33,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.flush() == [])
   }
 
-  @Test("A sender sends as far as its credit reaches, and continues with more credit")
+  @Test("A sender sends the events that its credit allows, and continues when it gets more credit")
   func credit() {
     var pipe = pipe(capacity: 8, events: 8)
     let first = pipe.welcomed(session: 1, received: 0, window: 4)
@@ -44,7 +44,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.acknowledged == 4)
   }
 
-  @Test("A pipe is full at its capacity, and no longer once the receiver has caught up")
+  @Test("A pipe at its capacity is full until its receiver acknowledges an event")
   func full() {
     var pipe = pipe(capacity: 4, events: 3)
     #expect(!pipe.isFull)
@@ -57,7 +57,7 @@ struct OutPipeStateMachineTests {
   }
 
   @Test(
-    "A sender whose receiver has capacity for one event sends events one at a time",
+    "A sender sends each event at once, even if its receiver has little capacity",
     arguments: [1, 2, 3])
   func small(capacity: Int) {
     var pipe = pipe(capacity: capacity)
@@ -66,11 +66,11 @@ struct OutPipeStateMachineTests {
       pipe.enqueue(1)
       #expect(pipe.flush().batches == [number...number])
       _ = pipe.credited(session: 1, applied: number, window: UInt32(capacity))
-      #expect(pipe.pending == 0)
+      #expect(pipe.pendingCount == 0)
     }
   }
 
-  @Test("After a broken connection, the same receiver gets the events that it does not hold")
+  @Test("After a broken connection, the same receiver gets the events that it has not received")
   func resend() {
     var pipe = pipe(capacity: 8, events: 8)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -79,7 +79,8 @@ struct OutPipeStateMachineTests {
     #expect(again.batches == [5...8])
   }
 
-  @Test("Events delivered to another receiver are not lost to a receiver that the pipe returns to")
+  @Test(
+    "When a pipe returns to its first receiver, events for other receivers do not count as lost")
   func turned() {
     func opening(acknowledged: UInt64) -> [Action] {
       var pipe = OutPipeStateMachine(
@@ -101,7 +102,7 @@ struct OutPipeStateMachineTests {
     #expect(receiver.arrived(session: 1, first: 6, count: 1) == [.take(from: 0, first: 6)])
   }
 
-  @Test("A sender sends nothing into a lost connection")
+  @Test("A sender sends nothing while its connection is lost")
   func disconnected() {
     var pipe = pipe(capacity: 8, events: 2)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -109,7 +110,7 @@ struct OutPipeStateMachineTests {
     pipe.enqueue(3)
     #expect(pipe.flush() == [])
     #expect(pipe.credited(session: 1, applied: 2, window: 8) == [])
-    // The same receiver, which had taken the events, and then another one, which has not.
+    // First the same receiver, which holds the events, and then another receiver, which does not.
     #expect(pipe.welcomed(session: 1, received: 2, window: 8).batches == [3...5])
     pipe.disconnected()
     #expect(
@@ -117,7 +118,7 @@ struct OutPipeStateMachineTests {
   }
 
   @Test(
-    "Events in flight to a crashed receiver are reported lost, and the rest goes to the next one")
+    "Events in flight to a crashed receiver are reported lost, and the next receiver gets the rest")
   func lostWithReceiver() {
     var pipe = pipe(capacity: 8, events: 4)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -129,7 +130,7 @@ struct OutPipeStateMachineTests {
     #expect(actions.batches == [5...6])
   }
 
-  @Test("A receiver that stops in order loses no events: the next one gets the unapplied ones")
+  @Test("The next receiver gets the events that a gracefully stopped receiver has not applied")
   func receiverClosed() {
     var pipe = pipe(capacity: 8, events: 6)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -142,7 +143,7 @@ struct OutPipeStateMachineTests {
     #expect(actions.reports == [])
   }
 
-  @Test("A goodbye that arrives after the disconnection still counts")
+  @Test("A goodbye that arrives after the disconnection is still applied")
   func goodbyeAfterDisconnection() {
     var pipe = pipe(capacity: 8, events: 6)
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
@@ -164,7 +165,8 @@ struct OutPipeStateMachineTests {
     #expect(opened.welcomed(session: 4, received: 0, window: 8) == [])
   }
 
-  @Test("Credit and goodbyes of another session, or beyond the sent events, change nothing")
+  @Test(
+    "A sender ignores credit and goodbyes from another session or for events that were not sent")
   func stale() {
     var pipe = pipe(events: 4)
     _ = pipe.welcomed(session: 2, received: 0, window: 4)
@@ -180,7 +182,7 @@ struct OutPipeStateMachineTests {
     struct Broken: Error {}
     var pipe = pipe(events: 1)
     #expect(throws: Broken.self) { try pipe.enqueue { _ in throw Broken() } }
-    #expect(pipe.pending == 1)
+    #expect(pipe.pendingCount == 1)
     #expect(pipe.welcomed(session: 1, received: 0, window: 8).batches == [1...1])
   }
 }
@@ -204,7 +206,13 @@ extension OutPipeStateMachine {
 extension [OutPipeStateMachine.Action] {
   /// The numbers of the events in each batch.
   var batches: [ClosedRange<UInt64>] {
-    compactMap { if case .sendBatch(let batch, _) = $0 { batch.first...batch.last } else { nil } }
+    compactMap {
+      if case .sendBatch(let batch, _) = $0 {
+        batch.firstSequence...batch.lastSequence
+      } else {
+        nil
+      }
+    }
   }
 
   var reports: [OutPipeStateMachine.Action] {

@@ -22,7 +22,7 @@ struct PeerSilenceTests {
         == [.ask: [2], .reconnect: [6, 14, 30, 62, 94, 126, 158, 190]])
   }
 
-  @Test("A peer that answers or has nothing to answer causes no action")
+  @Test("A peer causes no action if it answers, or if no answer is expected")
   func answered() {
     #expect(actions(100) { (true, UInt64($0)) } == [:])
     #expect(actions(100) { _ in (false, 0) } == [:])

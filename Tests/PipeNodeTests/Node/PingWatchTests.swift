@@ -6,7 +6,7 @@ struct PingWatchTests {
   private let second: Int64 = 1_000_000_000
 
   @Test(
-    "Pings are missed after two and a half intervals, then at growing intervals until one comes")
+    "Pings count as missed after two and a half intervals, then at growing intervals")
   func missed() {
     var watch = PingWatch()
     watch.recordPing(at: 0, interval: .seconds(1))
@@ -20,7 +20,7 @@ struct PingWatchTests {
     #expect(looks == [false, true])
   }
 
-  @Test("A node that was suspended misses pings only if none has come by its next check")
+  @Test("After a suspension, pings count as missed only if none arrives before the next check")
   func late() {
     var watch = PingWatch()
     watch.recordPing(at: 0, interval: .seconds(1))

@@ -109,7 +109,7 @@ struct RequestModel {
     for _ in 0..<3 { addClient() }
   }
 
-  // MARK: A run
+  // MARK: Running a schedule
 
   mutating func run(steps count: Int) {
     for _ in 0..<count where violations.isEmpty { step() }
@@ -203,7 +203,7 @@ struct RequestModel {
     guard let request = client.requests[id] else { return }
     clients[index].requests[id]?.copies += 1
     let frame = Frame(
-      key: RequestKey(client: client.number, id: id), oldest: client.window.oldest,
+      key: RequestKey(client: client.number, id: id), oldest: client.window.oldestNumber,
       event: request.event, connection: client.connection)
     frames[client.connection, default: []].append(frame)
   }
@@ -304,7 +304,9 @@ struct RequestModel {
       reply(.unavailable("full"))
     case .forgotten(let last): reply(.forgotten(through: last))
     }
-    if book.count > limits.numbers + 1 { violations.append("the book has \(book.count) numbers") }
+    if book.count > limits.maximumNumberCount + 1 {
+      violations.append("the book has \(book.count) numbers")
+    }
   }
 
   private mutating func takeStep() {

@@ -3,7 +3,7 @@ import Testing
 
 /// Runs thousands of random schedules of clients, a node and its journal, with books small enough
 /// to overflow.
-@Suite("Client requests as a model")
+@Suite("A simulation of client requests")
 struct RequestModelTests {
   /// Small limits, and one limit that never forgets a client.
   static let limits = [
@@ -13,7 +13,7 @@ struct RequestModelTests {
   ]
 
   @Test(
-    "No schedule applies an event twice, and a reply matches the outcome of its event",
+    "No schedule applies an event twice, and each reply matches its event's outcome",
     arguments: [0, 1, 2], [0, 1, 2, 3])
   func soak(limits index: Int, batch: UInt64) async {
     let limits = Self.limits[index]
@@ -38,6 +38,6 @@ struct RequestModelTests {
     #expect(tally.kills > 300)
     #expect(tally.replacedClients > 500)
     #expect(tally.stateless > 0)
-    if limits.numbers < 100 { #expect(tally.forgotten > 10) }
+    if limits.maximumNumberCount < 100 { #expect(tally.forgotten > 10) }
   }
 }

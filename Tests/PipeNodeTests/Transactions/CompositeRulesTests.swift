@@ -23,7 +23,7 @@ struct CompositeRulesTests {
       nodes: nodes)
   }
 
-  /// Moves nodes in one step, and returns the events that are sent.
+  /// Changes the states of nodes in one step, and returns the sent events.
   private mutating func move(
     _ states: [String: JSONValue?], in rules: inout CompositeRules, entry: StepReport.Entry = .step
   ) -> [String] {
@@ -40,7 +40,7 @@ struct CompositeRulesTests {
     return events.map { "\($0.pipe) \(String(decoding: $0.event, as: UTF8.self))" }
   }
 
-  @Test("A rule over the nodes' states fires for each step that changes them, once all are known")
+  @Test("A rule over nodes' states fires when one of the states changes and all states are known")
   mutating func tuple() throws {
     var rules = try Self.rules(
       .init(when: nil, send: "go", composite: "pair", states: ["a": "open", "b": "idle"]))
@@ -51,11 +51,25 @@ struct CompositeRulesTests {
     #expect(move(["a": "shut"], in: &rules) == [])
   }
 
-  @Test("A synchronized event enters a state even if the composite was in that state before")
+  @Test("A synchronized event enters the composite's state again, even if the state is unchanged")
   mutating func again() throws {
     var rules = try Self.rules(
       .init(when: nil, send: "go", composite: "pair", states: ["a": "open"]))
     for _ in 1...3 { #expect(move(["a": "open", "b": "idle"], in: &rules) == ["out \"go\""]) }
+  }
+
+  @Test("A node's internal transition changes the composite's state without entering a state")
+  mutating func internalTransition() throws {
+    var rules = try Self.rules(
+      .init(when: nil, send: ["seen": "$a"], composite: "pair", states: ["a": "open"]))
+    #expect(
+      move(["a": ["open": ["n": 1]], "b": "idle"], in: &rules) == [
+        #"out {"seen":{"open":{"n":1}}}"#
+      ])
+    #expect(move(["a": ["open": ["n": 2]]], in: &rules, entry: .internal) == [])
+    #expect(move(["a": ["open": ["n": 3]], "b": "idle"], in: &rules, entry: .internal) == [])
+    // The next entry of another node is an entry with the changed values.
+    #expect(move(["b": "busy"], in: &rules) == [#"out {"seen":{"open":{"n":3}}}"#])
   }
 
   @Test("A rule's values come from the projection's state or from the nodes' states")
@@ -72,7 +86,7 @@ struct CompositeRulesTests {
     #expect(move(["a": "on"], in: &rules) == [#"out {"seen":{"state":3}}"#])
   }
 
-  @Test("A restarted node keeps its state without entering it")
+  @Test("A rule does not fire if a node reports its state after a restart")
   mutating func standing() throws {
     let rule = NodeConfiguration.Rule(
       when: nil, send: "go", composite: "pair", states: ["a": "open"])
@@ -86,7 +100,7 @@ struct CompositeRulesTests {
   }
 
   @Test(
-    "A projection that throws sends nothing and is reported, and the next state is entered again")
+    "A projection that throws is reported and sends nothing, and the next state counts as entered")
   mutating func throwing() throws {
     var rules = try Self.rules(
       .init(when: "fine", send: "go", composite: "pair"),
@@ -101,7 +115,7 @@ struct CompositeRulesTests {
     #expect(move(["a": "good"], in: &rules) == ["out \"go\""])
   }
 
-  @Test("A composite has no state while one of its nodes cannot report its own")
+  @Test("A composite has no state while one of its components cannot report a state")
   mutating func untold() throws {
     let rule = NodeConfiguration.Rule(
       when: nil, send: "go", composite: "pair", states: ["b": "idle"])

@@ -27,7 +27,7 @@ struct CompositeStatesTests {
     states.state(of: "pair").map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("A composite has no state before all its components have reported theirs")
+  @Test("A composite has no state before all its components have reported their states")
   func incomplete() {
     var states = CompositeStates([Self.plan("pair", ["a", "b"])])
     #expect(
@@ -41,7 +41,7 @@ struct CompositeStatesTests {
     #expect(states.version(of: "pair") == 0)
   }
 
-  @Test("A commit shows all its moves as one state, and later reports of them are ignored")
+  @Test("A commit changes the states of all participants at once, and repeated reports are ignored")
   func commit() {
     var states = Self.pair()
     let moves = ["a": Self.move(2, "2"), "b": Self.move(1, "1")]
@@ -60,13 +60,13 @@ struct CompositeStatesTests {
   }
 
   @Test(
-    "A commit before the coordinator's restart shows nothing until all have reported their states")
+    "After a restart, a composite has no state before all its components have reported")
   func restored() {
     for bVersion in [1, 4] as [UInt64] {
       var states = CompositeStates([Self.plan("pair", ["a", "b"])])
       states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
       #expect(states.state(of: "pair") == nil)
-      // This participant may have moved on, as the other one has.
+      // This participant may have taken further steps, like the other participant.
       let first = states.reported(
         "b", incarnation: 1, version: bVersion, state: Self.bytes("\(bVersion)"),
         isCommitting: false)
@@ -87,7 +87,7 @@ struct CompositeStatesTests {
     }
   }
 
-  @Test("A commit of this process shows its participants, whatever was restored for them")
+  @Test("A commit after a restart shows the participants' new states, not the restored states")
   func committedAfterRestore() {
     var states = CompositeStates([Self.plan("pair", ["a", "b"])])
     states.restore(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
@@ -95,7 +95,7 @@ struct CompositeStatesTests {
     #expect(Self.text(states) == #"{"a":2,"b":7}"#)
   }
 
-  @Test("A participant that restarts during a commit does not split the composite's state")
+  @Test("If a participant restarts during a commit, the composite keeps the committed state")
   func restarted() {
     var states = Self.pair()
     _ = states.committed(["a": Self.move(1, "1"), "b": Self.move(1, "1")])
@@ -121,7 +121,8 @@ struct CompositeStatesTests {
     #expect(late.isEmpty)
   }
 
-  @Test("A change is shown by every composite with the component, and by no other")
+  @Test(
+    "A component's step is shown by each composite that contains the component, and by no other")
   func shared() {
     var states = Self.pair()
     _ = states.reported(
@@ -134,7 +135,7 @@ struct CompositeStatesTests {
         == ["other"])
   }
 
-  @Test("A projection is shown in place of the tuple of states")
+  @Test("A composite with a projection shows the projected state, not the tuple of states")
   func projection() {
     var states = CompositeStates(
       [Self.plan("pair", ["a", "b"])],
@@ -147,7 +148,7 @@ struct CompositeStatesTests {
 @Suite("The messages of clients and coordinators")
 struct SynchronizedBodyTests {
   @Test(
-    "A transaction body has the composite's name and the event, in either form",
+    "A transaction body contains the composite's name, and the event as a label or an object",
     arguments: [#""stop""#, #"{"stop":{}}"#, #" { "stop" : {"floor":3}}"#])
   func body(event: String) throws {
     let body = TransactionBody(composite: "lift", event: Array(event.utf8))
@@ -163,7 +164,9 @@ struct SynchronizedBodyTests {
     #expect(TransactionBody(Array(text.utf8)) == nil)
   }
 
-  @Test("An event that is not a case has no name", arguments: ["3", "[\"stop\"]", "null"])
+  @Test(
+    "JSON that is neither a string nor an object has no event name",
+    arguments: ["3", "[\"stop\"]", "null"])
   func nameless(text: String) {
     #expect(TransactionBody(composite: "lift", event: Array(text.utf8)).eventName == nil)
   }
@@ -172,7 +175,7 @@ struct SynchronizedBodyTests {
     participant: "door", state: ["open": ["persons": 2]], version: 3, reason: .guard)
 
   @Test(
-    "Every reply is preserved on the way to its client",
+    "Every reply is unchanged by encoding and decoding on the way to its client",
     arguments: [
       .atomic(.committed(TransactionID(epoch: 3, sequence: 17), versions: ["door": 4])),
       .atomic(.refused([blocker])), .atomic(.busy(["door", "motor"])),

@@ -22,7 +22,8 @@ struct CompositeStepsTests {
     _ steps: inout CompositeSteps, _ participants: [String]? = ["a", "b"]
   ) -> CompositeSteps.Step? { steps.next(participants: { _ in participants }, last: last) }
 
-  @Test("A node's own steps come in its order, without waiting for other nodes")
+  @Test(
+    "A composite processes a node's unsynchronized steps in order, without waiting for other nodes")
   func own() {
     var steps = CompositeSteps(of: ["a", "b"])
     for state in ["one", "two"] { steps.append(Self.reported(state), of: "a") }
@@ -32,7 +33,7 @@ struct CompositeStepsTests {
     #expect(steps.nodes["a"]?.state == Array(#""two""#.utf8))
   }
 
-  @Test("A synchronized event is one step, once all its participants have reported it")
+  @Test("A synchronized event becomes one step when all participants have reported the event")
   func together() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
     steps.append(Self.reported("met", meeting), of: "a")
@@ -48,7 +49,18 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported == ["a": Self.reported("after")])
   }
 
-  @Test("A step that a node has lost with its process is not awaited")
+  @Test("A participant's internal transition is a part of the synchronized event's step")
+  func internalTransition() {
+    var steps = CompositeSteps(of: ["a", "b"])
+    steps.append(Self.reported("met", meeting), of: "a")
+    #expect(next(&steps) == nil)
+    steps.append(Self.reported("met", meeting, entry: .internal), of: "b")
+    let step = next(&steps)
+    #expect(step?.reported.keys.sorted() == ["a", "b"])
+    #expect(step?.transaction == meeting)
+  }
+
+  @Test("A composite does not wait for a step that a node has lost in a crash")
   func afresh() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.reported("met", meeting), of: "a")
@@ -58,7 +70,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported.keys.sorted() == ["a"])
   }
 
-  @Test("A step that a new process takes after it has joined is awaited")
+  @Test("A composite waits for a step that a restarted node takes after joining")
   func joined() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.began("b", after: TransactionID(epoch: 1, sequence: 6))
@@ -70,7 +82,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported.keys.sorted() == ["a", "b"])
   }
 
-  @Test("A coordinator takes reported steps in the order in which they arrive")
+  @Test("A coordinator processes reported steps in the order in which they arrive")
   func received() {
     var steps = CompositeSteps(of: ["a", "b"])
     for (index, name) in ["b", "a", "a", "b"].enumerated() {
@@ -80,7 +92,7 @@ struct CompositeStepsTests {
   }
 
   @Test(
-    "Steps caused by a synchronized event wait until all participants have reported it")
+    "Steps that a synchronized event causes wait until all participants have reported the event")
   func behindMeeting() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
     steps.append(Self.reported("met", meeting, index: 1), of: "a")
@@ -94,7 +106,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported.keys.sorted() == ["c"])
   }
 
-  @Test("Steps from before a node's first report, or that it has passed, are not awaited")
+  @Test("A composite does not wait for a step that is older than a node's first or latest report")
   func passed() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.reported("met", meeting), of: "a")
@@ -110,14 +122,14 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported.keys.sorted() == ["a"])
   }
 
-  @Test("A forgotten transaction is a step of the nodes that report it")
+  @Test("A forgotten transaction counts as a step of only the nodes that have reported it")
   func forgotten() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.reported("met", meeting), of: "a")
     #expect(next(&steps, nil)?.reported.keys.sorted() == ["a"])
   }
 
-  @Test("A step reported without its state delays no other node")
+  @Test("A report without a state does not delay the other nodes' steps")
   func untold() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.reported("met", meeting), of: "a")
@@ -128,7 +140,7 @@ struct CompositeStepsTests {
     #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
   }
 
-  @Test("Waiting nodes and the missing participants are known")
+  @Test("A composite lists which nodes wait and which participants have not reported")
   func waits() {
     var steps = CompositeSteps(of: ["a", "b", "c"])
     let later = TransactionID(epoch: 1, sequence: 8)
@@ -148,7 +160,7 @@ struct CompositeStepsTests {
     #expect(steps.waits(participants: participants) == [])
   }
 
-  @Test("A wait is reported after its limit, then at doubled intervals, and again when it recurs")
+  @Test("A long wait for a report is logged, and logged again at doubled intervals")
   func toldWaits() {
     let wait = CompositeSteps.Wait(meeting, reported: ["a"], missing: ["b"])
     var waits = StepWaits()
@@ -223,13 +235,13 @@ struct CompositeStepsTests {
   }
 
   @Test(
-    "Whatever order reports arrive in and whichever process crashes, the order respects causality",
+    "Steps are ordered by causality, whatever order reports arrive in and whichever node crashes",
     arguments: 1...200
   )
   func anyOrder(seed: UInt64) {
     var nodes = Nodes(seed: seed)
     var steps = CompositeSteps(of: Nodes.names)
-    // The content of a journal: all reports that were received and not taken.
+    // The content of a journal: all reports that were received and not applied.
     var recorded: [(name: String, reported: CompositeSteps.Report)] = []
     var taken: Set<String> = []
     var index: Int64 = 0

@@ -43,7 +43,7 @@ struct CoordinatorAnswerTests {
     return .reply(id, .atomic(.committed(transaction, versions: ["a": number])))
   }
 
-  @Test("A reply that its client awaits is kept, however many others are awaited")
+  @Test("A coordinator keeps every reply that its client has not acknowledged, without limit")
   func awaited() {
     var coordinator = Self.coordinator()
     let callers = (1...1_000).map { RequestID(scope: $0, number: $0 << 24) }
@@ -58,7 +58,7 @@ struct CoordinatorAnswerTests {
   }
 
   @Test(
-    "A forgotten client is notified, and its event is not taken again, even by the next process"
+    "A coordinator refuses a repeated request that it has forgotten, and notifies the client"
   )
   func forgottenClients() {
     var coordinator = Self.coordinator()
@@ -85,7 +85,7 @@ struct CoordinatorAnswerTests {
     #expect(another.request(next, Self.request) != [.replyForgotten(next, through: 10)])
   }
 
-  @Test("A repeated request that its client has acknowledged is not tried")
+  @Test("A repeated request is not processed if its client has acknowledged the reply")
   func late() {
     var coordinator = Self.coordinator()
     let id = RequestID(client: 1, number: 5)
@@ -98,7 +98,7 @@ struct CoordinatorAnswerTests {
     #expect(coordinator.request(id, Self.request) == [.replyForgotten(id, through: 0)])
   }
 
-  @Test("An effect that repeats its events gets a reply for each one that was taken")
+  @Test("An effect that repeats its events gets the recorded reply to each committed event")
   func effects() {
     var coordinator = Self.coordinator()
     let ids = (0..<200).map { RequestID(scope: 9, number: 7 << 24 | $0) }

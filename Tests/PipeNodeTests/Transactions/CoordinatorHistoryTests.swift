@@ -40,7 +40,7 @@ struct CoordinatorHistoryTests {
     _ committed: TransactionID, prepared: TransactionID? = nil, journal: UInt64 = 7
   ) -> ParticipantJoin {
     ParticipantJoin(
-      watermark: max(committed, prepared ?? .zero), prepared: prepared,
+      watermark: max(committed, prepared ?? .zero), prepared: prepared.map { [$0] } ?? [],
       history: History(journal: journal, committed: committed))
   }
 
@@ -48,7 +48,8 @@ struct CoordinatorHistoryTests {
     actions.compactMap { if case .refuse(let mismatch) = $0 { mismatch } else { nil } }
   }
 
-  @Test("A coordinator refuses to continue if a participant has taken an event its journal lacks")
+  @Test(
+    "A coordinator refuses to continue if its journal lacks an event that a participant has taken")
   func lacksCommit() {
     var coordinator = Self.coordinator()
     #expect(Self.refusals(coordinator.joined("a", Self.join(Self.at(1)))).isEmpty)
@@ -60,8 +61,7 @@ struct CoordinatorHistoryTests {
     #expect(coordinator.stop().isEmpty)
   }
 
-  @Test(
-    "A coordinator refuses to continue if a participant is prepared under another journal")
+  @Test("A coordinator refuses to continue if a participant reports another coordinator journal")
   func otherJournal() {
     for join in [Self.join(.zero, prepared: Self.at(1), journal: 8), Self.join(.zero, journal: 8)] {
       var coordinator = Self.coordinator()
@@ -70,7 +70,7 @@ struct CoordinatorHistoryTests {
   }
 
   @Test(
-    "A coordinator refuses to continue if a participant is prepared for an unrecorded epoch"
+    "A coordinator refuses to continue if a participant is prepared in an unrecorded epoch"
   )
   func lacksStart() {
     var coordinator = Self.coordinator()
@@ -81,7 +81,7 @@ struct CoordinatorHistoryTests {
   }
 
   @Test(
-    "A coordinator continues after a reset, a power loss, without a journal, or with old nodes"
+    "A coordinator continues after a reset or power loss, without a journal, or with older nodes"
   )
   func legitimate() {
     let old = Self.join(Self.at(5, epoch: 9), prepared: Self.at(6, epoch: 9), journal: 8)
@@ -92,13 +92,13 @@ struct CoordinatorHistoryTests {
     var unrecorded = Self.coordinator { $0.id = nil }
     #expect(Self.refusals(unrecorded.joined("a", old)).isEmpty)
     var mixed = Self.coordinator()
-    let older = ParticipantJoin(watermark: Self.at(5, epoch: 9), prepared: Self.at(5, epoch: 9))
+    let older = ParticipantJoin(watermark: Self.at(5, epoch: 9), prepared: [Self.at(5, epoch: 9)])
     #expect(Self.refusals(mixed.joined("a", older)).isEmpty)
     var forgetful = Self.coordinator { $0.forgottenThrough = Self.at(4) }
     #expect(Self.refusals(forgetful.joined("a", Self.join(Self.at(3)))).isEmpty)
   }
 
-  @Test("A coordinator knows its own commits when a participant joins again")
+  @Test("A coordinator accepts a participant that joins again with the coordinator's own commits")
   func own() {
     var coordinator = Self.coordinator()
     for name in ["a", "b"] { _ = coordinator.joined(name, Self.join(Self.at(1))) }
@@ -116,7 +116,7 @@ struct CoordinatorHistoryTests {
   }
 
   @Test(
-    "A coordinator aborts unrecorded transactions once the others have joined or a timeout passed"
+    "A coordinator aborts unrecorded transactions after a timeout or when other nodes have joined"
   )
   func waits() {
     let lost = Self.join(Self.at(1), prepared: Self.at(2))

@@ -28,7 +28,7 @@ struct CoordinatorJoinTests {
     .reply(id, .atomic(.unavailable(name)))
   }
 
-  @Test("A request that is tried once waits for participants that are joining")
+  @Test("A request without retries waits for participants that are joining")
   func waits() {
     var (coordinator, actions) = Self.asked()
     #expect(actions == [.startTimer(.locks(Self.id))])
@@ -38,7 +38,7 @@ struct CoordinatorJoinTests {
     #expect(prepared == ["a", "b"])
   }
 
-  @Test("A missing participant is named once all running ones have joined or the request timed out")
+  @Test("A reply names a missing participant after a timeout, or when all others have joined")
   func missing() {
     var (coordinator, _) = Self.asked()
     #expect(coordinator.fired(.join).contains(Self.unavailable("b")))
@@ -53,7 +53,8 @@ struct CoordinatorJoinTests {
   func prepared() {
     var (coordinator, _) = Self.asked()
     let old = TransactionID(epoch: coordinator.epoch - 1, sequence: 4)
-    let messages = coordinator.connected("b", watermark: old, prepared: old).compactMap { action in
+    let messages = coordinator.connected("b", watermark: old, prepared: [old]).compactMap {
+      action in
       if case .send(let message, to: "b") = action { message } else { nil }
     }
     #expect(messages.count == 2)

@@ -33,7 +33,7 @@ struct CoordinatorNumberTests {
   }
 
   @Test(
-    "A coordinator's numbers exceed all that a participant has seen, once that is recorded",
+    "A coordinator's new transaction numbers exceed all numbers that a participant has received",
     arguments: [(4, 17), (1, 1), (1, 900)] as [(UInt64, UInt64)])
   func rises(epoch: UInt64, sequence: UInt64) {
     var coordinator = Self.started()
@@ -48,7 +48,7 @@ struct CoordinatorNumberTests {
     #expect(begun == Array(repeating: Self.transaction(epoch + 1, 1), count: 2))
   }
 
-  @Test("A participant that has seen the coordinator's own numbers changes nothing")
+  @Test("A coordinator keeps its epoch unless a participant has numbers from another coordinator")
   func stays() {
     var coordinator = Self.started()
     _ = coordinator.connected("a")
@@ -68,7 +68,7 @@ struct CoordinatorNumberTests {
     #expect(next.epoch == 2)
   }
 
-  @Test("A coordinator does not know foreign transactions, but ends their votes and reports them")
+  @Test("A coordinator reports another coordinator's transactions as unknown, and aborts them")
   func foreign() {
     var coordinator = Self.started()
     let heard = Self.transaction(4, 17)
@@ -88,7 +88,7 @@ struct CoordinatorNumberTests {
     #expect(coordinator.received(.query(own), from: "a") == [.send(.abort(own), to: "a")])
   }
 
-  @Test("A participant that evaluates an unawaited event gets an abort, without an error report")
+  @Test("If no client waits for an event, a participant that evaluates the event gets an abort")
   func evaluating() throws {
     var coordinator = Self.started()
     let heard = Self.transaction(4, 17)
@@ -104,7 +104,7 @@ struct CoordinatorNumberTests {
     #expect(coordinator.received(.evaluating(own), from: "a") == [.send(.abort(own), to: "a")])
   }
 
-  @Test("A stopping coordinator does not restart its epoch, whatever is recorded or joins")
+  @Test("A stopping coordinator does not begin an epoch, whatever records or participants arrive")
   func ended() {
     var coordinator = CoordinatorStateMachine(name: "lift")
     _ = coordinator.start()

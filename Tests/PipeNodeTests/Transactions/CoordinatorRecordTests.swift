@@ -58,7 +58,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
     #expect(!coordinator.isCommitting("b"))
   }
 
-  @Test("A commit releases its locks, and waiting requests are prepared after it in order")
+  @Test("A commit releases its locks, and waiting requests are then prepared in order")
   func following() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -149,7 +149,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
   }
 
   @Test(
-    "A synchronized event without contention takes 4k + 2 messages and 2k + 1 records",
+    "An uncontended event with k participants takes 4k + 2 messages and 2k + 1 records",
     arguments: 2...6)
   func counts(participants: Int) {
     let names = (0..<participants).map { "p\($0)" }
@@ -183,14 +183,14 @@ struct CoordinatorRecordTests: CoordinatorSuite {
       }
     }
     messages += replies.count
-    // Without the record of the start.
+    // The count does not include the record of the coordinator's start.
     let records = coordinator.recordCount - 1 + nodes.values.reduce(0) { $0 + $1.recordCount }
     #expect(messages == 4 * participants + 2)
     #expect(records == 2 * participants + 1)
     #expect(coordinator.machine?.isIdle == true)
   }
 
-  @Test("A stopping coordinator aborts undecided transactions and completes decided ones")
+  @Test("A stopping coordinator aborts undecided transactions and completes decided transactions")
   func stop() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))

@@ -35,7 +35,7 @@ extension CoordinatorSuite {
     TransactionID(epoch: epoch, sequence: sequence)
   }
 
-  /// Has every participant vote yes, and makes the commit durable.
+  /// Makes every participant vote yes, and makes the commit durable.
   func commit(
     _ transaction: TransactionID, _ participants: [String],
     in coordinator: inout CoordinatorStateMachine

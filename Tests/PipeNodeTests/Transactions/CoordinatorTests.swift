@@ -3,9 +3,9 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("A coordinator")
+@Suite("The coordinator of synchronized events")
 struct CoordinatorTests: CoordinatorSuite {
-  @Test("Locks are granted all at once, in the order of the requests, and in parallel if disjoint")
+  @Test("Requests get all their locks at once and in order, and disjoint requests run in parallel")
   func locks() {
     var coordinator = coordinator()
     #expect(coordinator.request(id(1), request(["a", "b"])).prepared == ["a", "b"])
@@ -43,7 +43,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("A repeated request is not taken again and gets the same reply")
+  @Test("A repeated request is not processed again and gets the same reply")
   func duplicates() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -54,7 +54,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.ask(id(9), for: transaction(1)) == [.reply(id(9), first!)])
   }
 
-  @Test("A query for an undecided or unknown transaction is answered accordingly")
+  @Test("A query for an undecided or an unknown transaction gets the reply 'unknown'")
   func asking() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -71,7 +71,7 @@ struct CoordinatorTests: CoordinatorSuite {
       ])
   }
 
-  @Test("A request with a missing or lost participant moves no participant")
+  @Test("If a participant is missing or lost, no participant takes the requested event")
   func unavailable() {
     var coordinator = coordinator()
     #expect(
@@ -88,7 +88,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("Slow participants get their evaluation limit in addition to the reply timeout")
+  @Test("A request's evaluation limit extends the coordinator's wait for votes")
   func evaluation() {
     var coordinator = coordinator()
     var slow = request(["a", "b"])
@@ -101,7 +101,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.evaluationLimit(of: .votes(transaction(3))) == .zero)
   }
 
-  @Test("A waiting request is retried when a refusing participant has changed, until its deadline")
+  @Test("A waiting request is retried until its deadline, each time a refusing participant changes")
   func waiting() {
     var coordinator = coordinator()
     let refusal = ParticipantRefusal.refused(
@@ -121,7 +121,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test("A waiting request waits for an absent participant and for a lost message")
+  @Test("A waiting request is retried when an absent participant connects, or after a lost message")
   func waitingForParticipants() {
     var coordinator = coordinator()
     #expect(coordinator.request(id(1), request(["a", "x"], .await(nil))).replies == [:])
@@ -131,7 +131,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.fired(.retry(id(1))) == [])
   }
 
-  @Test("A request that waits for its locks is answered busy after its timeout")
+  @Test("A request that waits for locks gets the reply 'busy' after its timeout")
   func busy() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -143,7 +143,7 @@ struct CoordinatorTests: CoordinatorSuite {
       coordinator.fired(.deadline(id(3), .seconds(1))).replies[id(3)] == .atomic(.busy(["b"])))
   }
 
-  @Test("A request in a moving queue is not answered busy: each commit restarts its timeout")
+  @Test("Each commit restarts the timeout of the requests that wait for locks")
   func movingQueue() {
     var coordinator = coordinator()
     for number in UInt64(1)...3 { _ = coordinator.request(id(number), request(["a", "b"])) }
@@ -154,7 +154,7 @@ struct CoordinatorTests: CoordinatorSuite {
       "nothing was committed since")
   }
 
-  @Test("A yes vote acknowledges earlier commits of its participant alone")
+  @Test("A vote of 'yes' acknowledges earlier commits for its sender, and for no other participant")
   func yesAcknowledges() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -170,7 +170,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(!coordinator.isCommitting("a") && !coordinator.isCommitting("b"))
   }
 
-  @Test("A no vote acknowledges nothing, because a busy participant may not have the commit")
+  @Test("A vote of 'no' acknowledges no earlier commit, because its sender may not have the commit")
   func noAcknowledgesNothing() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))
@@ -181,7 +181,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.connected("a").committed == ["a"])
   }
 
-  @Test("A request that others overtake finally blocks them for a while")
+  @Test("A request that has been overtaken for a long time blocks other requests for a while")
   func fairness() {
     var coordinator = coordinator()
     let refusal = ParticipantRefusal.refused(.noTransition, version: 0, state: Array("0".utf8))
@@ -205,7 +205,7 @@ struct CoordinatorTests: CoordinatorSuite {
   }
 
   @Test(
-    "A broadcast is answered with each participant's result, even if a participant does not answer")
+    "The reply to a broadcast has each participant's result, even if a participant does not answer")
   func broadcast() {
     var coordinator = coordinator()
     let actions = coordinator.request(id(1), request(["a", "b", "c", "x"], .broadcast))
@@ -237,8 +237,7 @@ struct CoordinatorTests: CoordinatorSuite {
     #expect(coordinator.isIdle)
   }
 
-  @Test(
-    "A request that moved no participant can be repeated with its number, a committed one cannot")
+  @Test("A refused request can be tried again with the same number, but a committed request cannot")
   func allowRetry() {
     var coordinator = coordinator()
     _ = coordinator.request(id(1), request(["a", "b"]))

@@ -3,7 +3,7 @@ import PipeNode
 import PipeWire
 import Testing
 
-@Suite("The numbers of events that effects give")
+@Suite("The numbers of events that effects produce")
 struct EmittedNumberTests {
   @Test(
     "An effect's event numbers are unique, and the same when the effect runs again")
@@ -28,7 +28,7 @@ struct EmittedNumberTests {
       body: TransactionBody(composite: "lift", event: []))
   }
 
-  @Test("No event of an effect that may run again, and no waiting event, is acknowledged")
+  @Test("An event is acknowledged only if it is not waiting and its effect cannot run again")
   func acknowledged() {
     func sequence(waiting: [EmittedEvent], oldestEffect: UInt64?) -> UInt64? {
       var events = EmittedEvents()

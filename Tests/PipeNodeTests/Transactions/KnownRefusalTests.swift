@@ -38,7 +38,7 @@ struct KnownRefusalTests {
     return coordinator
   }
 
-  /// Commits another event of `b` and `c`, after which `b` is in a state.
+  /// Commits another event of `b` and `c`, after which `b` is in the given state.
   private func move(
     _ state: [UInt8], version: UInt64, as sequence: UInt64,
     in coordinator: inout CoordinatorStateMachine
@@ -58,14 +58,14 @@ struct KnownRefusalTests {
     }
   }
 
-  @Test("A refused event is retried once a commit leads to a state that may accept it")
+  @Test("A refused event is retried when a commit leads to a state that has not refused the event")
   func commits() {
     var coordinator = refused()
     #expect(move(Self.closed, version: 1, as: 2, in: &coordinator).prepared == [])
     #expect(move(Self.open, version: 2, as: 3, in: &coordinator).prepared == ["a", "b"])
   }
 
-  @Test("A later request is not tried either, unless it must be tried at once")
+  @Test("A later request for a refused event waits as well, unless the request has the mode 'try'")
   func laterRequests() {
     var coordinator = refused()
     let later = coordinator.request(id(2), request(["b", "c"], .await(nil)))
@@ -73,14 +73,15 @@ struct KnownRefusalTests {
     #expect(coordinator.request(id(3), request(["b", "c"], .try)).prepared == ["b", "c"])
   }
 
-  @Test("Another event, without a known refusal, is tried")
+  @Test("An event is tried at once if only other events have been refused")
   func otherEvents() {
     var coordinator = refused()
     let other = coordinator.request(id(2), request(["b", "c"], .await(nil), question: "leave"))
     #expect(other.prepared == ["b", "c"])
   }
 
-  @Test("A refused event is retried when the participant reports a step, even through its feed")
+  @Test(
+    "A refused event is retried when the participant reports a step in a message or in its feed")
   func ownSteps() {
     for tellsByFeed in [false, true] {
       var coordinator = refused()
@@ -102,14 +103,14 @@ struct KnownRefusalTests {
     #expect(coordinator.fired(.retry(id(1))).prepared == ["a", "b"])
   }
 
-  @Test("A participant's refusals are forgotten when it disconnects")
+  @Test("A participant's refusals are forgotten when the participant disconnects")
   func reconnection() {
     var coordinator = refused()
     _ = coordinator.disconnected("b")
     #expect(coordinator.connected("b").prepared == ["a", "b"])
   }
 
-  @Test("A request at its deadline is answered with the known refusal")
+  @Test("A request gets the known refusal as its reply at its deadline")
   func deadline() {
     var coordinator = refused(.await(.seconds(1)))
     _ = move(Self.closed, version: 1, as: 2, in: &coordinator)

@@ -5,7 +5,7 @@ import Testing
 
 /// The expected transition for every phase and input: the next phase, and the actions. A cell that
 /// is not listed keeps the phase and has no actions.
-@Suite("The table of a participant")
+@Suite("The transition table of a participant")
 struct ParticipantTableTests {
   private typealias Participant = ParticipantStateMachine
 
@@ -194,7 +194,7 @@ struct ParticipantTableTests {
     """
 
   @Test(
-    "Each input has the listed effect in each phase of a participant, and no other",
+    "Each input has the listed effect in each phase of a participant, and no other effect",
     arguments: 0..<7)
   func cells(index: Int) {
     let phase = Self.phases[index].name
@@ -242,7 +242,7 @@ struct ParticipantTableTests {
     case .send(.delivered(_, .failure(.withdrawn))): "RESULT-withdrawn"
     case .send(.delivered(_, .failure(.refused(.timedOut, _, _)))): "RESULT-overdue"
     case .send(.delivered(_, .failure(.refused))): "RESULT-refused"
-    case .send(.changed): "CHANGED"
+    case .send(.changed), .send(.instanceChanged): "CHANGED"
     case .enter: "ENTER"
     case .startLimit: "LIMIT"
     case .stopLimit: "STOP-LIMIT"
@@ -274,7 +274,7 @@ struct ParticipantTableTests {
     #expect(Participant(prepared: prepared, version: 20).watermark == Self.own)
   }
 
-  @Test("A transition that timed out or was aborted has no effect when it returns")
+  @Test("A transition has no effect if it returns after a timeout or an abort")
   func late() {
     var participant = Participant()
     _ = participant.prepare(Self.own, event: [], wantsChange: true, evaluate: Self.slow)
@@ -296,7 +296,7 @@ struct ParticipantTableTests {
   }
 
   @Test(
-    "A coordinator whose event was refused is notified of the next step once, if it asked to be")
+    "After a refusal, a participant reports its next step to the coordinator once, if requested")
   func change() {
     var participant = Participant()
     let refused = participant.prepare(
@@ -306,7 +306,7 @@ struct ParticipantTableTests {
     #expect(participant.stepped() == [])
   }
 
-  @Test("A coordinator refused because of a busy participant is notified once it is free or steps")
+  @Test("A participant that refused as busy notifies the coordinator when the participant is free")
   func release() {
     var participant = Participant()
     _ = participant.prepare(Self.earlier, event: [], wantsChange: false, evaluate: Self.enabled)

@@ -20,19 +20,20 @@ final class SimulatedParticipant {
   private(set) var isOpen = true
   private(set) var queryTimerRuns = false
   private(set) var problems: [String] = []
-  /// How often the participant was restored in the prepared phase.
+  /// The number of times that the participant was restored in the prepared phase.
   private(set) var inDoubt = 0
   private(set) var recordCount = 0
   /// Whether its transition is asynchronous.
   let isSlow: Bool
-  /// The version of the model. It is ahead of `version` after a step was evaluated and not taken.
+  /// The version of the model. It is ahead of `version` after a step was evaluated and not
+  /// committed.
   private var modelVersion: UInt64 = 0
   /// The transitions that have not returned. A transition that timed out may still return.
   private(set) var running: [TransactionID] = []
   /// The transactions that this process has evaluated, and the transactions that timed out.
   private var evaluated: Set<TransactionID> = []
   private var overdue: Set<TransactionID> = []
-  /// The transaction whose limit is running.
+  /// The transaction whose time limit is running.
   private(set) var limited: TransactionID?
   private(set) var overdueCount = 0
   /// Acknowledgments that wait for the next message. A yes vote implies them.
@@ -219,7 +220,7 @@ final class SimulatedParticipant {
       heldAcknowledgements.remove(transaction)
     case .yes(let transaction, _):
       heldAcknowledgements = heldAcknowledgements.filter { $0 > transaction }
-    case .ack, .no, .query, .evaluating, .delivered, .changed: break
+    case .ack, .no, .query, .evaluating, .delivered, .changed, .instanceChanged: break
     }
     defer { heldAcknowledgements = [] }
     return heldAcknowledgements.sorted().map { .ack($0) } + [message]

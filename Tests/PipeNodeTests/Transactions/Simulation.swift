@@ -20,7 +20,7 @@ struct Simulation {
     let coordinator: Int
   }
 
-  /// Two classes of composites: three that overlap, and one that is alone.
+  /// Two conflict classes: three composites that overlap, and a single composite.
   static let composites = [
     Composite(name: "ab", participants: ["a", "b"], coordinator: 0),
     Composite(name: "bcd", participants: ["b", "c", "d"], coordinator: 0),
@@ -75,7 +75,7 @@ struct Simulation {
     for participantIndex in participants.indices { connect(participantIndex) }
   }
 
-  // MARK: Carrying
+  // MARK: Delivery of messages
 
   mutating func deliver(_ output: SimulatedCoordinator.Output, from index: Int) {
     for (name, message) in output.messages {
@@ -104,8 +104,8 @@ struct Simulation {
       coordinators[index].machine != nil
     else { return }
     isUp[participantIndex] = true
-    var prepared: TransactionID?
-    if case .prepared(let step) = machine.phase { prepared = step.transaction }
+    var prepared: [TransactionID] = []
+    if case .prepared(let step) = machine.phase { prepared = [step.transaction] }
     deliver(
       coordinators[index].take {
         $0.connected(Self.names[participantIndex], watermark: machine.watermark, prepared: prepared)
@@ -135,8 +135,8 @@ struct Simulation {
     }
     for (id, simulatedRequest) in open.sorted(by: { $0.key.number < $1.key.number }) {
       if simulatedRequest.mode == .broadcast {
-        // A broadcast is not repeated, because some participants may have taken it. Its outcome is
-        // unknown.
+        // A broadcast is not repeated, because some participants may have taken the event. The
+        // outcome is unknown.
         simulatedRequests[id]?.replies.append(.broadcast([:]))
       } else {
         requests[index].send((id, Self.request(simulatedRequest)))

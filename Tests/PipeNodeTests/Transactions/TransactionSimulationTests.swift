@@ -22,7 +22,7 @@ struct TransactionSimulationTests {
   }
 
   @Test(
-    "Under faults, events are all or none, in one order, answered correctly, and leave no locks",
+    "Under faults, synchronized events stay atomic and ordered, and leave no locks",
     arguments: settings, [0, 1, 2, 3])
   func soak(settings: Simulation.Settings, batch: UInt64) async {
     var tally = Tally()
@@ -45,7 +45,7 @@ struct TransactionSimulationTests {
     #expect(tally.overdue > 20)
   }
 
-  @Test("Without faults nothing is in doubt, and every reply is a commit or a refusal")
+  @Test("Without faults, no participant is in doubt, and every reply is a commit or a refusal")
   func peace() async {
     for seed in UInt64(0)..<100 {
       await Task.yield()
@@ -68,7 +68,8 @@ extension Simulation {
     return violations()
   }
 
-  /// Repeats the request, because timers fire at random and may abort an attempt.
+  /// Returns whether the composite accepts an event. Repeats the request, because timers fire at
+  /// random and may abort an attempt.
   private mutating func takesAnEvent(_ composite: Composite) -> Bool {
     for _ in 0..<20 {
       let id = ask(composite, .try)

@@ -5,7 +5,7 @@ import Testing
 
 /// The expected transition for every phase and input of a transaction at its coordinator. A cell
 /// that is not listed keeps the phase and has no actions.
-@Suite("The table of a coordinator's transaction")
+@Suite("The transition table of a coordinator's transaction")
 struct TransactionTableTests {
   private static let id = TransactionID(epoch: 2, sequence: 4)
   private static let move = ParticipantMove(version: 3, state: [1])
@@ -77,7 +77,7 @@ struct TransactionTableTests {
     """
 
   @Test(
-    "Each input has the listed effect in each phase of a transaction, and no other",
+    "Each input has the listed effect in each phase of a transaction, and no other effect",
     arguments: 0..<4)
   func cells(index: Int) {
     let phase = Self.phases[index].name

@@ -26,7 +26,7 @@ struct WithdrawnRequestTests {
     return request
   }
 
-  @Test("A prepare names the request to the participant whose effect sent it")
+  @Test("A PREPARE message names the request only to the participant whose effect sent the request")
   func named() {
     let (_, actions) = Self.asked()
     for (participant, emitted) in [("a", UInt32(7)), ("b", nil)] {

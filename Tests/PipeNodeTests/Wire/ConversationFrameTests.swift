@@ -10,7 +10,7 @@ struct ConversationFrameTests {
     withUnsafeBytes(of: number.littleEndian, Array.init)
   }
 
-  @Test("A durable receiver's welcome frame has its flag, its event count and its stream")
+  @Test("A durable receiver's welcome frame has the durable flag, the event count and the stream")
   func welcome() {
     var receiver = InPipeStateMachine(
       capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, applied: 5, postponed: 2,
@@ -32,7 +32,7 @@ struct ConversationFrameTests {
     #expect(plain.flags == 0)
   }
 
-  @Test("A sender's open frame has its stream as the body")
+  @Test("The body of a sender's open frame is the number of the sender's stream")
   func open() {
     var sender = OutPipeStateMachine(
       capacity: 8, stream: 0x0102_0304_0506_0708, acknowledged: 5, events: [[UInt8]]())
@@ -49,7 +49,7 @@ struct ConversationFrameTests {
       ])
   }
 
-  @Test("A request frame has the client's number and the distance to its oldest awaited request")
+  @Test("A request frame has the client's number and the distance to its oldest pending request")
   func request() {
     let header = FrameHeader(.request, count: 2, sequence: 7, number: 0x0A0B)
     #expect(

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntimeTestKit
 
-/// A test process that is killed in the middle of a topology's test: `CrashingTest FILE`.
+/// The program `CrashingTest FILE`, which tests a topology until SIGKILL ends the program.
 @main
 enum CrashingTest {
   static func main() async throws {

@@ -1,7 +1,8 @@
 import PipeRuntime
 
-/// Frames in sequence, each after a byte with its length and the end of a pipe that receives it.
-/// Both ends keep their numbers in order, and messages survive a round trip.
+/// Reads bytes as a sequence of frames. The byte before each frame contains its length, and says
+/// whether the receiver or the sender of a pipe gets the frame. Both must keep their numbers in
+/// order, and messages must survive a round trip.
 enum FrameFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     var receiver = InPipeStateMachine(capacity: 16, session: 3, isDurable: false)
@@ -96,7 +97,7 @@ enum FrameFuzz {
     _ = try? TappedEvent(frame: frame)
   }
 
-  /// Takes the bytes as a message of an XPUB socket.
+  /// Reads bytes as a message of an XPUB socket.
   private static func subscribe(_ bytes: UnsafeRawBufferPointer) {
     let topics: [FeedTopic] = [
       .states(areCommitted: nil), .summaries(of: nil), .steps(of: nil), .refusals(of: nil),

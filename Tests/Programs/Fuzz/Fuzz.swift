@@ -1,7 +1,8 @@
 import Glibc
 import PipeRuntime
 
-/// A target of arbitrary bytes. Each target traps if a guarantee is violated.
+/// A parser or protocol that is fuzzed with arbitrary bytes. The target traps if a guarantee is
+/// violated.
 enum FuzzTarget: String, CaseIterable {
   case topology, deployment, json, frames, web
 
@@ -16,9 +17,12 @@ enum FuzzTarget: String, CaseIterable {
   }
 }
 
-/// The fuzzer. `fuzz CORPUS` passes the files of a corpus to their topics, which each have a
-/// folder, and with `--mutations` random mutations of them, too. When built for libFuzzer
-/// (`tools/fuzz`), it is libFuzzer's command instead, with the topic that `FUZZ_TOPIC` names.
+/// The fuzzer. `fuzz CORPUS` passes the files of a corpus to their targets; the corpus has a
+/// directory for each target. With `--mutations`, the targets also get random mutations of these
+/// files.
+///
+/// A build for libFuzzer (`tools/fuzz`) has the command line of libFuzzer instead. The variable
+/// `FUZZ_TOPIC` then names the target.
 @main
 enum Fuzz {
   static func main() throws {
@@ -53,7 +57,7 @@ enum Fuzz {
     let targets = arguments.value("topic").map { [FuzzTarget(rawValue: $0)].compactMap(\.self) }
     for target in targets ?? FuzzTarget.allCases {
       let folder = arguments.positionals[0] + "/" + target.rawValue
-      let inputs = try FileSystem.entries(of: folder).sorted().map { file in
+      let inputs = try FileSystem.entryNames(of: folder).sorted().map { file in
         guard let bytes = FileSystem.contents(of: folder + "/" + file) else {
           throw SystemError("read", on: folder + "/" + file, code: EIO)
         }
@@ -61,15 +65,15 @@ enum Fuzz {
       }
       for input in inputs { input.withUnsafeBytes { target.take($0) } }
       print("\(target.rawValue): \(inputs.count) inputs")
-      let count = arguments.count("mutations") ?? 0
+      let count = arguments.countValue("mutations") ?? 0
       guard count > 0 else { continue }
-      try mutate(inputs, count, seed: arguments.number("seed") ?? 0, for: target)
+      try mutate(inputs, count, seed: arguments.numberValue("seed") ?? 0, for: target)
       print("\(target.rawValue): \(count) mutations")
     }
   }
 
-  /// Passes random mutations of inputs to a topic. The latest one is kept in a file, to show which
-  /// one ended the process.
+  /// Passes random mutations of inputs to a target. A file contains the latest mutation, to show
+  /// which one ended the process.
   private static func mutate(
     _ inputs: [[UInt8]], _ count: Int, seed: UInt64, for target: FuzzTarget
   ) throws {
@@ -100,7 +104,7 @@ enum Fuzz {
 }
 
 #if FUZZING
-  /// Source: libFuzzer's FuzzerInterface.h.
+  /// The entry point of libFuzzer. Source: libFuzzer's FuzzerInterface.h.
   @_silgen_name("LLVMFuzzerRunDriver")
   private func runDriver(
     _ count: UnsafeMutablePointer<CInt>,

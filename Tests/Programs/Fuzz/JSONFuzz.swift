@@ -1,8 +1,8 @@
 import FoundationEssentials
 import PipeRuntime
 
-/// JSON: our reader accepts nothing that Foundation's reader refuses, both read the same value, and
-/// written JSON survives a round trip.
+/// Reads bytes as JSON. Our reader must not accept text that Foundation's reader rejects, both must
+/// read the same value, and written JSON must survive a round trip.
 enum JSONFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     guard let value = try? JSONValue(parsing: bytes) else { return }

@@ -1,12 +1,11 @@
 import PipeRuntime
 
-/// Random mutations of the inputs of a corpus, deterministic for a seed. For machines without
-/// libFuzzer.
+/// Random mutations of a corpus, for hosts without libFuzzer. Equal seeds yield equal mutations.
 struct Mutations {
   private let inputs: [[UInt8]]
   private var generator: SplitMix64
 
-  /// Fragments of requests, files and frames.
+  /// Fragments of requests, files and frames to insert.
   private static let fragments = [
     "GET ", "POST ", "HEAD ", "/api/", "/api/send", "/api/dead-letter", "/api/changes?after=",
     "node=",

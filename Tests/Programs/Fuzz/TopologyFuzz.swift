@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Topology files: any bytes are either read, or refused with a source location. A file that was
-/// read survives a round trip.
+/// Reads bytes as a topology file. The reader must either accept them, or reject them with a source
+/// location. An accepted file must survive a round trip.
 enum TopologyFuzz {
   static func take(_ bytes: UnsafeRawBufferPointer) {
     let topology: Topology

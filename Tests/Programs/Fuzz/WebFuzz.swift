@@ -2,16 +2,16 @@ import Dispatch
 import PipeInspector
 import PipeRuntime
 
-/// Requests to the server of a page: every request is answered, and unauthorized clients receive no
-/// data.
+/// Reads bytes as a request to the server of an inspector's page. Every request must get an answer,
+/// and clients without authorization must get no data.
 ///
-/// The first byte of an input selects a read-only page (1), and whether the request has the headers
-/// of the page's own requests (2). The rest is the request as sent.
+/// The first byte of an input contains two flags: 1 for a read-only page, and 2 for a request with
+/// the headers of the page's own requests. The other bytes are the request.
 enum WebFuzz {
   private static let token = "token"
   private static let host = "localhost"
 
-  /// A topology that answers every request, and remembers it.
+  /// A data source that answers every request, and stores the request.
   private final class FakeSource: PageDataSource {
     let recorder = InspectionRecorder(capacity: 1 << 20)
     let receivedRequest = Locked<InspectionRequest?>(nil)
@@ -51,7 +51,7 @@ enum WebFuzz {
     }
   }
 
-  /// Checks that only authorized requests read or change something.
+  /// Checks that only authorized requests read or change data.
   private static func expectGuarded(
     _ request: WebRequest, _ answer: WebResponse, _ receivedRequest: InspectionRequest?,
     isReadOnly: Bool
@@ -70,9 +70,9 @@ enum WebFuzz {
     }
     guard let receivedRequest else { return }
     switch receivedRequest {
-    case .machine, .enabled, .state, .deadLetters:
+    case .machine, .enabled, .state, .deadLetters, .chart:
       check(request.method == "GET", "read by \(request)")
-    case .send, .deadLetter:
+    case .send, .control, .deadLetter:
       check(request.method == "POST" && !isReadOnly, "changed by \(request)")
       check(
         request.headers["content-type"]?.hasPrefix("application/json") == true,
@@ -85,11 +85,11 @@ enum WebFuzz {
     let isAvailable = DispatchSemaphore(value: 0)
   }
 
-  /// Returns the service's answer, without waiting for news.
+  /// Returns the service's answer. Does not wait for new data.
   private static func answer(_ request: WebRequest, by service: WebService) -> WebResponse {
     let responseBox = ResponseBox()
     let task = Task {
-      // Sleep returns at once in a cancelled task.
+      // Sleeping returns immediately in a cancelled task.
       while !Task.isCancelled { await Task.yield() }
       let response = await service.answer(request)
       responseBox.response.withLock { $0 = response }
@@ -103,7 +103,7 @@ enum WebFuzz {
     return response
   }
 
-  /// Parses a request, roughly like a server.
+  /// Parses a request in a simplified way.
   private static func request(
     _ bytes: Slice<UnsafeRawBufferPointer>, hasPageHeaders: Bool
   ) -> WebRequest? {

@@ -2,12 +2,12 @@ import Kettles
 import PipeRuntime
 import Testing
 
-/// The behaviour of a kettle of any style, in any environment.
+/// Checks of a kettle's behavior, for any style and any environment.
 package enum KettleBehaviour {
-  /// A boil time that never passes in a test. Unit: milliseconds.
+  /// A boil time that is longer than any test. Unit: milliseconds.
   private static let endlessBoilTime = 3_600_000
 
-  /// Events are applied in the order in which they are sent.
+  /// Checks that events are applied in the order in which they are sent.
   package static func order(_ style: KettleStyle, in environment: some KettleEnvironment)
     async throws
   {
@@ -18,7 +18,7 @@ package enum KettleBehaviour {
     }
   }
 
-  /// Events whose sender does not wait are applied in order, too.
+  /// Checks that events are applied in order even if their sender does not wait.
   package static func posted(_ style: KettleStyle, in environment: some KettleEnvironment)
     async throws
   {
@@ -29,7 +29,7 @@ package enum KettleBehaviour {
       kettle.post(on: false)
     }
     kettle.post(on: true)
-    // An event that overtook another one would be refused, and its state would be missing.
+    // An event that overtakes another event would be refused, so its state would be missing.
     for _ in 0..<50 {
       #expect(await states.next() == .off)
       #expect(await states.next() == .heating)
@@ -38,7 +38,7 @@ package enum KettleBehaviour {
     #expect(await states.next() == .heating)
   }
 
-  /// An event that the state does not accept changes nothing.
+  /// Checks that a refused event changes nothing.
   package static func refusal(_ style: KettleStyle, in environment: some KettleEnvironment)
     async throws
   {
@@ -56,7 +56,7 @@ package enum KettleBehaviour {
     #expect(try await other.switchOn() == .hot)
   }
 
-  /// The effect takes its time, and causes the next state.
+  /// Checks that the effect takes the expected time, and causes the next state.
   package static func effect(_ style: KettleStyle, in environment: some KettleEnvironment)
     async throws
   {
@@ -71,7 +71,7 @@ package enum KettleBehaviour {
     #expect(environment.now - start >= boilTime)
   }
 
-  /// The effect is cancelled when its state is left.
+  /// Checks that the effect is cancelled when the kettle leaves the state.
   package static func cancellation(_ style: KettleStyle, in environment: some KettleEnvironment)
     async throws
   {
@@ -81,7 +81,7 @@ package enum KettleBehaviour {
     #expect(try await kettle.switchOn() == .heating)
     try await environment.pass(partialTime, of: boilTime, heating: kettle)
     #expect(try await kettle.switchOff() == .off)
-    // The new effect starts from the beginning, and the old one has no consequences.
+    // The new effect starts from the beginning, and the old effect has no consequences.
     let start = environment.now
     #expect(try await kettle.switchOn() == .heating)
     try await environment.pass(partialTime, of: boilTime, heating: kettle)

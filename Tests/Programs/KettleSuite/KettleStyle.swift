@@ -5,14 +5,14 @@ import Testing
 /// A style in which the kettle is written.
 package struct KettleStyle: CustomTestStringConvertible, Sendable {
   package let testDescription: String
-  /// Creates a kettle in this process that uses the caller's effect clock.
+  /// Creates a kettle in this process. The kettle uses the effect clock of the caller.
   package let make: @Sendable (KettleParameters) throws -> any Kettle
-  /// The name of the machine for a node.
+  /// The name of the machine that a node runs.
   package let machine: String
-  /// Creates a kettle for a node that runs the machine.
+  /// Creates a proxy for a kettle that runs as a node.
   package let follow: @Sendable (_ node: String, TopologyClient) async throws -> any Kettle
 
-  /// All styles. Styles that differ only in how they run in one process share a machine.
+  /// All styles. Styles that differ only inside of a process share a machine.
   package static let all: [KettleStyle] = [
     style("machine language", KettleMachine.self, on: .switchOn, off: .switchOff) { $0 },
     style("reduce and feedback", KettleReducer.self, on: .switchOn, off: .switchOff) { $0 },
@@ -31,7 +31,7 @@ package struct KettleStyle: CustomTestStringConvertible, Sendable {
     },
   ]
 
-  /// The styles whose nodes differ.
+  /// The styles that run as nodes: one style for each machine.
   package static let hosted = all.filter { $0.testDescription != "model actor" }
 
   private static let hostedModel = style(
@@ -55,7 +55,7 @@ package struct KettleStyle: CustomTestStringConvertible, Sendable {
   }
 }
 
-/// A kettle that is a machine in this process.
+/// A kettle that runs as a machine in this process.
 private struct RunningKettle<Hosted: Machine>: Kettle {
   private let sequence: AsyncStateMachineSequence<Hosted.State, Hosted.Event, Hosted.Output>
   private let subject: ConcurrentValueSubject<KettleState>
@@ -90,7 +90,7 @@ private struct RunningKettle<Hosted: Machine>: Kettle {
   }
 }
 
-/// A kettle that is an actor in this process.
+/// A kettle that runs as an actor in this process.
 private struct ModelKettle: Kettle {
   let model: KettleModel
 
@@ -105,7 +105,7 @@ private struct ModelKettle: Kettle {
   }
 }
 
-/// A kettle that is a node.
+/// A proxy for a kettle that runs as a node.
 private struct RemoteKettle<State: MachineState & StateProtocol, Event: MachineEvent>: Kettle {
   let model: RemoteModel<State, Event>
   let client: TopologyClient
@@ -119,7 +119,7 @@ private struct RemoteKettle<State: MachineState & StateProtocol, Event: MachineE
 
   private func send(_ event: Event) async throws -> KettleState {
     if case .accepted(let state) = try await model.send(event) { return project(state) }
-    // Ask the node itself, because the model's state may be older.
+    // Query the node, because the proxy's state may be older.
     let status = try await client.directory()[node: model.node]?.status
     return project(try EventCodec<State>().decode(status?.state?.bytes ?? []))
   }

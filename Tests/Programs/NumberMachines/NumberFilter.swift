@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Refuses every tenth number, and passes the others on with new consecutive numbers.
+/// Refuses every tenth number, and passes on the other numbers with new consecutive numbers.
 package enum NumberFilter: NumberMachine {
   package enum State: MachineState, Equatable {
     case idle

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Passes numbers on, and shuts after every fifth until an effect opens it. Numbers that arrive
-/// while it is shut must be postponed.
+/// Passes numbers on. After every fifth number it closes until an effect opens it. Numbers that
+/// arrive while it is closed must be postponed.
 package enum NumberGate: NumberMachine {
   package enum State: MachineState, Equatable {
     case open(tallies: Tallies)
@@ -39,7 +39,7 @@ package enum NumberGate: NumberMachine {
         Execute(output: Output.reopen(count: tallies.total))
       } transitions: { _, _, tallies in
         On(event: Event.done(count:)) { count in
-          // The effect may run twice if its node has died.
+          // The effect may run twice if the node's process is restarted.
           Guard(predicate: count == tallies.total)
         } transition: { _ in
           Transition(to: State.open(tallies: tallies))

@@ -1,13 +1,15 @@
 import PipeRuntime
 
-/// Meets other members in synchronized events, and remembers each meeting. In between it takes
-/// numbers from pipes. After every third meeting it rests until an effect ends the rest.
+/// A member of composites. It takes synchronized events, called meetings, together with other
+/// members, and stores each meeting in its state. Between meetings it accepts numbers from pipes.
+/// After every third meeting it rests until an effect ends the rest.
 package enum NumberMember: Machine {
-  /// The events that the member has taken.
+  /// The events that a member has taken.
   package struct Record: Codable, Hashable, Sendable {
-    /// The meetings, oldest first, as the caller and its number: `caller:17`.
+    /// The meetings, oldest first. Each meeting is written as the caller's name and the caller's
+    /// number for the meeting, such as `caller:17`.
     package var met: [String] = []
-    /// The numbers from pipes.
+    /// The counts of the numbers that arrived from pipes.
     package var tallies = Tallies()
 
     package init() {}
@@ -27,9 +29,11 @@ package enum NumberMember: Machine {
 
   package enum State: MachineState, Equatable {
     case free(record: Record)
-    /// On this entry it sends the number of its meetings.
+    /// The member has just taken a meeting. On entering this state, it sends the number of its
+    /// meetings.
     case met(record: Record)
-    /// On this entry as well.
+    /// The member has taken a meeting, and rests. On entering this state, it sends the number of
+    /// its meetings.
     case resting(record: Record)
 
     package var record: Record {
@@ -42,7 +46,7 @@ package enum NumberMember: Machine {
   package enum Event: MachineEvent, Equatable {
     case meet(by: String, n: Int)
     case number(route: String, n: Int)
-    /// The rest after this number of meetings is over.
+    /// The end of the rest after this number of meetings.
     case rested(count: Int)
   }
 
@@ -51,9 +55,11 @@ package enum NumberMember: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The node's name, which is the route of the numbers that it sends.
+    /// The node's name, which is the route of the numbers that the member sends.
     package var id = ""
-    /// The last digit of the meetings that it refuses, unless the caller is a bell.
+    /// The member refuses meetings whose number ends with this digit, unless the caller is a bell.
+    ///
+    /// With -1, the member refuses no meetings.
     package var refuses = -1
     /// The duration of a rest. Unit: microseconds.
     package var rest = 200
@@ -64,7 +70,8 @@ package enum NumberMember: Machine {
     }
   }
 
-  /// The prefix of callers whose meetings are never refused by their number.
+  /// The prefix of the names of bells. Bells are callers whose meetings no member refuses because
+  /// of the number.
   package static let bell = "bell"
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Output> {
@@ -99,7 +106,7 @@ package enum NumberMember: Machine {
         Execute(output: Output.rest(count: record.met.count))
       } transitions: { record in
         On(event: Event.rested(count:)) { count in
-          // The effect may run twice if its node has died.
+          // The effect may run twice if the node's process is restarted.
           Guard(predicate: count == record.met.count)
         } transition: { _ in
           Transition(to: State.free(record: record))

@@ -2,18 +2,19 @@ import PipeRuntime
 
 extension NumberMember.State: StateProtocol {}
 
-/// A ``NumberMember`` that is an actor. It meets by a function that takes time, and now and then
-/// more time than allowed.
+/// A ``NumberMember`` that is written as an actor. The function that evaluates a meeting needs
+/// time, and sometimes more time than allowed.
 ///
-/// It also counts its meetings outside its state. If the two counts differ, the actor has evaluated
-/// a meeting that was not committed, and was not recreated afterwards. Then it records a meeting
-/// that no caller has requested.
+/// The actor also counts its meetings outside of its state. A difference between the two counts
+/// means that the actor evaluated a meeting that was not committed, and was not created again
+/// afterwards. The actor then adds a meeting to its state that no caller has requested, so that the
+/// soak reports a violation.
 package actor NumberModel: HostableModel {
   package typealias State = NumberMember.State
   package typealias Event = NumberMember.Event
   package typealias Parameters = NumberMember.Parameters
 
-  /// The reason why it refuses an event.
+  /// The error with which the actor refuses an event.
   package struct Declined: Error, CustomStringConvertible {
     package let description: String
   }
@@ -71,11 +72,12 @@ package actor NumberModel: HostableModel {
       await linger(by, n)
       subject.send(met == next.record.met.count ? next : .free(record: torn(next.record)))
     case .refused(let refusal): throw Declined(description: refusal.code)
-    case .suspended: break
+    case .stays, .ignored, .suspended: break
     }
   }
 
-  /// Takes some time; for some numbers more than allowed, unless the caller is a bell.
+  /// Waits for a short time. For some numbers, waits for longer than allowed, unless the caller is
+  /// a bell.
   private func linger(_ by: String, _ n: Int) async {
     for _ in 0..<n % 3 { await Task.yield() }
     guard n % 50 == 17, !by.hasPrefix(NumberMember.bell) else { return }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Counts the numbers of each route, and records the numbers that are out of sequence.
+/// Counts the numbers of each route, and the numbers that are out of order.
 package enum NumberSink: NumberMachine {
   package enum State: MachineState, Equatable {
     case counting(tallies: Tallies)

@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// Sends 1, 2, 3… up to a requested number, and counts the orders of clients.
+/// Sends the numbers 1, 2, 3… up to a requested number, and counts the orders of clients.
 package enum NumberSource: NumberMachine {
   package enum State: MachineState, Equatable {
-    /// This entry sends nothing: the source has reached its limit, or it pauses.
+    /// The source pauses, or has sent all requested numbers. Entering this state sends nothing.
     case waiting(sent: Int, until: Int, orders: Tallies)
     case sending(n: Int, until: Int, orders: Tallies)
   }
@@ -24,7 +24,7 @@ package enum NumberSource: NumberMachine {
         On(event: Event.go(until:)) { new in
           Guard(predicate: new > until)
         } transition: { new in
-          // Before its limit it is in a pause, after which it goes on by itself.
+          // A source that has numbers to send is in a pause, after which it continues by itself.
           Transition(
             to: sent < until
               ? State.waiting(sent: sent, until: new, orders: orders)
@@ -50,7 +50,7 @@ package enum NumberSource: NumberMachine {
           Transition(to: State.waiting(sent: n, until: new, orders: orders))
         }
         On(event: Event.next(after:)) { after in
-          // The effect may run twice if its node has died.
+          // The effect may run twice if the node's process is restarted.
           Guard(predicate: after == n)
         } transition: { _ in
           Transition(

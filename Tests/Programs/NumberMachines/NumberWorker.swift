@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Passes each number on after an effect. It refuses other numbers in the meantime, so they must be
-/// postponed.
+/// Runs an effect for each number, and then passes the number on. Meanwhile it refuses other
+/// numbers, which must be postponed.
 package enum NumberWorker: NumberMachine {
   package enum State: MachineState, Equatable {
     case idle
@@ -31,7 +31,7 @@ package enum NumberWorker: NumberMachine {
         Execute(output: Output.work(count: tallies.total))
       } transitions: { route, n, tallies in
         On(event: Event.done(count:)) { count in
-          // The effect may run twice if its node has died.
+          // The effect may run twice if the node's process is restarted.
           Guard(predicate: count == tallies.total)
         } transition: { _ in
           Transition(to: State.passed(route: route, n: n, tallies: tallies))

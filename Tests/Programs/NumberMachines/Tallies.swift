@@ -4,10 +4,11 @@ package struct Tallies: Codable, Hashable, Sendable {
   package struct Tally: Codable, Hashable, Sendable {
     package var count = 0
     package var last = 0
-    /// The count of numbers that were missing before a later one. They are lost, or arrive late.
+    /// The count of numbers that were missing when a later number arrived. They are lost, or arrive
+    /// late.
     package var skipped = 0
-    /// The count of numbers that were not above the previous one. They are repeated, or out of
-    /// order.
+    /// The count of numbers that were not greater than the preceding number. They are repeated, or
+    /// out of order.
     package var late = 0
     package var firstError: String?
 
@@ -16,13 +17,14 @@ package struct Tallies: Codable, Hashable, Sendable {
   }
 
   package private(set) var routes: [String: Tally] = [:]
-  /// The count of numbers from all routes together.
+  /// The count of numbers from all routes.
   package private(set) var total = 0
 
   package init() {}
 
   /// Returns the counts with one more number.
-  /// - Parameter refused: A divisor of numbers that are refused, and therefore not expected.
+  /// - Parameter refused: Multiples of this number were refused on the route, so they are not
+  ///   counted as missing.
   package func adding(_ n: Int, of route: String, refused: Int? = nil) -> Tallies {
     var tallies = self
     var tally = routes[route] ?? Tally()

@@ -1,16 +1,16 @@
 import PipeRuntime
 import NumberMachines
 
-/// Compares the states of the nodes with their expected states.
+/// Compares the states of nodes with their expected states.
 struct Comparison: Equatable {
   private(set) var lost = 0
   private(set) var repeated = 0
   private(set) var reordered = 0
-  /// The descriptions of all differences, one for each node and route.
+  /// A description of each difference, by node and route.
   private(set) var differences: [String] = []
-  /// Whether no event is in flight any more.
+  /// Whether no event is in flight.
   private(set) var isQuiet = true
-  /// The count of numbers that arrived at sinks.
+  /// The count of numbers that have arrived at sinks.
   private(set) var arrived = 0
 
   var isEqual: Bool { differences.isEmpty }
@@ -54,7 +54,7 @@ struct Comparison: Equatable {
     }
     let deadLetters =
       durability == .volatile
-      ? min(expected.deadLetters, DeadLetter.keptInMemory) : expected.deadLetters
+      ? min(expected.deadLetters, DeadLetter.maximumInMemoryCount) : expected.deadLetters
     if status.deadLetters != UInt64(deadLetters) {
       differences.append(
         "node '\(node.name)' has \(status.deadLetters) dead letters, which are to be \(deadLetters)"
@@ -66,7 +66,7 @@ struct Comparison: Equatable {
     _ found: Tallies.Tally, _ wanted: Tallies.Tally, _ route: String, _ node: SoakPlan.Node
   ) {
     guard found != wanted else { return }
-    // A late number either fills an earlier gap, or is a repetition.
+    // A late number either fills an earlier gap, or repeats an earlier number.
     let late = min(found.skipped, found.late)
     let doubled = found.late - late
     let missing = max(0, wanted.count - (found.count - doubled))
@@ -81,7 +81,10 @@ struct Comparison: Equatable {
         + (found.firstError.map { "; first \($0)" } ?? ""))
   }
 
-  /// Where several routes join, the last number depends on chance.
+  /// Returns whether two states of a node are equal.
+  ///
+  /// If several routes end at the node, ignores the last number, because numbers of different
+  /// routes arrive in any order.
   private static func areEqual(_ left: JSONValue, _ right: JSONValue, _ tallies: Tallies?) -> Bool {
     guard (tallies?.routes.count ?? 0) > 1, left.caseName == right.caseName,
       var own = left.caseMembers, var other = right.caseMembers

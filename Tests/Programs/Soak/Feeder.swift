@@ -2,14 +2,14 @@ import PipeRuntime
 import Synchronization
 import NumberMachines
 
-/// Keeps sources busy with requests, and records the requests.
+/// Sends requests to sources continuously, and records the requests.
 final class Feeder: Sendable {
   private let client: ReattachingClient
   private let sources: [String]
   private let durability: Durability
   private let isStopped = Mutex(false)
 
-  /// The count of numbers in one request to a source.
+  /// The count of numbers that one request makes a source send.
   private let batchSize: Int
 
   init(
@@ -21,11 +21,11 @@ final class Feeder: Sendable {
     self.batchSize = batchSize
   }
 
-  /// Stops sending requests. The pending ones complete.
+  /// Stops sending requests. Pending requests continue.
   func stop() { isStopped.withLock { $0 = true } }
 
-  /// Feeds the sources until it is stopped.
-  /// - Returns: The requests to each source.
+  /// Sends requests to the sources until ``stop()`` is called.
+  /// - Returns: The requests that each source has applied.
   func run() async throws -> [String: [NumberEvent]] {
     try await withThrowingTaskGroup(of: (String, [NumberEvent]).self) { group in
       for source in sources {
@@ -44,8 +44,8 @@ final class Feeder: Sendable {
       repeat {
         if let source = try await progress(of: source) {
           if source.sent + batchSize / 2 >= until { until += batchSize }
-          // Repeats the request if the source has forgotten it. The source then sends everything
-          // again, which the comparison finds.
+          // If the source has lost the request, repeat it. The source then sends all its numbers
+          // again, which the comparison detects.
           if source.until < until { try await requester.go(until: until) }
         }
         try await requester.order(orders + 1)
@@ -53,13 +53,13 @@ final class Feeder: Sendable {
         try await Task.sleep(for: .milliseconds(20))
       } while !isStopped.withLock { $0 }
     } catch is SoakFailure where durability == .volatile {
-      // The source is stuck. The damage is measured after everything has come to rest.
+      // The source makes no progress. The comparison at the end counts the lost numbers.
     }
-    // On a slow machine the source may not have reported its progress before the end.
+    // On a slow host, the source may not have reported its progress before the end.
     return (until > 0 ? [.go(until: until)] : []) + (0..<orders).map { .order(n: $0 + 1) }
   }
 
-  /// Returns the progress that the source has last reported.
+  /// Returns the progress that the source last reported; `nil` if it has not reported any.
   private func progress(of source: String) async throws -> (sent: Int, until: Int)? {
     let directory = try await client.directory(fresh: false)
     let members = directory[node: source]?.status?.state?.caseMembers

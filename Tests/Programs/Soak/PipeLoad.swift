@@ -11,7 +11,7 @@ extension SoakPlan: SoakSubject {
   var hosts: [String: String] { [:] }
   var memberCoordinators: [MemberCoordinator] { [] }
 
-  /// Returns the counts of the sinks.
+  /// Returns the count of numbers that have arrived at sinks.
   func progress(_ directory: TopologyDirectory) -> Int {
     nodes.filter { $0.kind == .sink }
       .reduce(0) { $0 + Int(directory[node: $1.name]?.status?.version ?? 0) }
@@ -22,7 +22,8 @@ extension SoakPlan: SoakSubject {
   }
 }
 
-/// Feeds the sources of a plan, and compares the arrived numbers with a reference.
+/// Makes the sources of a plan send numbers. At the end, compares the states of all nodes with the
+/// expected states.
 final class PipeLoad: SoakLoad {
   private let client: ReattachingClient
   private let plan: SoakPlan
@@ -32,7 +33,8 @@ final class PipeLoad: SoakLoad {
 
   /// The longest time without progress after the last fault.
   private static let verifyLimit: Duration = .seconds(60)
-  /// The number of unchanged polls in a row after which unrest counts as stuck.
+  /// The number of consecutive unchanged polls after which a topology with events in flight is
+  /// considered stuck.
   private static let unchangedLimit = 300
 
   init(_ client: ReattachingClient, _ plan: SoakPlan, _ durability: Durability) {
@@ -49,7 +51,7 @@ final class PipeLoad: SoakLoad {
 
   func stop() { feeder.stop() }
 
-  /// Waits until all numbers have arrived, or are found missing.
+  /// Waits until all numbers have arrived, or some are found to be missing.
   func verify(_ outcome: inout SoakOutcome) async throws {
     let reference = try Reference(plan, inputs: inputs.withLock { $0 })
     var last: Comparison?
@@ -58,12 +60,12 @@ final class PipeLoad: SoakLoad {
     _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let directory = try await client.directory()
       let comparison = Comparison(plan, reference, directory, durability)
-      // Two equal comparisons are required, because a repeated number would arrive after the
-      // others.
+      // Wait for two equal comparisons, because a repeated number would arrive after the others.
       good = comparison.isEqual && comparison.isQuiet ? good + 1 : 0
       unchanged = comparison == last ? unchanged + 1 : 0
       last = comparison
-      // Polling alone keeps the nodes' processes busy, so stall detection does not suffice.
+      // Count unchanged polls in addition to stall detection: polling alone keeps the processes
+      // busy.
       let isStuck = comparison.isQuiet ? unchanged > 0 : unchanged >= Self.unchangedLimit
       return good == 2 || isStuck ? true : nil
     }

@@ -1,18 +1,18 @@
 import PipeRuntime
 import NumberMachines
 
-/// The expected final states of a plan's nodes, computed by the same machines without processes.
+/// The expected final states of a plan's nodes. The same machines compute them, without processes.
 package struct Reference {
   package struct Node {
     package var state: JSONValue
-    /// The number of events that the node refuses for good.
+    /// The number of events that become dead letters.
     var deadLetters = 0
     var sent: [NumberEvent] = []
   }
 
   package private(set) var nodes: [String: Node] = [:]
 
-  /// - Parameter inputs: The requests that were sent to each source.
+  /// - Parameter inputs: The requests that each source has applied.
   package init(_ plan: SoakPlan, inputs: [String: [NumberEvent]]) throws {
     for node in plan.nodes {
       let events =
@@ -21,7 +21,7 @@ package struct Reference {
     }
   }
 
-  /// Runs a machine. The effects of each step end before the next event.
+  /// Runs a machine on a sequence of events. The effects of each step end before the next event.
   private static func run<Run: NumberMachine>(
     _: Run.Type, _ parameters: NumberParameters, _ events: [NumberEvent]
   ) throws -> Node {

@@ -1,39 +1,39 @@
 import PipeRuntime
 import NumberMachines
 
-/// Sends requests to one source until each is applied exactly once.
+/// Sends requests to a source, and makes sure that the source applies each request exactly once.
 ///
-/// If the source has a journal, the client itself retries a request, and the source recognizes the
-/// duplicate. Without a journal, this type handles unknown outcomes: it asks the node for its
-/// state, and sends the request again only if the state does not include it.
+/// If the source has a journal, the client repeats a request, and the source recognizes the
+/// repetition. Without a journal, the outcome of a request may be unknown. This type then queries
+/// the node's state, and sends the request again only if the state does not include the request.
 struct Requester {
   let client: ReattachingClient
   let node: String
   let durability: Durability
 
-  /// The longest time for one request. A volatile source may be stuck forever behind lost events,
-  /// or behind repeated events that wait at their receiver.
+  /// The maximum time for a request. A volatile source may wait forever, after events were lost or
+  /// repeated.
   private var limit: Duration { durability == .volatile ? .seconds(10) : client.patience }
 
-  /// Requests the source to send its numbers up to this one.
+  /// Requests that the source sends its numbers up to a given number.
   func go(until: Int) async throws {
-    // It is refused if an earlier attempt was applied.
+    // The source refuses this request if an earlier attempt was applied.
     try await retry("go(until: \(until))") { try await send(.go(until: until)) != nil }
   }
 
-  /// Sends the source its next numbered order.
+  /// Sends the next numbered order to the source.
   func order(_ n: Int) async throws {
     try await retry("order(n: \(n))") {
       if try await send(.order(n: n)) != nil { return true }
-      // The answering process took this request after the order. Or the process that might have
-      // taken the order had ended before.
+      // The state shows whether the order was applied. Either the process that answers has taken
+      // this request after the order, or the process that received the order has ended.
       guard let state = try await state() else { return false }
       let orders = try state.caseMembers?["orders"]?.decode(Tallies.self)
       return (orders?.routes["client"]?.last ?? 0) >= n
     }
   }
 
-  /// Returns the node's state from its answer to an event that it refuses in every state.
+  /// Sends an event that the node refuses in every state, and returns the state from the answer.
   private func state() async throws -> JSONValue? {
     try await until("done(count: 0)") {
       guard case .refused(_, let state)? = try await send(.done(count: 0)) else { return nil }
@@ -41,8 +41,8 @@ struct Requester {
     }
   }
 
-  /// Returns the outcome of the event; `nil` if it is unknown, which is possible only without a
-  /// journal.
+  /// Sends an event and returns the outcome. `nil` if the outcome is unknown, which can occur only
+  /// without a journal.
   private func send(_ event: NumberEvent) async throws -> RequestOutcome? {
     let isRecorded = durability != .volatile
     return try await until("\(event)") {
@@ -80,7 +80,7 @@ struct Requester {
   }
 }
 
-/// The reason why a round could not be completed.
+/// The reason why a round of the soak could not be completed.
 struct SoakFailure: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

@@ -3,9 +3,9 @@ import PipeRuntime
 import PipeSupervision
 import Synchronization
 
-/// The information from logs and process exits while a topology runs.
+/// Collects information about a running topology from logs and process exits.
 final class RoundLog: Sendable {
-  /// The name of the orchestrator's log, which does not belong to a node.
+  /// The name of the orchestrator's own log, which belongs to no node.
   static let orchestrator = "orchestrator"
 
   private struct State {
@@ -13,13 +13,14 @@ final class RoundLog: Sendable {
     var counts = FaultCounts()
     var meetings = MeetingCounts()
     var exitChecker: UnexpectedExitChecker
-    /// The processes that have lost their orchestrator.
+    /// The processes whose orchestrator has ended.
     var orphans: [Survivor] = []
   }
 
   private let state: Mutex<State>
 
-  /// - Parameter isOnHosts: Whether processes may be killed without a log line.
+  /// - Parameter isOnHosts: Whether the topology runs on several hosts, where processes may be
+  ///   killed without a log line.
   init(_ directories: RuntimeDirectories, isOnHosts: Bool) {
     state = Mutex(
       State(
@@ -27,12 +28,12 @@ final class RoundLog: Sendable {
         exitChecker: UnexpectedExitChecker(toleratesKills: isOnHosts)))
   }
 
-  /// The faults that nodes have reported.
+  /// The counts of the faults that nodes have reported.
   var counts: FaultCounts { state.withLock { $0.counts } }
   var meetings: MeetingCounts { state.withLock { $0.meetings } }
   var violations: [String] { state.withLock { $0.exitChecker.violations } }
 
-  /// Reads the lines since the last call.
+  /// Reads the log lines since the last call.
   func read() {
     state.withLock { state in
       for entry in state.reader.next() {
@@ -52,11 +53,11 @@ final class RoundLog: Sendable {
     }
   }
 
-  /// Notes that a signal is about to be sent.
+  /// Records that a signal is about to be sent.
   func note(_ signal: Signal, to survivor: Survivor) {
     state.withLock { $0.exitChecker.note(signal, to: survivor.node, pid: survivor.process.pid) }
   }
 
-  /// Watches the ends of processes that are about to lose their orchestrator.
+  /// Watches for the ends of processes that are about to lose their orchestrator.
   func watch(_ orphans: [Survivor]) { state.withLock { $0.orphans += orphans } }
 }

@@ -1,16 +1,17 @@
 import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
+import PipeSupervision
 import Synchronization
 
-/// A topology of the soak in the background, in its own directory, under the real orchestrator,
-/// which may be killed and started again.
+/// A topology of the soak. It runs in the background, in a directory of its own and with a real
+/// orchestrator. Faults may kill the orchestrator and start another one.
 final class RunningTopology: Sendable {
   let client: ReattachingClient
   let directory: TestDirectory
   let directories: RuntimeDirectories
   let log: RoundLog
-  /// The disk for its state, if it has its own.
+  /// The disk that contains the topology's files; `nil` if they are on a common disk.
   let disk: SmallDisk?
   private let cleanupProcess: LaunchedProgram
   private let site: OrchestratorSite
@@ -18,20 +19,20 @@ final class RunningTopology: Sendable {
   private struct State {
     var topology: Topology
     var orchestrator: LaunchedProgram
-    /// The output of earlier orchestrators.
+    /// The output of all earlier orchestrators.
     var output = ""
     var changes = 0
   }
 
   private let state: Mutex<State>
 
-  /// The longest time without progress during a start or an end.
+  /// The longest time without progress while the topology starts or stops.
   private static let limit: Duration = .seconds(60)
   private static let file = "topology.yaml"
   private static let deploymentFile = "deployment.yaml"
 
-  /// Starts a topology. Returns when its orchestrator answers.
-  /// - Parameter hasDisk: Whether its state gets its own disk.
+  /// Starts a topology, and waits until its orchestrator answers.
+  /// - Parameter hasDisk: Whether the topology's files are on a disk of their own.
   init(
     _ topology: Topology, in directory: TestDirectory, hasDisk: Bool,
     at site: OrchestratorSite = OrchestratorSite()
@@ -66,7 +67,7 @@ final class RunningTopology: Sendable {
     }
   }
 
-  /// Waits until all nodes run at the same time.
+  /// Waits until all nodes are running at the same time.
   func waitUntilRunning() async throws {
     let isRunning: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
       try await client.directory(fresh: false).isRunning ? true : nil
@@ -86,7 +87,7 @@ final class RunningTopology: Sendable {
   private static func launch(
     in directory: TestDirectory, at site: OrchestratorSite
   ) throws -> LaunchedProgram {
-    // The command that 'up -d' starts.
+    // This is the command that `up -d` runs.
     let deployment = directory.path + "/" + deploymentFile
     let line =
       site.prefix + [try BinaryLocator.find("orchestrator", variable: "PIPERUNTIME_ORCHESTRATOR")]
@@ -97,7 +98,7 @@ final class RunningTopology: Sendable {
       environment: directory.environment(adding: site.environment))
   }
 
-  /// Starts the next orchestrator without waiting for it.
+  /// Starts another orchestrator, without waiting for its answer.
   func launchOrchestrator() throws {
     let next = try Self.launch(in: directory, at: site)
     state.withLock { state in
@@ -127,18 +128,18 @@ final class RunningTopology: Sendable {
     try await awaitOrchestrator()
   }
 
-  /// Kills the orchestrator, and returns once it has ended. Its nodes go on.
+  /// Kills the orchestrator, and waits until it has ended. Its nodes continue.
   func killOrchestrator() async throws {
     log.watch((try? Survivor.all(in: directories, patience: .seconds(1))) ?? [])
     orchestrator.signal(.kill)
     try await awaitEndOfOrchestrator(.signalled(number: SIGKILL))
   }
 
-  /// Suspends or resumes the orchestrator.
+  /// Sends a signal to the orchestrator, which suspends or resumes it.
   func signalOrchestrator(_ signal: Signal) { orchestrator.signal(signal) }
 
   /// Waits until the orchestrator has ended.
-  /// - Parameter reason: A text that its output must contain.
+  /// - Parameter reason: A text that the orchestrator's output must contain.
   func awaitEndOfOrchestrator(_ expected: ProcessExit, saying reason: String = "") async throws {
     let orchestrator = orchestrator
     guard let exit = try await orchestrator.waitForExit(within: Self.limit) else {
@@ -152,8 +153,10 @@ final class RunningTopology: Sendable {
     }
   }
 
-  /// Changes a node in the topology's file, so that the next orchestrator replaces it.
-  /// - Returns: The changed node; another one if no machine's node has this name.
+  /// Changes a node in the topology file, so that the next orchestrator replaces the node's
+  /// process.
+  /// - Returns: The name of the changed node. It is another node if no node with a machine has the
+  ///   given name.
   func change(_ name: String) throws -> String {
     let (topology, changed) = state.withLock { state in
       let index = state.topology.nodes.firstIndex { $0.name == name } ?? 0
@@ -165,14 +168,35 @@ final class RunningTopology: Sendable {
     return changed
   }
 
-  // MARK: The end
+  /// The path of the topology file.
+  var path: String { directory.path + "/" + Self.file }
+
+  /// Changes the number of shards of a keyed node in the topology file.
+  /// - Returns: The node and its new number; `nil` if the topology has no keyed node.
+  func changeShards(_ randomNumber: Int) throws -> (node: String, shards: Int)? {
+    let result: (topology: Topology, node: String, shards: Int)? = state.withLock { state in
+      let keyed = state.topology.nodes.indices.filter { state.topology.nodes[$0].key != nil }
+      guard !keyed.isEmpty else { return nil }
+      let index = keyed[randomNumber % keyed.count]
+      let former = state.topology.nodes[index].shards
+      let step = 1 + randomNumber / keyed.count % (InstancesPlan.maximumShards - 1)
+      let shards = 1 + (former - 1 + step) % InstancesPlan.maximumShards
+      state.topology.nodes[index].shards = shards
+      return (state.topology, state.topology.nodes[index].name, shards)
+    }
+    guard let result else { return nil }
+    try directory.write(result.topology.yaml, to: Self.file)
+    return (result.node, result.shards)
+  }
+
+  // MARK: Stopping the topology
 
   private static let killedDuringStop =
-    "did not stop gracefully: \(ProcessExit.signalled(number: SIGKILL))"
+    "\(NodeReport.ungracefulStop(reason: "\(ProcessExit.signalled(number: SIGKILL))"))"
 
-  /// Stops the topology in order.
+  /// Stops the topology gracefully.
   /// - Parameter toleratesKills: Whether another program may have killed a process during the stop.
-  /// - Returns: The problems.
+  /// - Returns: A description of each problem.
   func stop(toleratesKills: Bool = false) async -> [String] {
     var problems: [String] = []
     let orchestrator = orchestrator
@@ -185,7 +209,7 @@ final class RunningTopology: Sendable {
       case .some(let exit):
         let reason = orchestrator.outputText.split(separator: "\n").last ?? "no reason given"
         if toleratesKills, reason.contains(Self.killedDuringStop) { break }
-        problems.append("the topology did not stop in order: \(exit), \(reason)")
+        problems.append("the topology did not stop gracefully: \(exit), \(reason)")
       case nil:
         problems.append("the topology did not stop within \(Self.limit.shortText)")
         orchestrator.signal(.kill)
@@ -193,7 +217,7 @@ final class RunningTopology: Sendable {
       }
     }
     client.close()
-    // Processes with a death signal end a moment after their parent.
+    // A process with a death signal ends shortly after its parent.
     _ = try? await poll(every: .milliseconds(10), within: .seconds(2)) {
       directory.processes.isEmpty ? true : nil
     }
@@ -224,14 +248,15 @@ final class RunningTopology: Sendable {
   }
 }
 
-/// The host of a soak's orchestrator, and its deployment. Default: this host, without a deployment.
+/// The host on which a soak's orchestrator runs, and the deployment. Default: this host, without a
+/// deployment.
 struct OrchestratorSite: Sendable {
-  /// The command prefix that runs a program there.
+  /// The command prefix that runs a program on the host.
   var prefix: [String] = []
-  /// Additional environment variables.
+  /// Variables to add to the orchestrator's environment.
   var environment: [String: String] = [:]
-  /// The text of the deployment file.
+  /// The text of the deployment file; `nil` for no deployment.
   var deployment: String?
-  /// The longest time without an orchestrator, and for one request.
+  /// The maximum time without an orchestrator, and for one request.
   var patience: Duration = .seconds(60)
 }

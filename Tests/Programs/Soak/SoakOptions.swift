@@ -3,85 +3,96 @@ import PipeRuntime
 /// The command line of a soak.
 struct SoakOptions: Equatable {
   var seed: UInt64 = 1
-  /// The topic of the topologies.
+  /// The topic of the random topologies.
   var topic = SoakTopic.pipes
-  /// Whether topologies are searched, and run without faults: see ``ExploredSoak``.
+  /// Whether to run searched topologies without faults: see ``ExploredSoak``.
   var isExplored = false
-  /// Whether topologies run on hosts of a cluster while some hosts are lost: see ``HostsPlan``.
+  /// Whether to run topologies on several hosts, and to inject host faults: see ``HostsPlan``.
   var isOnHosts = false
-  /// The number of topologies of such a soak.
+  /// The number of topologies, for a soak without faults.
   var topologies = 10
-  /// The total number of faults; 0 continues until the time is over.
+  /// The total number of faults; 0 for no limit other than the time.
   var faults = 2_000
   /// The number of faults per topology.
   var roundFaults = 100
-  /// The longest time during which faults are injected.
+  /// The maximum time during which faults are injected; `nil` for no limit.
   var time: Duration?
-  /// The durability of the topologies.
+  /// The durability of the topologies' journals.
   var durability = Durability.process
-  /// Whether no faults are injected. Each topology then runs for two seconds.
+  /// Whether to inject no faults. Each topology then runs for two seconds.
   var isCalm = false
 
-  /// The topic of a soak without faults.
+  /// The value of the option that selects a soak with searches.
   static let explored = "explored"
-  /// The topic of a soak on hosts.
+  /// The value of the option that selects a soak on hosts.
   static let onHosts = "hosts"
 
-  /// The default numbers of faults on hosts, which are small because each lasts for seconds.
+  /// The default numbers of host faults: in total (`all`), and per topology (`ofRound`).
+  ///
+  /// They are small, because each fault lasts for seconds.
   private static let hostFaults = (all: 100, ofRound: 15)
 
   static let description = CommandDescription(
     of: "soak",
     "Runs random topologies, injects faults, and checks that no event is lost, repeated or reordered",
     discussion:
-      "Events of composites are to be taken by all who take part, or by none. Struck are nodes, the "
-      + "orchestrator, the files of both, and the disk, where this program may mount a small one. Of 'explored' "
-      + "all states of small topologies are searched, and each run must be a way through them; nothing is "
-      + "injected. Of 'hosts' topologies run on hosts that are namespaces of this machine, under Slurm; hosts are "
-      + "cut off and lose their power. It needs root, Slurm and Munge.",
+      "Injects faults into nodes, the orchestrator and their files, and fills the disk if this program may "
+      + "mount a small one. 'composites' and 'models' check that all participants accept a synchronized event, "
+      + "or none. 'instances' also changes the numbers of shards. 'explored' searches all states of small "
+      + "topologies, and checks that each run is a path through these states, without faults. 'hosts' runs "
+      + "topologies under Slurm on hosts that are namespaces of this machine; it requires root, Slurm and "
+      + "Munge, and disconnects hosts and turns them off.",
     options: [
       Option(
         "of", value: .choice("TOPIC", SoakTopic.allCases.map(\.rawValue) + [explored, onHosts]),
-        "What the topologies are made for. Default: pipes"),
-      Option("seed", value: .count("N"), "The seed of all that is random. Default: a new one"),
+        "The topic of the topologies. Default: pipes"),
+      Option(
+        "seed", value: .count("N"), "The seed of all random choices. Default: a random number"),
       Option(
         "faults", value: .count("N"),
-        "Faults in all; 0 goes on until the time is over. Default: 2000; of 'hosts' 100"),
+        "The total number of faults; 0 for no limit but the time. Default: 2000; 100 for 'hosts'"),
       Option(
         "round-faults", value: .count("N", from: 1),
-        "Faults of one topology. Default: 100; of 'hosts' 15"),
+        "The number of faults in a topology. Default: 100; 15 for 'hosts'"),
       Option(
-        "time", value: .duration, "The longest time in which faults are injected, such as 10m"),
+        "time", value: .duration, "The maximum time during which faults are injected, such as 10m"),
       Option(
         "durability", value: .choice("LEVEL", Durability.allCases.map(\.rawValue)),
-        "What is written into the topologies. Default: process"),
+        "The durability of the nodes. Default: process"),
       Option(
         "topologies", value: .count("N", from: 1),
-        "Topologies of 'explored' that are searched and run. Default: 10"),
-      Option("calm", "Injects nothing: five topologies run for a second each, of 'hosts' one"),
+        "The number of topologies of 'explored'. Default: 10"),
+      Option("calm", "Injects no faults: five topologies run for a second each; one for 'hosts'"),
     ])
 
   init(seed: UInt64) { self.seed = seed }
 
+  /// Reads the command line.
   /// - Parameter seed: The default seed.
   init(_ arguments: ParsedArguments, seed: UInt64) throws(UsageError) {
-    self.seed = arguments.number("seed") ?? seed
+    self.seed = arguments.numberValue("seed") ?? seed
     topic = arguments.value("of") ?? topic
     isExplored = arguments.value("of") == Self.explored
     isOnHosts = arguments.value("of") == Self.onHosts
     if isOnHosts { (faults, roundFaults) = Self.hostFaults }
-    topologies = arguments.count("topologies") ?? topologies
-    faults = arguments.count("faults") ?? faults
-    roundFaults = arguments.count("round-faults") ?? roundFaults
+    topologies = arguments.countValue("topologies") ?? topologies
+    faults = arguments.countValue("faults") ?? faults
+    roundFaults = arguments.countValue("round-faults") ?? roundFaults
     time = arguments.duration("time")
     durability = arguments.value("durability") ?? durability
     isCalm = arguments.flag("calm")
+    if topic == .instances, durability == .volatile {
+      throw .invalidValue(
+        of: "--durability", value: durability.rawValue,
+        wanted: "must be process or power for instances")
+    }
     if faults == 0, time == nil, !isCalm, !isExplored {
-      throw .invalidValue(of: "--faults", value: "0", wanted: "it needs a --time")
+      throw .invalidValue(
+        of: "--faults", value: "0", wanted: "must be a number above 0, or used with --time")
     }
   }
 
-  /// The arguments that repeat this soak.
+  /// The arguments with which this soak can be repeated.
   var text: String {
     if isExplored {
       return "--of \(Self.explored) --seed \(seed) --topologies \(topologies) "

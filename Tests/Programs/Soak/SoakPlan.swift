@@ -1,7 +1,7 @@
 import PipeRuntime
 import NumberMachines
 
-/// A random topology of the soak: layers of nodes, from sources to sinks.
+/// A random topology of the soak. Its nodes are arranged in layers, from sources to sinks.
 package struct SoakPlan: Equatable, Sendable {
   package enum Shape: String, CaseIterable, Sendable {
     case chain, fan, diamond, merge, mixed
@@ -21,7 +21,8 @@ package struct SoakPlan: Equatable, Sendable {
       }
     }
 
-    /// Machines that refuse numbers for a while must have the numbers postponed.
+    /// The policy for numbers that the machine refuses. Machines that refuse numbers only
+    /// temporarily need `postpone`.
     var onRefused: PipeSpecification.OnRefused {
       switch self {
       case .worker, .gate: .postpone
@@ -48,8 +49,8 @@ package struct SoakPlan: Equatable, Sendable {
   }
 
   let shape: Shape
-  /// The nodes from the sources to the sinks: each node comes after the nodes from which it
-  /// receives.
+  /// The nodes, sorted from sources to sinks: each node comes after all nodes that send events to
+  /// it.
   package private(set) var nodes: [Node] = []
   package private(set) var pipes: [Pipe] = []
 
@@ -77,7 +78,7 @@ package struct SoakPlan: Equatable, Sendable {
   ]
   private static let capacities = [1, 3, 16, 256, 1024]
 
-  /// Returns the number of nodes in each layer: 5 to 12 in total.
+  /// Returns the number of nodes in each layer. The total is 5 to 12.
   private static func widths(
     of shape: Shape, using generator: inout SplitMix64
   ) -> [Int] {
@@ -107,7 +108,8 @@ package struct SoakPlan: Equatable, Sendable {
       for sender in senders { for receiver in receivers { add(sender, receiver) } }
       return
     }
-    // Each node has a partner. If the layers differ in width, some have two.
+    // Connect each node to a partner in the next layer. If the layers have different widths, some
+    // nodes have two partners.
     for place in 0..<max(senders.count, receivers.count) {
       add(senders[place % senders.count], receivers[place % receivers.count])
     }
@@ -116,26 +118,26 @@ package struct SoakPlan: Equatable, Sendable {
     }
   }
 
-  /// Frequent kills require frequent restarts.
+  /// The restart policy. Frequent kills require frequent restarts.
   static let restart = RestartPolicy(
     max: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
-  /// A process that is suspended when its orchestrator is killed is given up by the next
-  /// orchestrator after the start timeout.
+  /// Returns the timeouts. If a process is suspended when its orchestrator is killed, the next
+  /// orchestrator gives the process up after the start timeout.
   static func timeouts(heartbeat: Duration) -> Timeouts {
     Timeouts(start: .seconds(5), heartbeat: heartbeat)
   }
 
-  /// Returns a monitor, which an orchestrator never adopts.
+  /// Returns a monitor of a source. An orchestrator does not adopt monitors.
   static func monitor(of source: String) -> MonitorSpecification {
     MonitorSpecification("Census", name: "census", watch: [source])
   }
 
-  /// Returns the names of the nodes that send to a node.
+  /// Returns the names of the nodes that send events to a node.
   func senders(to node: String) -> [String] { pipes.filter { $0.to == node }.map(\.from) }
 
-  /// Returns the topology for the orchestrator.
+  /// Returns the topology that the orchestrator runs.
   package func topology(
     name: String, program: String, environment: [String: String], durability: Durability,
     heartbeat: Duration

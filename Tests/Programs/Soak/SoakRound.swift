@@ -2,13 +2,13 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision
 
-/// One topology from its start to its end, with the findings.
+/// Runs one topology, injects faults, and collects the findings.
 struct SoakRound {
   let number: Int
   let subject: any SoakSubject
   let options: SoakOptions
   let choice: FaultChoice
-  /// The latest end of the faults.
+  /// The time at which faults end at the latest.
   let deadline: ContinuousClock.Instant?
 
   private static let calmTime: Duration = .seconds(1)
@@ -79,7 +79,7 @@ struct SoakRound {
         }
       }
     } catch {
-      // Failpoints must not act during the orderly stop that follows.
+      // Failpoints must not act during the graceful stop that follows.
       failpoints.disarm()
       load.stop()
       _ = await loadTask.result

@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// All the rounds of a soak, and their verdict.
+/// Runs all rounds of a soak, and prints the verdict.
 struct SoakRun {
   private let options: SoakOptions
   private let choice: FaultChoice
-  /// The reason why no disk can be filled.
+  /// The reason why the soak cannot fill a disk; `nil` if it can.
   private let diskUnavailableReason: String?
   private var generator: SplitMix64
   private var total = SoakOutcome()
   private var rounds = 0
 
-  /// The number of faults after which each kind must have struck.
+  /// The number of faults after which each kind of fault must have struck.
   private static let longRun = 1_000
   private static let calmRounds = 5
 
@@ -21,6 +21,7 @@ struct SoakRun {
     generator = SplitMix64(seed: options.seed)
   }
 
+  /// Runs the soak.
   /// - Returns: Whether there were no violations.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
@@ -32,8 +33,8 @@ struct SoakRun {
       printLine("no disk is filled, since there can be no small one: \(diskUnavailableReason)")
     }
     while shouldContinue(until: deadline) {
-      // Each round has its own generator, so the duration of the previous round has no influence on
-      // it.
+      // Each round has a generator of its own, so that a round does not depend on the duration of
+      // the previous one.
       var generator = SplitMix64(seed: self.generator.next())
       let subject = options.topic.subject(round: rounds, using: &generator)
       let remaining = options.faults == 0 ? Int.max : options.faults - total.counts.total

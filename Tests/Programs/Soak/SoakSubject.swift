@@ -1,45 +1,52 @@
 import PipeRuntime
 
-/// The topic of a soak.
+/// The topic of a soak, which determines its random topologies.
 package enum SoakTopic: String, CaseIterable, Sendable {
   case pipes, composites
-  /// Composites with some models among their members.
+  /// Composites in which some members are written as actors.
   case models
+  /// Keyed nodes, whose shards change while the topology runs.
+  case instances
 
-  /// Whether the topic is about synchronized events.
-  package var involvesComposites: Bool { self != .pipes }
+  /// Whether the topic concerns synchronized events.
+  package var involvesComposites: Bool { self == .composites || self == .models }
 
   /// The failpoints that must act in a long run.
   package var failpointsToCover: [Failpoint] {
     Failpoint.allCases.filter { point in
       point.isOfSynchronizedEvents == involvesComposites
-        // This one acts only after an asynchronous transition.
+        // This failpoint acts only after an asynchronous transition.
         && (point != .evaluateAfter || self == .models)
+        // The orchestrator of a soak has no failpoints. It is killed during moves of instances.
+        && !point.isOfOrchestrator
+        // No event of keyed nodes becomes a dead letter.
+        && (point != .deadLetterAfter || self != .instances)
     }
   }
 
-  /// The time between two faults from outside. Unit: microseconds.
+  /// The range of the time between two faults from outside. Unit: microseconds.
   var gap: ClosedRange<Int> {
     switch self {
-    case .pipes: 0...20_000
-    // An event requires all its participants at once, and their coordinator.
+    case .pipes, .instances: 0...20_000
+    // Faults are rarer, because an event needs all its participants and their coordinator at the
+    // same time.
     case .composites, .models: 0...60_000
     }
   }
 
-  /// The required progress after some faults.
+  /// The progress that is required after ``faultsPerProgressCheck`` faults.
   var requiredProgress: Int {
     switch self {
-    case .pipes: 1
+    case .pipes, .instances: 1
     // Each meeting has at least two members.
     case .composites, .models: 20
     }
   }
 
-  /// The number of faults from outside after which there must be progress.
+  /// The number of faults from outside after which the topology must have made progress.
   var faultsPerProgressCheck: Int {
     switch self {
-    case .pipes: 6
+    case .pipes, .instances: 6
     case .composites, .models: 3
     }
   }
@@ -52,22 +59,25 @@ package enum SoakTopic: String, CaseIterable, Sendable {
       return SoakPlan(shapes[round % shapes.count], using: &generator)
     case .composites: return MeetingPlan(using: &generator)
     case .models: return MeetingPlan(hasModels: true, using: &generator)
+    case .instances: return InstancesPlan(using: &generator)
     }
   }
 }
 
-/// A random topology of a soak, with its load.
+/// A random topology of a soak.
 protocol SoakSubject: Sendable {
-  /// A description in words.
+  /// A short description of the topology, for people.
   var summary: String { get }
-  /// All nodes, in words.
+  /// A description of all nodes, for people.
   var details: String { get }
   var topic: SoakTopic { get }
-  /// The nodes that faults strike. A node that is listed twice is struck twice as often.
+  /// The names of the nodes that faults strike. A name that is listed twice is struck twice as
+  /// often.
   var faultTargets: [String] { get }
-  /// The carrier nodes, by the nodes that live in their processes.
+  /// For each embedded node, its carrier node.
   var hosts: [String: String] { get }
-  /// The participants of synchronized events, with the coordinators that may get namesakes.
+  /// The participants of synchronized events, with their coordinators, for faults that connect
+  /// namesakes.
   var memberCoordinators: [MemberCoordinator] { get }
   /// Returns a number that grows while events arrive.
   func progress(_ directory: TopologyDirectory) -> Int
@@ -75,29 +85,29 @@ protocol SoakSubject: Sendable {
     name: String, program: String, environment: [String: String], durability: Durability,
     heartbeat: Duration
   ) -> Topology
-  /// Returns the load that keeps the topology busy while it runs.
+  /// Returns a load that keeps the topology busy.
   func load(_ client: ReattachingClient, _ durability: Durability, seed: UInt64) -> any SoakLoad
 }
 
-/// A member of a composite, and the node that coordinates it.
+/// A member of a composite, and its coordinator.
 struct MemberCoordinator: Sendable {
   var member: String
   var coordinator: String
 }
 
-/// Keeps a topology busy, and knows the expected results.
+/// Keeps a topology busy, and checks the results at the end.
 protocol SoakLoad: AnyObject, Sendable {
-  /// Sends events until it is stopped.
+  /// Sends events until ``stop()`` is called.
   func run() async throws
-  /// Stops sending events. The pending ones complete.
+  /// Stops sending events. Pending events continue.
   func stop()
-  /// Waits until everything has come to rest, and adds all violations.
+  /// Waits until no event is in flight, and adds all violations to the outcome.
   func verify(_ outcome: inout SoakOutcome) async throws
-  /// Inspects the files that the nodes have left after their end.
+  /// Checks the files that the nodes leave after their end, and adds all violations to the outcome.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome)
 }
 
-/// The findings about one topology, or about several.
+/// The findings about one or more topologies.
 struct SoakOutcome: Sendable {
   var counts = FaultCounts()
   var arrived = 0
@@ -106,11 +116,11 @@ struct SoakOutcome: Sendable {
   var reordered = 0
   var meetings = MeetingCounts()
   var violations: [String] = []
-  /// The kept directory, if there was a violation.
+  /// The path of the directory that is kept after a violation.
   var directory: String?
 
-  /// Adds the numbers of another outcome, but not its violations, which are reported where they are
-  /// found.
+  /// Adds the counts of another outcome. The violations are not added, because they are already
+  /// reported.
   static func += (left: inout SoakOutcome, right: SoakOutcome) {
     left.counts += right.counts
     left.arrived += right.arrived

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// The result of a soak.
+/// The verdict of a soak.
 struct SoakVerdict {
   let options: SoakOptions
   let rounds: Int
@@ -10,7 +10,7 @@ struct SoakVerdict {
 
   /// Prints the verdict.
   /// - Parameter problems: The problems other than violations.
-  /// - Returns: Whether there were no problems and no violations.
+  /// - Returns: Whether there were neither problems nor violations.
   func printReport(with problems: [String], took time: Duration) -> Bool {
     printLine(
       "\(rounds) topologies, \(faults) faults, \(total.arrived) numbers arrived: "
@@ -27,7 +27,7 @@ struct SoakVerdict {
   }
 }
 
-/// Prints a line and flushes it, even into a pipe.
+/// Prints a line, and flushes standard output, which is buffered if it is a pipe.
 func printLine(_ line: String) {
   print(line)
   fflush(nil)

@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Prints its parameters and a variable, and then waits until the stream ends.
+/// A monitor that prints its parameters and an environment variable, and then waits until the
+/// stream ends.
 enum Alarm: ParameterizedMonitor {
   struct Parameters: MachineParameters { var limit = 9 }
 

@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// A machine whose transitions are parameters, for models with known results.
+/// A machine whose transitions are parameters. Tests use it for models with known results.
 package enum Automaton: Machine {
   package enum State: MachineState, Hashable {
     case at(place: String)
-    /// A state whose entry sends in many topologies.
+    /// A state on whose entry a pipe sends an event, in many topologies.
     case sending
   }
 
@@ -29,25 +29,33 @@ package enum Automaton: Machine {
 
   package struct Parameters: MachineParameters {
     package var start = "0"
-    /// Transitions as `FROM EVENT TO`. An event with a value is `showPurchasable.true`, or
-    /// `word.TEXT`. `sending` is the state of that name.
+    /// The transitions, each as `FROM EVENT TO`. The text `sending` stands for the state `sending`.
+    /// Events with values are written as `showPurchasable.true` or `word.TEXT`. The text `ignore`
+    /// ignores the event, and `stay.PLACE` changes the place by an internal transition.
     package var steps: [String] = []
 
     package init() {}
   }
 
   package static func stateMachine(_ parameters: Parameters) -> StateMachine<State, Event, Never> {
-    var targets: [String: State] = [:]
+    var targets: [String: Reduction<State>] = [:]
     for step in parameters.steps {
       let words = step.split(separator: " ").map(String.init)
-      targets["\(words[0]) \(words[1])"] = state(words[2])
+      targets["\(words[0]) \(words[1])"] = reduction(words[2])
     }
     let known = targets
     return StateMachine(
       initial: state(parameters.start),
       reduce: { (state: State, event: Event) -> Reduction<State> in
-        known["\(place(of: state)) \(word(of: event))"].map { .next($0) } ?? .refused(.noTransition)
+        known["\(place(of: state)) \(word(of: event))"] ?? .refused(.noTransition)
       })
+  }
+
+  private static func reduction(_ target: String) -> Reduction<State> {
+    if target == "ignore" { return .ignored }
+    let prefix = "stay."
+    return target.hasPrefix(prefix)
+      ? .stays(state(String(target.dropFirst(prefix.count)))) : .next(state(target))
   }
 
   private static func state(_ place: String) -> State {
@@ -70,7 +78,7 @@ package enum Automaton: Machine {
   }
 }
 
-/// Moves to unpredictable states.
+/// A machine that breaks the rules: its transition leads to a random state.
 package enum Moody: Machine {
   package enum State: MachineState, Hashable {
     case calm

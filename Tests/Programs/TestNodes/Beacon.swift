@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Continuously records in a file that it lives.
+/// Writes to a file continuously, to show that its process lives.
 package enum Beacon: Machine {
   package enum State: MachineState, Equatable {
     case lit(count: Int)
@@ -12,8 +12,8 @@ package enum Beacon: Machine {
   package enum Output: MachineOutput { case shine }
 
   package struct Parameters: MachineParameters {
-    /// The file to which it adds lines with its incarnation and the time, in nanoseconds since the
-    /// machine was booted.
+    /// The path of the file. Each line contains the node's incarnation and the time since the
+    /// computer was booted, in nanoseconds.
     package var log = ""
     /// The pause between two lines. Unit: milliseconds.
     package var pause = 10

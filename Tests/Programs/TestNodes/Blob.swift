@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Passes on a text, which may be very large.
+/// Sends texts, which may be very large.
 package enum Blob: Machine {
   package enum State: MachineState, Equatable {
     case empty
@@ -10,9 +10,9 @@ package enum Blob: Machine {
   }
 
   package enum Event: MachineEvent {
-    /// Sends a text of this size, and does not keep it.
+    /// Sends a text of this size without storing it.
     case shout(byteCount: Int)
-    /// Creates a text of this size, keeps it, and sends it.
+    /// Stores a text of this size, and sends it.
     case grow(byteCount: Int)
     case take(text: String)
   }

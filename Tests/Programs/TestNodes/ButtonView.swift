@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A button that the space bar presses.
+/// A view of a button. The space bar presses the button.
 package enum ButtonView: TerminalView {
   package static func body(_ state: Button.State, size: TerminalSize) -> [StyledLine] {
     switch state {
@@ -13,7 +13,7 @@ package enum ButtonView: TerminalView {
   }
 }
 
-/// A view that crashes when the button has been pressed.
+/// A view that crashes if the button has been pressed.
 package enum FragileView: TerminalView {
   package static func body(_ state: Button.State, size: TerminalSize) -> [StyledLine] {
     switch state {

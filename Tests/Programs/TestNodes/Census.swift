@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Prints a line with the version for each change. It fails when a button has been pressed nine
-/// times.
+/// A monitor that prints a line with the version for each change. It fails when a button has been
+/// pressed nine times.
 enum Census: Monitor {
   struct Enough: Error {}
 

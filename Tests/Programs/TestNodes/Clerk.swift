@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// Runs an effect that records its idempotency key in a file, as if in a bank.
+/// Runs an effect that writes its idempotency key to a file. The file stands in for an external
+/// service, such as a bank.
 package enum Clerk: Machine {
   package enum State: MachineState, Equatable {
     case idle(paid: Int)
@@ -15,7 +16,7 @@ package enum Clerk: Machine {
   package enum Output: MachineOutput { case transfer }
 
   package struct Parameters: MachineParameters {
-    /// The file to which each run of the effect adds a line.
+    /// The path of the file. Each run of the effect adds a line.
     package var ledger = ""
     /// The duration of a transfer. Unit: milliseconds.
     package var time = 0

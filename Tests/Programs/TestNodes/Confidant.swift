@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Receives secrets, which can be decoded but not encoded, and passes them on while it listens.
+/// Receives secrets, and passes them on while it listens. A secret can be decoded, but not encoded.
 package enum Confidant: Machine {
   package enum State: MachineState, Equatable {
     case deaf
@@ -12,7 +12,7 @@ package enum Confidant: Machine {
     case secret(Secret)
   }
 
-  /// A value that cannot leave its node, because encoding it throws.
+  /// A value that cannot be sent, because encoding it throws an error.
   package struct Secret: Codable, Hashable, Sendable {
     private let length: Int
 

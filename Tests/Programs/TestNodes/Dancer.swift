@@ -2,10 +2,11 @@ import Glibc
 import PipeRuntime
 import Synchronization
 
-/// A model that takes part in dances, and logs each evaluation.
+/// A model that synchronizes an event, the dance, with another model. It logs each evaluation.
 package actor Dancer: HostableModel {
   package enum State: MachineState, StateProtocol, Hashable {
-    /// The number of dances, and the random number of the last one.
+    /// The dancer is at rest. The values are the number of dances, and a random number from the
+    /// last dance.
     case sitting(danced: Int, number: Int)
     case dancing
 
@@ -13,13 +14,14 @@ package actor Dancer: HostableModel {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// A dance in which each dancer has its own manner.
+    /// A dance, with the behavior of each dancer.
     case dance(left: Manner, right: Manner)
-    /// The left dancer never returns, not even on cancellation.
+    /// An event that the left dancer never finishes, even if its task is cancelled.
     case freeze
-    /// Both dancers think for a very long time, unless they are cancelled. They do not start again.
+    /// An event that both dancers process for hours, unless the task is cancelled. A second such
+    /// event is refused.
     case ponder
-    /// Shows the counter in the state.
+    /// Copies the dancer's counter into its state.
     case look
   }
 
@@ -27,12 +29,12 @@ package actor Dancer: HostableModel {
     case gladly
     case refusing
     case trapping
-    /// Counts, and does not change its state.
+    /// The dancer counts the dance, but does not change its state.
     case hidden
   }
 
   package struct Parameters: MachineParameters {
-    /// Whether the dancer is the left one.
+    /// Whether the dancer is the left dancer of the pair.
     package var isLeft = true
     package init() {}
   }

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Dies, hangs or writes output on request.
+/// Crashes, hangs or writes output on request.
 package enum Fragile: Machine {
   package enum State: MachineState, Equatable {
     case well(steps: Int)
@@ -9,18 +9,18 @@ package enum Fragile: Machine {
 
   package enum Event: MachineEvent {
     case touch
-    /// Ends the process with this exit code.
+    /// Exits with this code.
     case exit(code: Int)
     /// Ends the process by a trap.
     case trap
-    /// Never returns from its step.
+    /// Never returns from the step.
     case hang
     /// Writes this number of lines.
     case shout(lines: Int)
   }
 
   package struct Parameters: MachineParameters {
-    /// Whether the process ends as soon as it runs.
+    /// Whether the process ends immediately after its start.
     package var diesAtStart = false
     package init() {}
   }

@@ -32,7 +32,7 @@ package enum Gate: Machine {
   }
 }
 
-/// Counts how often it is pressed.
+/// Counts how many times it is pressed.
 package enum Button: Machine {
   package enum State: MachineState, Equatable {
     case pressed(times: Int)

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A model with pipes, which is not stable while it warms up.
+/// A model with pipes. Its state is unstable while it warms up.
 package actor Heater: HostableModel {
   package enum State: MachineState, StateProtocol, Hashable {
     case cold
@@ -18,7 +18,7 @@ package actor Heater: HostableModel {
   package enum Event: MachineEvent, Hashable { case heat, cool }
 
   package struct Parameters: MachineParameters {
-    /// The warm-up time. Unit: milliseconds.
+    /// The time for warming up. Unit: milliseconds.
     package var time = 0
     package init() {}
   }
@@ -60,7 +60,7 @@ package actor Heater: HostableModel {
   }
 }
 
-/// Turns the heater on for each press of a button.
+/// Turns the heater on each time a button is pressed.
 package enum Thermostat: Machine {
   package enum State: MachineState, Equatable { case turned(times: Int) }
   package enum Event: MachineEvent { case turn }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Takes `meet` together with others. Its states can be made too large to be published.
+/// Takes the synchronized event `meet`. Its state can be made too large to be published.
 package enum Hoarder: Machine {
   package enum State: MachineState, Equatable {
     case holding(met: Int, text: String)
@@ -8,12 +8,12 @@ package enum Hoarder: Machine {
 
   package enum Event: MachineEvent {
     case meet
-    /// Holds a text of this size.
+    /// Stores a text of this size.
     case grow(byteCount: Int)
   }
 
   package struct Parameters: MachineParameters {
-    /// The size of its initial text. Unit: bytes.
+    /// The size of the initial text. Unit: bytes.
     package var byteCount = 0
     package init() {}
   }

@@ -1,6 +1,7 @@
 import Glibc
 
-/// A file to which several processes append lines. Lines are never interleaved.
+/// Appends lines to a file that several processes write. Lines of different processes are never
+/// mixed.
 enum Ledger {
   static func append(_ line: String, to path: String) {
     let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)

@@ -4,14 +4,15 @@ import PipeRuntime
 package enum PairState: CompositeState, Equatable {
   case strangers
   case met(count: Int)
-  /// The parties have different numbers of meetings. Impossible while meetings are synchronized.
+  /// The parties have different numbers of meetings. Unreachable, because meetings are
+  /// synchronized.
   case torn
-  /// A state without a JSON form.
+  /// A state that cannot be encoded as JSON.
   case unspeakable(value: Double)
 
   package static let projection = Projection(PairState.init(left:right:))
 
-  /// The steps of the first party at which the combined state has no JSON form.
+  /// The number of steps of the first party at which the combined state cannot be encoded as JSON.
   package static let unspeakableSteps = 3
 
   init(left: Party.State, right: Party.State) {

@@ -1,12 +1,13 @@
 import PipeRuntime
 
-/// Takes `meet` together with others while it is willing, and its own steps at any time.
+/// Accepts the synchronized event `meet` while it is willing, and takes steps of its own at any
+/// time.
 package enum Party: Machine {
   package enum State: MachineState, Equatable {
     case willing(met: Int, steps: Int)
     case unwilling(met: Int, steps: Int)
 
-    /// The number of meetings with others.
+    /// The number of meetings with other parties.
     package var met: Int {
       switch self {
       case .willing(let met, _), .unwilling(let met, _): met

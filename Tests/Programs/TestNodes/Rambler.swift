@@ -1,9 +1,10 @@
 import PipeRuntime
 
-/// A machine with four states whose transitions, sends and effects are parameters. Random
+/// A machine with four states. Parameters define its transitions, sent events and effects. Random
 /// topologies of such machines are small enough for a full state search.
 ///
-/// It starts in a state in which nothing happens by itself, and which `tick` does not leave.
+/// In the initial state, the machine does nothing by itself. The event `tick` does not leave this
+/// state.
 package enum Rambler: Machine {
   package enum State: MachineState, Hashable, CaseIterable {
     case home, north, east, south
@@ -14,9 +15,9 @@ package enum Rambler: Machine {
     case x
     case y
     case z
-    /// The event of the effect that the next entry cancels.
+    /// The result of an effect that is cancelled when the machine enters any state.
     case soon
-    /// The event of the effect that runs until certain states are entered.
+    /// The result of an effect that runs until the machine enters certain states.
     case late
   }
 
@@ -26,12 +27,12 @@ package enum Rambler: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// Transitions as `PLACE EVENT PLACE`.
+    /// The transitions, each as `PLACE EVENT PLACE`.
     package var steps: [String] = []
-    /// Sends as `PLACE EVENT`, or `PLACE EVENT EVENT`: the events that an entry sends through the
-    /// port `out`.
+    /// The sent events, each as `PLACE EVENT` or `PLACE EVENT EVENT`: the events that the machine
+    /// sends through the port `out` on entering a state.
     package var sends: [String] = []
-    /// Effects as `PLACE OUTPUT`: the effect that an entry starts.
+    /// The effects, each as `PLACE OUTPUT`: the effect that starts when the machine enters a state.
     package var works: [String] = []
     /// The duration of an effect. Unit: microseconds.
     package var work = 500
@@ -112,7 +113,8 @@ package enum Rambler: Machine {
           try? await EffectClock.sleep(for: .microseconds(4 * parameters.work))
           return Event.late
         },
-        // Cancels on a restart of the effect, so that two never run at the same time.
+        // Cancel the effect when it would start again, so that it never runs twice at the same
+        // time.
         strategy: .cancel(when: { (state: State) -> Bool in
           tables.works[state] == .dawdle || state == .home
         })

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Sends requested events to parties through its port, including synchronized ones.
+/// Sends events through a port to parties on request. Some of the events are synchronized.
 package enum Ringer: Machine {
   package enum State: MachineState, Equatable {
     case idle

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// A model that by itself changes twice in quick succession. An observer may see only the result of
-/// both changes.
+/// A model that changes its state twice in quick succession without an event. An observer may see
+/// only the second state.
 package actor Ripener: HostableModel {
   package enum State: MachineState, StateProtocol, Equatable {
     case green, turning, ripe

@@ -1,17 +1,17 @@
 import PipeRuntime
 
-/// Holds a text that can grow and shrink at both ends, and so a state of any size.
+/// Stores a text that can grow and shrink at both ends, so that its state can have any size.
 package enum Scroll: Machine {
   package enum State: MachineState, Equatable {
     case holding(count: Int, text: String)
   }
 
   package enum Event: MachineEvent {
-    /// Holds a text of this size.
+    /// Stores a text of this size.
     case fill(byteCount: Int)
     case append(text: String)
     case prepend(text: String)
-    /// Removes this number of characters at both ends.
+    /// Removes this number of characters at each end.
     case trim(count: Int)
     case touch
   }
@@ -47,7 +47,7 @@ package enum Scroll: Machine {
     Runtime().connectAsReceiver(to: ports.pipe("in"))
   }
 
-  /// Returns a text of this size that does not repeat itself.
+  /// Returns a text of this size without repetitions.
   package static func text(_ byteCount: Int) -> String {
     var text = ""
     text.reserveCapacity(byteCount + 8)

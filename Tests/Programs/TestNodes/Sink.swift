@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Counts the received numbers, and the numbers that are out of sequence.
+/// Counts the received numbers, and the numbers that are out of order.
 package enum Sink: Machine {
   package enum State: MachineState, Equatable {
     case counting(last: Int, count: Int, wrong: Int)
@@ -12,7 +12,7 @@ package enum Sink: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The time to process each number. Unit: microseconds.
+    /// The time to process a number. Unit: microseconds.
     package var work = 0
     package init() {}
 

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Sends the numbers 1, 2, 3… on `go`, as fast as its pipe takes them, until it has sent all or is
-/// halted.
+/// Sends the numbers 1, 2, 3… on the event `go`, as fast as its pipe accepts them, until it has
+/// sent all of them or gets the event `halt`.
 package enum Source: Machine {
   package enum State: MachineState, Equatable {
     case idle(sent: Int)
@@ -9,7 +9,7 @@ package enum Source: Machine {
   }
 
   package enum Event: MachineEvent {
-    /// Sends this many more numbers.
+    /// Sends `count` more numbers.
     case go(count: Int)
     case next
     /// Stops after the current number.

@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// Runs an effect that ends its process, and a feedback that does not.
+/// Runs an effect that ends the process, and at the same time a feedback that does not.
 package enum Stuntman: Machine {
   package enum State: MachineState, Equatable {
     case resting(done: Int)
@@ -16,19 +16,19 @@ package enum Stuntman: Machine {
 
   package enum Trick: String, Codable, Sendable {
     case trap, exit
-    /// A trap in a child task.
+    /// The effect traps in a child task.
     case childTrap
-    /// Runs until the node ends.
+    /// The effect runs until the node ends.
     case hang
-    /// A trap of the effect together with one of the feedback.
+    /// The effect and the feedback both trap.
     case together
   }
 
   package enum Output: MachineOutput { case stunt(Trick) }
 
   package struct Parameters: MachineParameters {
-    /// The file to which each run of the effect and of the feedback adds a line. If a file with
-    /// this name and the suffix `.net` exists, nothing ends the process.
+    /// The path of the file. Each run of the effect or the feedback adds a line. If another file
+    /// with this name and the suffix `.net` exists, nothing ends the process.
     package var ledger = ""
     package init() {}
   }

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// A machine whose feedback causes a state that starts it again, endlessly. Its state is a struct
-/// with one field.
+/// A machine whose feedback changes its state, which starts the feedback again, without end. Its
+/// state is a struct with one field.
 package enum Turner: Machine {
   package struct State: MachineState, Hashable {
     package struct Turns: Codable, Hashable, Sendable {
@@ -21,9 +21,9 @@ package enum Turner: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// Whether the feedback turns it.
+    /// Whether the feedback runs.
     package var spins = true
-    /// Whether the feedback sends the event that is refused.
+    /// Whether the feedback sends the event `fail`, which the machine refuses.
     package var fails = false
     package init() {}
   }

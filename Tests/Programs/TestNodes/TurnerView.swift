@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Shows the number of turns. The key t turns, and f fails.
+/// A view that shows the number of turns. The key t sends `turn`, and f sends `fail`.
 package enum TurnerView: TerminalView {
   package static func body(_ state: Turner.State, size: TerminalSize) -> [StyledLine] {
     [StyledLine("turned \(state.turns.count) times")]

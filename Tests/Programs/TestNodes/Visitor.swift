@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Sends numbered visits of some keys in turn, as fast as its pipe takes them.
+/// Sends numbered visits to several keys in rotation, as fast as its pipe accepts them.
 package enum Caller: Machine {
   package enum State: MachineState, Equatable {
     case idle(sent: Int)
@@ -8,7 +8,7 @@ package enum Caller: Machine {
   }
 
   package enum Event: MachineEvent {
-    /// Sends this many more visits, to this many keys.
+    /// Sends `count` more visits, to `keys` different keys in rotation.
     case go(count: Int, keys: Int)
     case next
   }
@@ -63,7 +63,7 @@ package enum Visitor: Machine {
 
   package enum Event: MachineEvent {
     case visit(key: String, n: Int)
-    /// Starts an effect that gives `woke`.
+    /// Starts an effect that produces the event `woke`.
     case rest(key: String)
     case woke
     case leave(key: String)
@@ -76,7 +76,7 @@ package enum Visitor: Machine {
   package struct Parameters: MachineParameters {
     /// The file to which each run of the effect appends its idempotency key.
     package var ledger = ""
-    /// The time of the effect. Unit: milliseconds.
+    /// The duration of the effect. Unit: milliseconds.
     package var time = 0
     /// The key of the instance whose effect ends the process.
     package var crashing = ""
@@ -133,7 +133,7 @@ package enum Visitor: Machine {
   }
 }
 
-/// A machine that takes the key of its instance as a parameter.
+/// A machine whose instances get their key as a parameter.
 package enum Doorplate: Machine {
   package enum State: MachineState, Equatable {
     case blank

@@ -1,12 +1,12 @@
 import PipeRuntime
 
-/// The number of dances of a feature or a machine.
+/// The state of a feature or a machine: the number of its dances.
 package struct Dances: MachineState, Equatable {
   package var danced = 0
   package init(danced: Int = 0) { self.danced = danced }
 }
 
-/// A feature whose function takes time to dance, and affects nothing but its state.
+/// A feature whose asynchronous function changes only its state.
 package struct Wallflower: FeatureType {
   package enum Action: MachineEvent, Hashable {
     case dance(left: Dancer.Manner, right: Dancer.Manner)
@@ -27,7 +27,7 @@ package enum WallflowerNode: FeatureMachine {
   }
 }
 
-/// A machine in the DSL with a dance transition that takes time.
+/// A machine in the machine language with an asynchronous transition.
 package enum Chaperone: Machine {
   package enum State: MachineState, Equatable { case watching(danced: Int) }
   package typealias Event = Wallflower.Action

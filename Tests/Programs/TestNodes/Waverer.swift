@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Leaves at once, and returns by a transition that takes time.
+/// A machine with an immediate transition to `away`, and an asynchronous transition back to `here`.
 package enum Waverer: Machine {
   package enum State: MachineState, Equatable { case here, away }
   package enum Event: MachineEvent { case go }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Counts in a circle.
+/// Counts up, and starts at 0 again after the last value.
 package enum Wheel: Machine {
   package enum State: MachineState, Hashable {
     case at(n: Int)
@@ -11,7 +11,7 @@ package enum Wheel: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The number of values, after which it starts at 0 again.
+    /// The number of values.
     package var modulus = 10
 
     package init() {}
@@ -28,7 +28,8 @@ package enum Wheel: Machine {
   }
 }
 
-/// Tosses a coin, except for one value of its event.
+/// A machine that breaks the rules: for all values of its event except one, its transition is
+/// random.
 package enum Fickle: Machine {
   package enum State: MachineState, Hashable {
     case off, on, odd
@@ -49,7 +50,7 @@ package enum Fickle: Machine {
   }
 }
 
-/// Holds a value of its own enum.
+/// Stores a value of its own enum type.
 package enum Lamp: Machine {
   package enum Colour: String, Codable, Hashable, Sendable {
     case red, green

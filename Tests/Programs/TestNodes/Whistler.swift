@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A model that starts to whistle by itself. Listeners take the whistle together with it.
+/// A model that begins to whistle without an event. Listeners take the whistle as a synchronized
+/// event together with the model.
 package actor Whistler: HostableModel {
   package enum State: MachineState, StateProtocol, Hashable {
     case quiet(times: Int)
@@ -30,7 +31,7 @@ package actor Whistler: HostableModel {
   package func take(_ event: Event) {
     switch (subject.state, event) {
     case (.quiet(let times), .heat):
-      // After the step of the event. Otherwise the change would be part of that step.
+      // Wait until the step of the event has ended. Otherwise the change would belong to that step.
       Task { [subject] in
         try? await Task.sleep(for: .milliseconds(500))
         subject.send(.whistling(times: times + 1))
@@ -41,7 +42,7 @@ package actor Whistler: HostableModel {
   }
 }
 
-/// Counts the whistles that it hears.
+/// Counts the whistles that it receives.
 package enum Listener: Machine {
   package enum State: MachineState, Equatable { case heard(times: Int) }
   package enum Event: MachineEvent { case whistle }

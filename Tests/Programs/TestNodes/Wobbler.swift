@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A model that can be configured to start in an unstable state.
+/// A model that, depending on its parameters, starts in an unstable state.
 package actor Wobbler: HostableModel {
   package enum State: MachineState, StateProtocol, Equatable {
     case still

@@ -69,7 +69,8 @@ struct CounterTests {
   func overlapping() async {
     let service = SlowService()
     let store = store(service)
-    // Both actions are sent before the first is done. If both started from 0, one would be lost.
+    // Both actions are sent before the first action is done. If both started from 0, one increment
+    // would be lost.
     async let first: Void = store.send(action: .increment)
     async let second: Void = store.send(action: .increment)
     await service.letGo()
@@ -102,7 +103,7 @@ struct CounterTests {
   }
 
   @Test(
-    "A value set by a view is shown at once, even during an action, and remains after it")
+    "A value set by a view is shown at once, even during an action, and remains after the action")
   func typed() async {
     let service = SlowService()
     let store = store(service)
@@ -241,9 +242,7 @@ struct CounterTests {
     func reduce(state: Int, action: Bool) async -> Int { state + 1 }
   }
 
-  @Test(
-    "Features on the same or on nested parts of a state each continue from the other's result"
-  )
+  @Test("Features on the same or nested parts of a state do not overwrite each other's changes")
   func overlappingScopes() async {
     let parent = Store(feature: TallyFeature(), initialState: .init())
     let child = parent.scope(
@@ -265,7 +264,7 @@ struct CounterTests {
           counter: .init(count: 3, note: "other"), increments: 3, decrements: 1))
   }
 
-  @Test("A part of a store can be scoped again after the store in between was released")
+  @Test("A nested part of a store can be scoped again after its intermediate store was released")
   func scopedAgain() async {
     let parent = Store(feature: TallyFeature(), initialState: .init())
     func counter() -> Store<CounterFeature> {

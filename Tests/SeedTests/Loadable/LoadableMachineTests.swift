@@ -65,7 +65,7 @@ struct LoadableMachineTests {
       ])
   }
 
-  @Test("States of a loading machine survive JSON coding and have a readable text")
+  @Test("States of a loading machine are unchanged by JSON coding and have a readable text")
   func coded() throws {
     for state in Self.states {
       let json = try JSONValue(encoding: state)
@@ -83,7 +83,8 @@ struct LoadableMachineTests {
     #expect(error?.description.contains("loading(1)") == true)
   }
 
-  @Test("A service is found where it was registered, and the nearest registration wins")
+  @Test(
+    "A service is resolved by the nearest registration, and only within the registration's scope")
   func services() async {
     var (one, other) = (Services(), Services())
     one.register(Int.self) { 1 }
@@ -119,7 +120,7 @@ struct FileMovieServiceTests {
     {"id":3,"title":"Vertigo","year":1958}]
     """
 
-  @Test("A movie file is read in pages, and the last page may be shorter")
+  @Test("A movie file is read in pages, and the last page can be shorter")
   func pages() async throws {
     #expect(try await list(Self.three).map(\.id) == [1, 2])
     #expect(try await list(Self.three, page: 2).map(\.id) == [3])

@@ -51,7 +51,8 @@ struct MoviesListTests {
     #expect(model.state.isStable)
   }
 
-  @Test("A view model loads when its program becomes active and cancels in the background")
+  @Test(
+    "A view model loads when its program becomes active, and cancels the load in the background")
   func active() async {
     let service = StubMovies()
     let model = await model(service)
@@ -79,7 +80,7 @@ struct MoviesListTests {
     await wait(model) { $0 == .start }
   }
 
-  @Test("Loading another page cancels the page that is being loaded")
+  @Test("Loading another page cancels the load in progress")
   func another() async {
     let service = StubMovies()
     let model = await model(service)

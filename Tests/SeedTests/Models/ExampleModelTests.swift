@@ -228,7 +228,7 @@ struct CompositeModelTests {
   ]
 
   @Test(
-    "A composite model observes the models that it is given, even constant ones", arguments: states)
+    "A composite model observes all of its models, even constant models", arguments: states)
   func constants(modelA: ModelA.State, modelB: ModelB.State, both: ModelsState) async {
     let model = CompositeStateMachine(
       observing: ConstantStateMachine(modelA), observing: ConstantStateMachine(modelB),

@@ -59,7 +59,8 @@ private final class UnauthenticatedCoordinator: NavigationCoordinatable {
 struct CoordinatorTests {
   private let coordinator = UnauthenticatedCoordinator()
 
-  @Test("A route creates its screen when it is taken and releases it when it is left")
+  @Test(
+    "Opening a route creates the route's screen, and leaving the route releases the screen")
   func makes() throws {
     #expect(coordinator.made == [])
     #expect(coordinator.shown is LoginScreenViewModel)
@@ -73,7 +74,7 @@ struct CoordinatorTests {
     #expect(coordinator.made == ["start", "registration", "registration"])
   }
 
-  @Test("A pushed screen, a sheet and another root are shown as the route declares")
+  @Test("A route's screen is shown as a pushed screen, a sheet or a root, as the route declares")
   func presentations() throws {
     let router = coordinator.router
     try router.route(to: \.forgotPassword)
@@ -145,7 +146,7 @@ struct CoordinatorTests {
 }
 
 extension [String] {
-  /// These names, after the name of the root. The root is created first.
+  /// These names, preceded by the name of the root, which is created first.
   fileprivate var withStart: [String] { ["start"] + self }
 }
 

@@ -23,7 +23,7 @@ private enum Bare: RouteType { case only }
 
 @Suite("A stack of screens")
 struct NavigationStackTests {
-  @Test("Screens are pushed and popped, and a sheet covers them")
+  @Test("Screens are pushed and popped, and a sheet covers the screens")
   func stack() throws {
     var stack = RouteStack(root: Place.home)
     #expect(stack.shown == .home)
@@ -96,7 +96,7 @@ struct NavigationTabsTests {
     #expect(try json.decode(NavigationTabs<CoordinatorTab>.self) == tabs)
   }
 
-  @Test("A path selects the tab whose root it begins with")
+  @Test("A path that begins with a tab's root selects this tab")
   func path() throws {
     var tabs = NavigationTabs(selected: CoordinatorTab.profile)
     try tabs.show([.results, .detail(item: 3)])

@@ -24,7 +24,7 @@ struct AddressFormTests {
     return found
   }
 
-  @Test("The address form reaches exactly its allowed states")
+  @Test("Exactly the allowed states of the address form are reachable")
   func explored() {
     let texts = ["a", "b"]
     // Typed text may be blank, or have blanks around it.
@@ -103,7 +103,7 @@ struct ReducedWashingMachineTests {
   ]
 
   @Test(
-    "The washing machine as a function behaves as in the machine language in every state",
+    "In every state, the washing machine as a function behaves like the 'When' and 'On' machine",
     arguments: states)
   func same(state: WashingMachine.State) {
     let parameters = WashingMachine.Parameters()

@@ -18,7 +18,7 @@ struct MoviesPagesTests {
     }
   }
 
-  @Test("The end of the list fetches the next page until there is none")
+  @Test("The end of the list fetches the next page until the last page is loaded")
   func pages() async {
     let service = StubMovies()
     let run = await run(service)
@@ -50,7 +50,7 @@ struct MoviesPagesTests {
     for await state in run where state.movies.count == 2 { break }
   }
 
-  @Test("A failed page keeps the loaded movies, and a retry fetches the page again")
+  @Test("If a page cannot be fetched, the loaded movies stay, and a retry fetches the page again")
   func retry() async {
     let service = StubMovies()
     let run = await run(service)
@@ -86,7 +86,7 @@ struct MoviesPagesTests {
     #expect(await run.send(.good) == .accepted(Count(count: 1)))
   }
 
-  @Test("A machine whose state is a struct describes its fields")
+  @Test("A machine describes the fields of its struct state")
   func described() throws {
     let description = try MoviesPages.describe(MovieParameters())
     #expect(description.states.isEmpty)

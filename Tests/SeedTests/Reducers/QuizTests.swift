@@ -210,7 +210,7 @@ struct FileQuizServiceTests {
     return nil
   }
 
-  @Test("A valid quiz file is listed")
+  @Test("The quizzes of a valid quiz file are listed")
   func fits() async throws {
     guard case .loaded(let quizes) = try await list(question()) else {
       Issue.record("it was not loaded")

@@ -6,7 +6,7 @@ import TestTraits
 import Testing
 
 /// The behaviour of a kettle in one process, the same in each style.
-@Suite("A kettle in each style")
+@Suite("A kettle written in each style")
 struct KettleTests {
   /// An environment in this process, with a manual clock.
   private struct Process: KettleEnvironment {
@@ -21,7 +21,7 @@ struct KettleTests {
     }
 
     func pass(_ duration: Duration, of left: Duration, heating kettle: any Kettle) async {
-      // A cancelled sleeper is removed only shortly after its cancellation.
+      // A cancelled sleeper is not removed at once, but shortly after its cancellation.
       await yieldUntil(clock.sleepers.first?.offset == now + left)
       await clock.advance(by: duration)
     }
@@ -31,13 +31,14 @@ struct KettleTests {
     try await withManualClock { try await body(Process(clock: $0)) }
   }
 
-  @Test("A kettle processes events in the order given", arguments: KettleStyle.all)
+  @Test("A kettle processes events in the order in which they are sent", arguments: KettleStyle.all)
   func order(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.order(style, in: $0) }
   }
 
   @Test(
-    "A kettle processes events sent without waiting in the order given", arguments: KettleStyle.all)
+    "A kettle processes events in order even if the sender does not wait for replies",
+    arguments: KettleStyle.all)
   func posted(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.posted(style, in: $0) }
   }
@@ -48,17 +49,18 @@ struct KettleTests {
     try await Self.inProcess { try await KettleBehaviour.refusal(style, in: $0) }
   }
 
-  @Test("A kettle's effect takes its time and then changes the state", arguments: KettleStyle.all)
+  @Test("A kettle's effect changes the state after the set time", arguments: KettleStyle.all)
   func effect(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.effect(style, in: $0) }
   }
 
-  @Test("A kettle's effect is cancelled when its state is left", arguments: KettleStyle.all)
+  @Test(
+    "A kettle's effect is cancelled when the kettle leaves the state", arguments: KettleStyle.all)
   func cancellation(style: KettleStyle) async throws {
     try await Self.inProcess { try await KettleBehaviour.cancellation(style, in: $0) }
   }
 
-  @Test("A model in a composite heats by itself, as it does alone")
+  @Test("A kettle model heats by itself in a composite, as it does outside of a composite")
   func composite() async throws {
     try await withManualClock { clock in
       let parameters = KettleParameters(boilTime: 100)

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The two models as one. The composite never shows a state in which only one of them has taken a
-/// synchronized event.
+/// A composite of the two models, in one process. The composite's state never shows a synchronized
+/// event that only one of the models has processed.
 package actor CompositeModel: StateMachineProtocol {
   private let modelA: CompositeComponent<ModelA.State, ModelA.Event>
   private let modelB: CompositeComponent<ModelB.State, ModelB.Event>
@@ -24,17 +24,17 @@ package actor CompositeModel: StateMachineProtocol {
     composite = try AsyncCompositeSequence("models", modelA, modelB, synchronize: ["eventX"])
   }
 
-  /// Resets both models, or none.
+  /// Sends the synchronized event, which resets either both models or neither of them.
   package func synchronizedEvent() async throws -> SynchronizedReply {
     try await composite.synchronizedEvent(ModelA.Event.eventX)
   }
 
-  /// Sends an event to the first model alone.
+  /// Sends an event to the first model only.
   package func eventForModelA(message: String) async throws {
     _ = try await composite.send(.eventA(message: message), to: modelA)
   }
 
-  /// Sends an event to the second model alone.
+  /// Sends an event to the second model only.
   package func eventForModelB(value: Int) async throws {
     _ = try await composite.send(.eventB(value: value), to: modelB)
   }

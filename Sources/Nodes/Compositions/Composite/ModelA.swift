@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The events of the first model, one function each.
+/// The events of the first model, with a function for each event.
 ///
 /// ```
 /// inactive -- eventA(message) --> active(message), or failed without a message
@@ -11,7 +11,8 @@ package protocol ModelAProtocol: StateMachineProtocol<ModelA.State> {
   nonisolated func eventX()
 }
 
-/// A model that is active with a message, until it and the other model are reset together.
+/// A model that becomes active with a message. The synchronized event `eventX` resets it together
+/// with model B.
 package actor ModelA: ModelAProtocol {
   package enum State: MachineState, StateProtocol, Hashable {
     case inactive
@@ -20,9 +21,9 @@ package actor ModelA: ModelAProtocol {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// An event for this model alone.
+    /// An event that only this model accepts.
     case eventA(message: String)
-    /// An event for both models, or for none.
+    /// A synchronized event. It resets either both models or neither of them.
     case eventX
   }
 
@@ -38,7 +39,8 @@ package actor ModelA: ModelAProtocol {
     let (stream, events) = AsyncStream.makeStream(of: Event.self)
     self.events = events
     Task { [weak self] in
-      // The callers of the event functions do not learn of a refusal.
+      // Refusals are ignored: the event functions return nothing, so their callers cannot learn of
+      // a refusal.
       for await event in stream { try? await self?.take(event) }
     }
   }
@@ -52,7 +54,7 @@ package actor ModelA: ModelAProtocol {
 extension ModelA: HostableModel {
   package static func initialState(_ parameters: NoParameters) -> State { .inactive }
 
-  /// The event changes this model only, and has no other effects.
+  /// The event `eventX` changes only this model. It has no other effects.
   package static var selfContained: SelfContainedEvents<Event> { .events(OneOf { Event.eventX }) }
 
   package func take(_ event: Event) throws {
@@ -66,5 +68,5 @@ extension ModelA: HostableModel {
   }
 }
 
-/// The reasons why one of the two models refuses an event.
+/// The reason why one of the two models refuses an event.
 package enum ModelRefusal: Error { case nothingToReset, notReset }

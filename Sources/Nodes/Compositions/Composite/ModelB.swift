@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The events of the second model, one function each.
+/// The events of the second model, with a function for each event.
 ///
 /// ```
 /// inactive -- eventB(value) --> active(value), or failed below 0
@@ -11,7 +11,8 @@ package protocol ModelBProtocol: StateMachineProtocol<ModelB.State> {
   nonisolated func eventX()
 }
 
-/// A model that is active with a value, until it and the other model are reset together.
+/// A model that becomes active with a value. The synchronized event `eventX` resets it together
+/// with model A.
 package actor ModelB: ModelBProtocol {
   package enum State: MachineState, StateProtocol, Hashable {
     case inactive
@@ -20,9 +21,9 @@ package actor ModelB: ModelBProtocol {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// An event for this model alone.
+    /// An event that only this model accepts.
     case eventB(value: Int)
-    /// An event for both models, or for none.
+    /// A synchronized event. It resets either both models or neither of them.
     case eventX
   }
 
@@ -38,7 +39,8 @@ package actor ModelB: ModelBProtocol {
     let (stream, events) = AsyncStream.makeStream(of: Event.self)
     self.events = events
     Task { [weak self] in
-      // The callers of the event functions do not learn of a refusal.
+      // Refusals are ignored: the event functions return nothing, so their callers cannot learn of
+      // a refusal.
       for await event in stream { try? await self?.take(event) }
     }
   }
@@ -52,7 +54,7 @@ package actor ModelB: ModelBProtocol {
 extension ModelB: HostableModel {
   package static func initialState(_ parameters: NoParameters) -> State { .inactive }
 
-  /// The event changes this model only, and has no other effects.
+  /// The event `eventX` changes only this model. It has no other effects.
   package static var selfContained: SelfContainedEvents<Event> { .events(OneOf { Event.eventX }) }
 
   package func take(_ event: Event) throws {

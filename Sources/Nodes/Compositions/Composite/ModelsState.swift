@@ -22,10 +22,11 @@ package enum ModelsState: CompositeState, Hashable {
   }
 }
 
-/// The two models on a terminal, as their composite shows them. The keys a and b are for one model,
-/// x is for both.
+/// A view of the composite of the two models. The keys a and b each send an event to one model; the
+/// key x sends the synchronized event.
 package enum ModelsView: TerminalView {
-  /// The events that the composite passes on to a model, or gives to both.
+  /// The events that the composite accepts: for each model an event that only this model accepts,
+  /// and the synchronized event.
   package enum Event: MachineEvent, Hashable {
     case eventA(message: String)
     case eventB(value: Int)

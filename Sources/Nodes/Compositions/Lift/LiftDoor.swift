@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// The door of a lift. It opens, and lets the motor start, only together with the motor.
+/// The door of a lift. Four events are synchronized with the motor: `open`, `go`, `emergencyStop`
+/// and `reset`.
 package enum LiftDoor: Machine {
   package enum State: MachineState, Hashable {
     case closed

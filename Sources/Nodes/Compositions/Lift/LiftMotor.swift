@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The motor of a lift. It lets the door open only while it stands still.
+/// The motor of a lift. While the motor moves, the door cannot open.
 package enum LiftMotor: Machine {
   package enum State: MachineState, Hashable {
     case standing(floor: Int)
@@ -23,7 +23,7 @@ package enum LiftMotor: Machine {
   package struct Parameters: MachineParameters {
     /// The number of floors.
     package var floors = 5
-    /// How long one floor takes. Unit: milliseconds.
+    /// The time that the motor needs for one floor. Unit: milliseconds.
     package var floorTime = 1_000
 
     package init() {}

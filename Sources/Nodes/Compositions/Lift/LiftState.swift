@@ -1,12 +1,13 @@
 import PipeRuntime
 
-/// The state of a lift: the states of its door and its motor combined.
+/// The state of a lift: the combined states of its door and its motor.
 package enum LiftState: CompositeState, Hashable {
   case waiting(floor: Int)
   case boarding(persons: Int, floor: Int)
   case moving(from: Int, to: Int)
   case stopped(floor: Int)
-  /// The motor moves while the door is open. Never reached while open and go are synchronized.
+  /// The motor moves while the door is open, or only one of the two is stopped. This state cannot
+  /// be reached, because the events `open`, `go`, `emergencyStop` and `reset` are synchronized.
   case unsafe
 
   package static let projection = Projection(LiftState.init(door:motor:))
@@ -29,7 +30,7 @@ package enum LiftState: CompositeState, Hashable {
   }
 }
 
-/// A lift on a terminal, as its composite shows it.
+/// A view of a lift, which shows the state of the composite.
 package enum LiftView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 44, rows: 3)
 

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// A philosopher, who thinks, and eats with two forks. One event takes both forks, another one puts
-/// both back.
+/// A philosopher, who thinks, and then eats with two forks. One event picks up the two forks, and
+/// another event puts them back.
 package enum Philosopher: Machine {
   package enum State: MachineState, Hashable {
     case thinking
@@ -19,9 +19,9 @@ package enum Philosopher: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// How long a thought takes. Unit: milliseconds.
+    /// How long the philosopher thinks. Unit: milliseconds.
     package var thought = 500
-    /// How long a meal takes. Unit: milliseconds.
+    /// How long the philosopher eats. Unit: milliseconds.
     package var meal = 500
 
     package init() {}
@@ -70,7 +70,7 @@ package enum Philosopher: Machine {
   }
 }
 
-/// A fork between two philosophers. Only one of them can hold it at a time.
+/// A fork between two philosophers. Only one philosopher at a time can hold it.
 package enum Fork: Machine {
   package enum State: MachineState, Hashable {
     case free
@@ -96,7 +96,7 @@ package enum Fork: Machine {
   }
 }
 
-/// A philosopher on a terminal. The view has no keys.
+/// A view of a philosopher. It has no keys.
 package enum PhilosopherView: TerminalView {
   package static func body(_ state: Philosopher.State, size: TerminalSize) -> [StyledLine] {
     switch state {
@@ -106,7 +106,7 @@ package enum PhilosopherView: TerminalView {
   }
 }
 
-/// A fork on a terminal.
+/// A view of a fork.
 package enum ForkView: TerminalView {
   package static func body(_ state: Fork.State, size: TerminalSize) -> [StyledLine] {
     switch state {

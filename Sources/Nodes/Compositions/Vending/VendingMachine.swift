@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// A vending machine. After each coin it says whether the money suffices, and it drops the chosen
-/// goods.
+/// A vending machine. After each coin, the machine says whether the user must insert more coins.
+/// Then it drops the goods that the user chooses.
 package enum VendingMachine: Machine {
   package enum State: MachineState, Hashable {
     case idle
@@ -13,7 +13,7 @@ package enum VendingMachine: Machine {
   package enum Event: MachineEvent, Hashable {
     case showAvailable
     case insert
-    /// Whether another coin is required.
+    /// The machine's answer to a coin. `more` says whether another coin is required.
     case showPurchasable(more: Bool)
     case choose
     case drop
@@ -25,9 +25,10 @@ package enum VendingMachine: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The average number of coins for a purchase. The actual number depends on their weight.
+    /// The average number of coins that a purchase requires. The actual number depends on the
+    /// weight of the coins.
     package var price = 2
-    /// The duration of each action of the machine. Unit: milliseconds.
+    /// How long each action of the machine takes. Unit: milliseconds.
     package var pace = 200
 
     package init() {}

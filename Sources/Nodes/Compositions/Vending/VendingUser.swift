@@ -1,6 +1,7 @@
 import PipeRuntime
 
-/// A person at a vending machine, who looks, pays coin by coin, chooses, and waits for the goods.
+/// A person at a vending machine, who looks, inserts coins one by one, chooses, and waits for the
+/// goods.
 package enum VendingUser: Machine {
   package enum State: MachineState, Hashable {
     case idle
@@ -11,11 +12,11 @@ package enum VendingUser: Machine {
   }
 
   package enum Event: MachineEvent, Hashable {
-    /// The person thinks of something else, which does not concern the machine.
+    /// An internal event of the person (τ in CSP). The vending machine does not participate in it.
     case tau
     case showAvailable
     case insert
-    /// Whether another coin is required.
+    /// The machine's answer to a coin. `more` says whether another coin is required.
     case showPurchasable(more: Bool)
     case choose
     case drop
@@ -28,7 +29,7 @@ package enum VendingUser: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The duration of each action of the person. Unit: milliseconds.
+    /// How long each action of the person takes. Unit: milliseconds.
     package var pace = 500
 
     package init() {}
@@ -84,7 +85,8 @@ package enum VendingUser: Machine {
           await pause()
           return Event.showAvailable
         }, gives: .oneOf { Event.showAvailable },
-        // A tau event restarts the look.
+        // Cancels the effect on each entry into a state. After a `tau` event, the machine enters
+        // `idle` again, and the person looks again.
         strategy: .cancelWhenAnyState
       )
       .map(
@@ -103,7 +105,7 @@ package enum VendingUser: Machine {
   }
 }
 
-/// A vending machine on a terminal.
+/// A view of a vending machine.
 package enum VendingView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 24, rows: 3)
 
@@ -117,7 +119,7 @@ package enum VendingView: TerminalView {
   }
 }
 
-/// The person on a terminal. The key t sends a tau event.
+/// A view of the person. The key t sends a `tau` event.
 package enum VendingUserView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 28, rows: 3)
 

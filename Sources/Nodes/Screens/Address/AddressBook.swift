@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Stores each address once, and answers the form that sends it.
+/// Stores each address once, and sends an answer to the address form.
 package enum AddressBook: Machine {
   package enum State: MachineState, Hashable {
     case empty
@@ -19,7 +19,8 @@ package enum AddressBook: Machine {
     case add(Address)
   }
 
-  /// Every address gets an answer, even a known one. So no event is refused.
+  /// The reducer refuses no event, since every address gets an answer, even an address that is
+  /// already stored.
   package static func reduce(_ state: State, _ event: Event) -> Reduction<State> {
     switch event {
     case .add(let address):

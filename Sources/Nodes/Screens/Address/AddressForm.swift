@@ -12,10 +12,10 @@ package struct Address: Codable, Hashable, Sendable {
   }
 }
 
-/// A form for an address, which is filled in from the city to the house.
+/// A form for an address. The user fills in the city, then the street, then the house.
 ///
-/// Three optional fields and five possible events would make forty states. These seven are all that
-/// can occur.
+/// Three optional fields and a separate status would also allow combinations that never occur. The
+/// form has only these seven states.
 package enum AddressForm: Machine {
   package enum State: MachineState, Hashable {
     case empty
@@ -25,7 +25,7 @@ package enum AddressForm: Machine {
     case complete(Address)
     case saving(Address)
     case saved(Address)
-    /// The address was not saved, and can be changed.
+    /// The address book rejected the address. The user can change it.
     case rejected(Address, reason: String)
   }
 
@@ -36,7 +36,7 @@ package enum AddressForm: Machine {
     case save
     case didSave
     case didReject(reason: String)
-    /// Starts the next address.
+    /// The user wants to enter the next address.
     case clear
   }
 
@@ -58,7 +58,8 @@ package enum AddressForm: Machine {
 
   private enum Field { case city, street, house }
 
-  /// Changes a field and clears the fields below it, because a house belongs to one street only.
+  /// Changes a field, and clears the fields after it, because their texts belong to the former text
+  /// of this field.
   private static func replacing(_ field: Field, of state: State, to text: String) -> State {
     let (city, street, house) = state.fields
     switch field {

@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// The form of an address on a terminal. It sends a field's text when Enter or Tab leaves the
-/// field.
+/// A view of the address form. It sends the text of a field when the user leaves the field with
+/// Enter or Tab.
 package enum AddressView: TerminalView {
   package enum Field: CaseIterable, Hashable, Sendable { case city, street, house, save }
 
@@ -12,7 +12,7 @@ package enum AddressView: TerminalView {
     var house = TerminalTextField(byteLimit: 64)
     var focus = TerminalFocus(Field.city)
 
-    /// Whether the fields can be edited.
+    /// Whether the user can edit the fields.
     var isEditable: Bool {
       switch state {
       case .saving, .saved: false
@@ -32,7 +32,8 @@ package enum AddressView: TerminalView {
     return screen
   }
 
-  /// Keeps the typed text, except in the fields that the form has changed.
+  /// Updates the view to a state of the form. Keeps what the user has typed, except in fields that
+  /// the form itself has changed.
   package static func update(
     _ screen: inout Screen, to state: AddressForm.State, size: TerminalSize
   ) {
@@ -99,7 +100,7 @@ package enum AddressView: TerminalView {
     return nil
   }
 
-  /// Returns the event for the typed text of a field, unless the form already has that text.
+  /// Returns the event that sends the typed text of a field, unless the form already has this text.
   private static func change(of field: Field, in screen: Screen) -> AddressForm.Event? {
     let fields = screen.state.fields
     return switch field {

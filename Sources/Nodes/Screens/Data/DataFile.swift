@@ -1,15 +1,15 @@
 import Glibc
 import PipeRuntime
 
-/// A JSON file with an example's data.
+/// A JSON file with the data of an example.
 package struct DataFile: Hashable, Sendable {
   package let path: String
 
   /// The maximum size of a file. Unit: bytes.
-  private static let limit = 1 << 20
+  private static let maximumByteCount = 1 << 20
 
-  /// - Parameter name: The value of the parameter `path`. A relative path starts at the directory
-  ///   of the topology file.
+  /// - Parameter name: The value of the machine's parameter `path`. A relative path is relative to
+  ///   the directory of the topology file.
   package init(_ name: String) { path = TopologyFile.path(of: name) }
 
   /// Reads a value from the file.
@@ -25,7 +25,7 @@ package struct DataFile: Hashable, Sendable {
     }
   }
 
-  /// An error that names the file.
+  /// Returns an error that names the file.
   package func fileError(_ reason: String) -> DataFileError {
     DataFileError("the data file '\(path)' \(reason), or set the parameter 'path' to another file")
   }
@@ -37,9 +37,9 @@ package struct DataFile: Hashable, Sendable {
     }
     defer { close(descriptor) }
     do {
-      let bytes = try FileSystem.read(descriptor, limit: Self.limit + 1)
-      guard bytes.count <= Self.limit else {
-        throw fileError("is larger than \(Self.limit) bytes; shorten the file")
+      let bytes = try FileSystem.read(descriptor, limit: Self.maximumByteCount + 1)
+      guard bytes.count <= Self.maximumByteCount else {
+        throw fileError("is larger than \(Self.maximumByteCount) bytes; shorten the file")
       }
       return bytes
     } catch let error as SystemError {
@@ -60,7 +60,7 @@ package struct DataFile: Hashable, Sendable {
     }
   }
 
-  /// Formats a coding path: `[2].questions[0]`, with indices from 0.
+  /// Returns the text of a coding path, such as `[2].questions[0]`. Indices start at 0.
   private static func codingPathText(_ context: DecodingError.Context) -> String {
     let path = context.codingPath.map { key in
       key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)"
@@ -69,7 +69,7 @@ package struct DataFile: Hashable, Sendable {
   }
 }
 
-/// The reason why a data file cannot be used, and what to do.
+/// The reason why a data file cannot be used. The text also says what to do.
 package struct DataFileError: Error, Hashable, Sendable, CustomStringConvertible {
   package let description: String
   package init(_ description: String) { self.description = description }

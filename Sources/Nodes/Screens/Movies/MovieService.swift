@@ -12,7 +12,7 @@ package struct Movie: Codable, Hashable, Sendable {
   }
 }
 
-/// One page of the movies. Page numbers start at 1.
+/// A page of movies. The first page has the number 1.
 package struct MovieBatch: Codable, Hashable, Sendable {
   package var page: Int
   package var totalPages: Int
@@ -30,11 +30,11 @@ package protocol MovieService: Sendable {
   func fetchMovies(page: Int) async throws -> MovieBatch
 }
 
-/// Reads movies from a file, page by page.
+/// A service that reads movies from a file, page by page.
 package struct FileMovieService: MovieService {
   let file: DataFile
   let pageSize: Int
-  /// The simulated response time.
+  /// The simulated response time of the service.
   let answerTime: Duration
 
   package func fetchMovies(page: Int) async throws -> MovieBatch {
@@ -53,9 +53,9 @@ package struct FileMovieService: MovieService {
   }
 }
 
-/// The parameters of the lists of movies.
+/// The parameters of the machines that list movies.
 package struct MovieParameters: MachineParameters {
-  /// The file of the movies.
+  /// The path of the file with the movies.
   package var path = "movies.json"
   /// The number of movies on a page.
   package var pageSize = 10
@@ -66,7 +66,7 @@ package struct MovieParameters: MachineParameters {
 
   package init() {}
 
-  /// The real service.
+  /// The services for production: a ``FileMovieService``.
   var services: Services {
     let service = FileMovieService(
       file: DataFile(path), pageSize: pageSize, answerTime: .milliseconds(answerTime))

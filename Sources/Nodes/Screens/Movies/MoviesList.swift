@@ -1,10 +1,10 @@
 import PipeRuntime
 
-/// A list of movies, which loads one page while it is shown.
+/// A list of movies. While a view shows the list, one page of movies is loaded.
 package enum MoviesList: LoadableMachine {
   package typealias Parameters = MovieParameters
 
-  /// Loads movies with the injected service.
+  /// Loads movies from the injected service.
   private struct Loader: Sendable {
     @Injected var service: any MovieService
 
@@ -26,7 +26,8 @@ package enum MoviesList: LoadableMachine {
   package static func services(_ parameters: MovieParameters) -> Services { parameters.services }
 }
 
-/// The list of movies on a terminal. Opening the view loads the list; leaving it releases the list.
+/// A view of the list of movies. When the view opens, the list is loaded; when the view closes, the
+/// list is released.
 package enum MoviesView: TerminalView {
   package struct Screen {
     package var state: MoviesList.State

@@ -1,9 +1,9 @@
 import PipeRuntime
 
-/// A list of movies that grows page by page when it is scrolled to its end.
+/// A list of movies. When the user scrolls to the end of the list, the next page is loaded.
 package enum MoviesPages: Machine {
   package struct State: MachineState, Hashable {
-    /// The last page that was loaded; `nil` before the first one.
+    /// The page that was loaded last; `nil` before the first page is loaded.
     package var batch: MovieBatch?
     /// The movies of all loaded pages.
     package var movies: [Movie]
@@ -31,18 +31,18 @@ package enum MoviesPages: Machine {
   package enum Event: MachineEvent, Hashable {
     case didLoad(MovieBatch)
     case didFail(LoadFailure)
-    /// The end of the list becomes visible.
+    /// The user has scrolled to the end of the list.
     case fetchNext
     case retry
   }
 
-  /// The reasons why an event is refused.
+  /// The reason why an event is refused.
   package enum UnexpectedEventError: Error, CustomStringConvertible {
-    /// There is no further page.
+    /// No page is left to load.
     case complete
-    /// Another page is being loaded, or none.
+    /// The event is about another page than the page that is being loaded.
     case otherPage
-    /// No page has failed to load.
+    /// The event retries a page, although no page has failed to load.
     case notFailed
 
     package var description: String {
@@ -69,7 +69,7 @@ package enum MoviesPages: Machine {
       state.status = .loading
     case .fetchNext:
       guard !state.isComplete else { throw .complete }
-      // After a failure, only the user retries.
+      // After a failure, the next page is loaded only when the user retries.
       if state.status == .idle { state.status = .loading }
     }
   }
@@ -107,7 +107,8 @@ package enum MoviesPages: Machine {
   }
 }
 
-/// The growing list on a terminal. It fetches the next page when its last row becomes visible.
+/// A view of the list that grows page by page. When the last row becomes visible, the view requests
+/// the next page.
 package enum MoviesPagesView: TerminalView {
   package struct Screen {
     package var state: MoviesPages.State
@@ -149,7 +150,7 @@ package enum MoviesPagesView: TerminalView {
     }
   }
 
-  /// The number of rows between the title and the footer.
+  /// The number of rows that are available between the title and the footer.
   private static func height(_ state: MoviesPages.State, _ size: TerminalSize) -> Int {
     size.rows - 1 - footer(state).count
   }

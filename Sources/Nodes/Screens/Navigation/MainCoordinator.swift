@@ -1,7 +1,7 @@
 import PipeRuntime
 
-/// Decides which screens are shown. Screens send requests to its port `requests`. Through one port
-/// per screen, it sends each screen the content to show.
+/// Decides which screens are shown. The screens send requests to the port `requests`. For each
+/// screen, the coordinator has a port through which it sends the contents to show.
 package enum MainCoordinator: Machine {
   package typealias Root = NavigationRoot<
     RouteStack<UnauthenticatedRoute>, NavigationTabs<CoordinatorTab>
@@ -11,9 +11,10 @@ package enum MainCoordinator: Machine {
     package var root: Root
     /// The name of the registered and logged-in user.
     package var user: String?
-    /// A link that waits for a login.
+    /// A link that the coordinator opens after the login.
     package var pending: String?
-    /// The problem with the last link, if it could not be opened.
+    /// The reason why the last step could not open a link; `nil` if the last step opened its link,
+    /// or had none.
     package var problem: LinkFailure?
 
     package init(root: Root = .unauthenticated(screens: .init(root: .start))) { self.root = root }
@@ -26,7 +27,7 @@ package enum MainCoordinator: Machine {
     case answer(number: Int)
     case openSheet(about: String)
     case register
-    /// The registration is complete.
+    /// The user has completed the registration.
     case registered(name: String)
     case forgotPassword
     case dismiss
@@ -74,12 +75,12 @@ package enum MainCoordinator: Machine {
 }
 
 extension MainCoordinator.State {
-  /// The screen that logged-in users see, below a sheet.
+  /// The screen that users see after the login. A sheet may be above it.
   package var main: MainRoute? {
     if case .authenticated(let tabs) = root { tabs.stack.top } else { nil }
   }
 
-  /// The screen that users see before the login, below a sheet.
+  /// The screen that users see before the login. A sheet may be above it.
   package var unauthenticatedRoute: UnauthenticatedRoute? {
     if case .unauthenticated(let screens) = root { screens.top } else { nil }
   }
@@ -139,8 +140,8 @@ extension MainCoordinator.State {
     }
   }
 
-  /// Opens a link. A link is text from outside, so a broken link becomes a state with the problem,
-  /// and not a refusal.
+  /// Opens a link. A link comes from outside the program. So an invalid link is not refused; the
+  /// resulting state contains the problem.
   private mutating func follow(_ link: String) {
     do throws(NavigationError) {
       if root.isAuthenticated {
@@ -186,7 +187,7 @@ package enum MainRoute: RouteType {
   case question(item: Int, number: Int)
   case results
   case profile
-  /// A sheet.
+  /// A sheet with information about a topic.
   case information(about: String)
 
   package static let links: DeepLinks<MainRoute> = [

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The coordinator's screens on a terminal: tabs, a stack of screens, and a sheet over them.
+/// A view of the coordinator's screens: tabs, a stack of screens, and a sheet above them.
 package enum NavigationView: TerminalView {
   package struct Screen {
     package var state: MainCoordinator.State
@@ -21,7 +21,7 @@ package enum NavigationView: TerminalView {
 
   package static let minimumSize = TerminalSize(columns: 50, rows: 10)
   private static let itemCount = 10
-  private static let links = "i shows more"
+  private static let linkHint = "i shows more"
 
   package static func screen(of state: MainCoordinator.State) -> Screen {
     var screen = Screen(state: state)
@@ -43,7 +43,7 @@ package enum NavigationView: TerminalView {
       switch screen.state.root {
       case .unauthenticated(let stack): unauthenticated(stack)
       case .authenticated(let tabs):
-        [screen.tab.line(columns: size.columns), path(tabs.stack)]
+        [screen.tab.line(columns: size.columns), pathLine(tabs.stack)]
           + shown(tabs.stack, screen, size)
       }
     let problem = screen.state.problem.map { [StyledLine($0.reason, .color(.red))] } ?? []
@@ -68,7 +68,7 @@ package enum NavigationView: TerminalView {
     }
   }
 
-  private static func path(_ stack: NavigationStack<MainRoute>) -> StyledLine {
+  private static func pathLine(_ stack: NavigationStack<MainRoute>) -> StyledLine {
     StyledLine(stack.path.map(title).joined(separator: " › "), .dim)
   }
 
@@ -78,18 +78,18 @@ package enum NavigationView: TerminalView {
     switch stack.shown {
     case .quizzes, .results:
       screen.items.lines(of: itemCount, height: size.rows - 4) { "Quiz \($0 + 1)" }
-        + [StyledLine("Enter opens, \(links)", .dim)]
+        + [StyledLine("Enter opens, \(linkHint)", .dim)]
     case .detail(let item):
-      [StyledLine("Quiz \(item)", .bold), StyledLine("1-9 asks, b goes back, \(links)", .dim)]
+      [StyledLine("Quiz \(item)", .bold), StyledLine("1-9 asks, b goes back, \(linkHint)", .dim)]
     case .question(let item, let number):
       [
         StyledLine("Question \(number) of quiz \(item)", .bold),
-        StyledLine("b goes back, \(links)", .dim),
+        StyledLine("b goes back, \(linkHint)", .dim),
       ]
     case .profile:
       [
         StyledLine(screen.state.user ?? "guest", .bold),
-        StyledLine("o logs out, \(links)", .dim),
+        StyledLine("o logs out, \(linkHint)", .dim),
       ]
     case .information(let subject): sheet("About \(subject)", "A screen like any other.")
     }

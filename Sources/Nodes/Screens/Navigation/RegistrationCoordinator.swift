@@ -6,8 +6,8 @@ package enum RegistrationRoute: RouteType {
   case name
 }
 
-/// A coordinator within another one. It decides which screen of the registration is shown while the
-/// main coordinator shows the registration.
+/// A coordinator within the main coordinator. While the main coordinator shows the registration,
+/// this coordinator decides which screen of the registration is shown.
 package enum RegistrationCoordinator: Machine {
   package enum State: MachineState, Hashable {
     case hidden
@@ -29,7 +29,8 @@ package enum RegistrationCoordinator: Machine {
     switch (state, event) {
     case (_, .hide): return .next(.hidden)
     case (.hidden, .show): return .next(.shown(screens: NavigationStack(root: .terms)))
-    // The main coordinator repeats this event with each of its steps.
+    // The main coordinator sends `show` again with each of its own steps. On `cancel`, the main
+    // coordinator hides the registration. So neither event changes this state.
     case (.shown, .show), (.shown, .cancel): return .next(state)
     case (.shown(let screens), .accept): return changed(screens) { try $0.push(.name) }
     case (.shown(let screens), .back): return changed(screens) { try $0.pop() }
@@ -71,7 +72,7 @@ package enum RegistrationCoordinator: Machine {
   }
 }
 
-/// The registration on a terminal: the terms, followed by a field for the name.
+/// A view of the registration: first the terms, then a field for the name.
 package enum RegistrationView: TerminalView {
   package struct Screen {
     package var state: RegistrationCoordinator.State

@@ -5,7 +5,7 @@ package enum LoginScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden
     case shown
-    /// The user has logged in.
+    /// The user has logged in, and the screen is no longer shown.
     case left
   }
 
@@ -58,7 +58,8 @@ package enum LoginScreen: Machine {
   }
 }
 
-/// The list of quizzes. Opening an item asks the coordinator for the item's screen.
+/// The list of quizzes. When the user opens an item, the list asks the coordinator to show the
+/// item's screen.
 package enum ListScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden
@@ -72,7 +73,7 @@ package enum ListScreen: Machine {
   }
 
   package struct Parameters: MachineParameters {
-    /// The number of items, which are numbered from 1.
+    /// The number of items. Items are numbered from 1.
     package var items = 10
 
     package init() {}
@@ -130,7 +131,8 @@ package enum DetailScreen: Machine {
   package static func stateMachine(
     _ parameters: NoParameters
   ) -> StateMachine<State, Event, Never> {
-    // The coordinator repeats its events with each of its steps, so an item may be shown again.
+    // The coordinator sends its event again with each of its own steps, so the same item may be
+    // shown again.
     StateMachine(
       initial: State.hidden,
       reduce: { (_: State, event: Event) -> Reduction<State> in
@@ -149,7 +151,7 @@ package enum DetailScreen: Machine {
   }
 }
 
-/// The name of the logged-in user, and the logout.
+/// The screen with the name of the logged-in user. Here, the user can also log out.
 package enum ProfileScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden
@@ -188,7 +190,7 @@ package enum ProfileScreen: Machine {
   }
 }
 
-/// The results of the quizzes. Each result can be opened.
+/// The screen with the results of the quizzes. The user can open each result.
 package enum ResultsScreen: Machine {
   package enum State: MachineState, Hashable {
     case hidden

@@ -10,7 +10,7 @@ package struct Quiz: Codable, Hashable, Sendable {
   }
 }
 
-/// The part of a quiz that the list shows.
+/// The data that the list of quizzes shows about a quiz.
 package struct QuizTitle: Codable, Hashable, Sendable {
   package var id: Int
   package var title: String
@@ -24,7 +24,7 @@ package struct QuizTitle: Codable, Hashable, Sendable {
   }
 }
 
-/// A question without the right answer, which only the results know.
+/// A question, without the right answer: only ``QuizResults`` has the right answers.
 package struct Question: Codable, Hashable, Sendable {
   package struct Answer: Codable, Hashable, Sendable {
     package var id: Int
@@ -40,7 +40,7 @@ package struct Question: Codable, Hashable, Sendable {
   package var text: String
   /// The four possible answers.
   package var answers: [Answer]
-  /// The time to answer. Unit: seconds.
+  /// The time limit for the answer. Unit: seconds.
   package var timeLimit: Int
 
   package init(id: Int, text: String, answers: [Answer], timeLimit: Int) {
@@ -51,10 +51,10 @@ package struct Question: Codable, Hashable, Sendable {
   }
 }
 
-/// The answer to a question.
+/// The answer that the user has given to a question.
 package struct GivenAnswer: Codable, Hashable, Sendable {
   package var questionId: Int
-  /// The chosen answer; `nil` if the time ran out.
+  /// The chosen answer; `nil` if the time has run out.
   package var answerId: Int?
 
   package init(questionId: Int, answerId: Int?) {
@@ -63,7 +63,7 @@ package struct GivenAnswer: Codable, Hashable, Sendable {
   }
 }
 
-/// All answers to a quiz.
+/// All answers that the user has given in a quiz.
 package struct AnswerSheet: Codable, Hashable, Sendable {
   package var quiz: Int
   package var title: String
@@ -76,7 +76,7 @@ package struct AnswerSheet: Codable, Hashable, Sendable {
   }
 }
 
-/// The number of right answers of a sheet.
+/// The number of right answers on an answer sheet.
 package struct QuizScore: Codable, Hashable, Sendable {
   package var title: String
   package var right: Int

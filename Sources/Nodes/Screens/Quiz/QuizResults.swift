@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// Receives answer sheets, knows the right answers, and returns the score.
+/// Receives answer sheets, compares them with the right answers, and sends the score.
 package enum QuizResults: Machine {
   package enum State: MachineState, Hashable {
     case waiting
@@ -64,7 +64,7 @@ package enum QuizResults: Machine {
   }
 }
 
-/// The result of the last quiz on a terminal.
+/// A view of the result of the last quiz.
 package enum ResultsView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 40, rows: 3)
 

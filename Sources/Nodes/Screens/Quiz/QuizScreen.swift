@@ -1,23 +1,24 @@
 import PipeRuntime
 
-/// The screen of a quiz, which asks one question after another, each with a time limit, and then
-/// shows the results.
+/// The screen of a quiz. It asks one question after another, each with a time limit, and then shows
+/// the results.
 package enum QuizScreen: Machine {
   package enum State: MachineState, Hashable {
-    /// No quiz is shown, or the quiz with this id is about to be fetched.
+    /// The quiz with this id is about to be fetched; `nil` if no quiz is selected.
     case start(quiz: Int?)
     case loading(quiz: Int)
-    /// The question with this number, counted from 1, and the rest of the attempt.
+    /// The user is answering the question with this number, counted from 1. `attempt` contains the
+    /// answers so far and the remaining questions.
     case question(number: Int, count: Int, question: Question, attempt: Attempt)
     case noQuestionsLeft(AnswerSheet)
     case quizAnswersSending(AnswerSheet)
-    /// The results can be shown.
+    /// The score has arrived, and the results can be shown.
     case quizAnswersSended(QuizScore)
     case results(QuizScore)
     case error(message: String)
   }
 
-  /// The answers so far, and the remaining questions.
+  /// The answers given so far, and the remaining questions.
   package struct Attempt: Codable, Hashable, Sendable {
     package var sheet: AnswerSheet
     package var next: [Question]
@@ -27,7 +28,8 @@ package enum QuizScreen: Machine {
       self.next = next
     }
 
-    /// Returns the state that asks the next question, or the state without questions left.
+    /// Returns the state that asks the next question or, if no questions are left, the state
+    /// `noQuestionsLeft`.
     func nextState() -> State {
       guard let question = next.first else { return .noQuestionsLeft(sheet) }
       let number = sheet.answers.count + 1
@@ -56,7 +58,7 @@ package enum QuizScreen: Machine {
     case error(message: String)
   }
 
-  /// An event that changes nothing is refused.
+  /// Returns the next state. The machine refuses an event that leaves the state unchanged.
   package static func reduce(_ state: State, _ event: Event) -> State {
     switch (state, event) {
     case (_, .onDisappear): .start(quiz: nil)
@@ -140,7 +142,7 @@ extension QuizScreen {
   private struct Timer: Hashable, Sendable {
     var number: Int
     var questionId: Int
-    /// Unit: seconds.
+    /// The length of the time limit. Unit: seconds.
     var limit: Int
   }
 
@@ -166,8 +168,8 @@ extension QuizScreen {
   }
 }
 
-/// The screen of a quiz on a terminal. The keys 1 to 4 answer, and r shows the results. Leaving the
-/// view leaves the quiz.
+/// A view of a quiz. The keys 1 to 4 select an answer, and r shows the results. When the view
+/// closes, the user leaves the quiz.
 package enum QuizView: TerminalView {
   package static let minimumSize = TerminalSize(columns: 40, rows: 9)
 

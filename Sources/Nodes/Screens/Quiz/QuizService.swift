@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The source of the quizzes, which also scores answers.
+/// The source of quizzes, which also computes the scores of answer sheets.
 package protocol QuizService: Sendable {
   func fetchQuizes() async throws -> [Quiz]
   func score(_ sheet: AnswerSheet) async throws -> QuizScore
@@ -17,10 +17,10 @@ extension QuizService {
   }
 }
 
-/// Reads quizzes from a file.
+/// A service that reads quizzes from a file.
 package struct FileQuizService: QuizService {
   let file: DataFile
-  /// The simulated response time.
+  /// The simulated response time of the service.
   let answerTime: Duration
 
   package func fetchQuizes() async throws -> [Quiz] {
@@ -74,16 +74,17 @@ package struct FileQuizService: QuizService {
 
 /// The parameters of the machines that play a quiz.
 package struct QuizParameters: MachineParameters {
-  /// The file of the quizzes.
+  /// The path of the file with the quizzes.
   package var path = "quizes.json"
   /// The simulated response time of the service. Unit: milliseconds.
   package var answerTime = 0
-  /// The length of a second of a time limit. Tests use a shorter one. Unit: milliseconds.
+  /// The real duration of one second of a time limit, which tests shorten. Unit: milliseconds.
   package var second = 1_000
 
   package init() {}
 
-  /// The service of the current task, or else the real one.
+  /// The service that is injected into the current task. If none is injected, the service that
+  /// reads the file.
   var service: any QuizService {
     Services.current.resolve((any QuizService).self)
       ?? FileQuizService(file: DataFile(path), answerTime: .milliseconds(answerTime))

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// The list of quizzes, from which the user chooses one.
+/// The list from which the user chooses a quiz.
 package enum QuizesList: Machine {
   package enum State: MachineState, Hashable {
     case start
@@ -23,7 +23,7 @@ package enum QuizesList: Machine {
     case (.loading, .onQuizesLoaded(let quizes)): .next(.loaded(quizes: quizes))
     case (.loading, .onFailedToLoadQuizes(let failure)):
       .next(.error(message: failure.description))
-    // The list does not change. The choice goes to the screen of the quiz.
+    // The list's state does not change: a pipe sends the choice to the quiz screen.
     case (.loaded(let quizes), .onQuizSelect(let id)):
       quizes.contains { $0.id == id } ? .next(state) : .refused(.guard)
     case (.start, _), (.loading, _), (.loaded, _), (.error, _): .refused(.noTransition)
@@ -64,7 +64,7 @@ package enum QuizesList: Machine {
   }
 }
 
-/// The list of quizzes on a terminal. Opening the view loads the list, and Enter chooses a quiz.
+/// A view of the list of quizzes. When the view opens, the list is loaded. Enter chooses a quiz.
 package enum QuizesView: TerminalView {
   package struct Screen {
     package var state: QuizesList.State

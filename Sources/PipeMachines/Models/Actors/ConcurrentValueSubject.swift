@@ -1,8 +1,7 @@
 import PipeSupport
 import Synchronization
 
-/// A value that any thread can read and set, and whose changes can be observed. A model can keep
-/// its state in it.
+/// A value that any thread can read, set and observe. A model can store its state in a subject.
 ///
 /// All subscribers see the same values in the same order.
 public final class ConcurrentValueSubject<State: Sendable>: Sendable {
@@ -69,7 +68,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
     }
   }
 
-  /// Changes the value atomically.
+  /// Changes the value atomically. After ``finish()``, the value does not change any more.
   public func update(_ change: (inout State) -> Void) {
     storage.content.withLock { content in
       guard !content.hasFinished else { return }
@@ -85,7 +84,8 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
       defer { content.subscribers = [:] }
       return content.subscribers.values
     }
-    // Called outside the lock, because the end of a subscription also cancels the subscription.
+    // Called outside the lock, because the end of a subscription also cancels the subscription,
+    // which tries to acquire the lock.
     for subscriber in subscribers { subscriber.end() }
   }
 
@@ -105,8 +105,8 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
         return {}
       }
       return {
-        // Does not wait for the lock: this is called while a task is being cancelled. A sender that
-        // notifies subscribers under the lock may have to wait for that cancellation.
+        // Does not wait for the lock, because this code runs while a task is being cancelled. The
+        // sender that holds the lock may itself be waiting for the end of this cancellation.
         subscriber.isOver.store(true, ordering: .relaxed)
         storage.content.withLockIfAvailable { _ = $0.subscribers.removeValue(forKey: id) }
       }
@@ -114,21 +114,21 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
   }
 }
 
-/// A model whose state is a value that a view may set.
+/// A model whose state is a value that a view can set.
 public protocol ConcurrentValueStateMachineProtocol<State>: StateMachineProtocol {
   /// Sets the value.
   nonisolated func set(_ state: State)
 }
 
 extension ConcurrentValueStateMachineProtocol {
-  /// Returns a binding of the value, for a view that reads and sets it.
+  /// Returns a binding to the value, for a view that reads and sets the value.
   @MainActor
   public func binding() -> ValueBinding<State> {
     ValueBinding(get: { self.state }, set: { self.set($0) }, timers: ViewTimers())
   }
 }
 
-/// A model of one value, such as the value of a text field, a picker or a switch.
+/// A model with a single value, such as the value of a text field, a picker or a switch.
 public actor ConcurrentValueStateMachine<State: StateProtocol>:
   ConcurrentValueStateMachineProtocol
 {
@@ -143,7 +143,7 @@ public actor ConcurrentValueStateMachine<State: StateProtocol>:
   /// The current value, then each new value.
   public nonisolated var stateDidChange: StatePublisher<State> { subject.eraseToAnyPublisher() }
 
-  /// Sets the value. Every later read, on any thread, returns it.
+  /// Sets the value. Later reads, on any thread, return the new value.
   public nonisolated func set(_ state: State) { subject.send(state) }
 }
 
@@ -152,13 +152,13 @@ public actor ConstantStateMachine<State: StateProtocol>: ConcurrentValueStateMac
   /// The state.
   public nonisolated let state: State
 
-  /// Makes a model that stays in a state, whether the state is stable or not.
+  /// Makes a model that stays in a state. The state does not have to be stable.
   public init(_ state: State) { self.state = state }
 
   /// A publisher of the constant state.
   public nonisolated var stateDidChange: StatePublisher<State> { .constant(state) }
 
-  /// Does nothing.
+  /// Ignores the value.
   public nonisolated func set(_ state: State) {}
 }
 
@@ -168,10 +168,10 @@ public actor ConstantStateMachine<State: StateProtocol>: ConcurrentValueStateMac
 /// let both = CompositeStateMachine(observing: modelA, observing: modelB) { CompositeState($0, $1) }
 /// ```
 ///
-/// It accepts no events. Send events to the two models, or to your own model that contains both. If
-/// two models process an event one after the other, an inconsistent state in between is visible. To
-/// prevent that, or if one of the models may refuse the event, use machines of an
-/// ``AsyncCompositeSequence``.
+/// The combined model accepts no events. Send events to the two models, or to your own model that
+/// contains them. If the two models process an event one after the other, an inconsistent combined
+/// state is visible in between. If you must prevent that, or if one of the models may refuse the
+/// event, use the machines of an ``AsyncCompositeSequence``.
 public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   private nonisolated let current: @Sendable () -> State
 
@@ -181,7 +181,7 @@ public actor CompositeStateMachine<State: StateProtocol>: StateMachineProtocol {
   /// The combined state, then a new combined state whenever one of the models has changed.
   public nonisolated let stateDidChange: StatePublisher<State>
 
-  /// Observes two models, which may be constant.
+  /// Makes a model that observes two models, which may be constant.
   /// - Parameter combine: Makes the combined state. It must be pure.
   public init<First: StateMachineProtocol, Second: StateMachineProtocol>(
     observing first: First, observing second: Second,

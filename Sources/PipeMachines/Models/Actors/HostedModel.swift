@@ -1,8 +1,8 @@
 import PipeSupport
 
-/// A model in use by a run of its machine, until the run releases the model. This object also keeps
-/// the model's intermediate states and its announced changes. An announced change is a change that
-/// the model has made by itself and that is not part of a step yet.
+/// A model that a run of its machine uses, until the run releases the model. This object also
+/// stores the model's intermediate states and announced changes: changes that the model has made by
+/// itself, and that are not part of a step yet.
 final class HostedModel<Model: HostableModel>: Sendable {
   typealias State = Model.State
   /// Announces an event for a change that the model has made by itself.
@@ -11,17 +11,18 @@ final class HostedModel<Model: HostableModel>: Sendable {
   /// A change that the model has made by itself.
   struct Change: Sendable {
     let state: State
-    /// The case of the event for the change.
+    /// The tag of the case of the event that describes the change.
     let tag: Int?
     let announcement: Announcement
   }
 
   private struct Content {
     /// The state of the machine after its last step.
-    var settled: State
+    var settledState: State
     /// The announced changes, in order.
-    var announced: [Change] = []
+    var announcedChanges: [Change] = []
     /// The state after the last change that was examined, whether or not the change has an event.
+    /// `nil` if no change has been examined since the last step.
     var lastExaminedState: State?
     var isStepping = false
     /// The function that announces changes; `nil` if changes are not announced, or not announced
@@ -30,38 +31,38 @@ final class HostedModel<Model: HostableModel>: Sendable {
     var followTask: Task<Void, Never>?
     var isOver = false
 
-    /// Whether a state of the model is stable, was not produced by a step, and has not been
-    /// examined yet.
+    /// Returns whether the model has entered this state by itself, and the change is not examined
+    /// yet. Such a state is stable, and no step has produced it.
     func isUnexplainedChange(_ state: State) -> Bool {
-      announce != nil && !isStepping && state.isStable && state != settled
+      announce != nil && !isStepping && state.isStable && state != settledState
         && state != lastExaminedState
     }
   }
 
   private let parameters: Model.Parameters
-  private let start: State
-  private let made = Locked<Model?>(nil)
+  private let startState: State
+  private let createdModel = Locked<Model?>(nil)
   private let stateBuffer = IntermediateStateBuffer<State>()
   private let subscription = Locked<StatePublisher<State>.Cancellation?>(nil)
   private let content: Locked<Content>
 
   init(in state: State, _ parameters: Model.Parameters) {
-    start = state
+    startState = state
     self.parameters = parameters
-    content = Locked(Content(settled: state))
+    content = Locked(Content(settledState: state))
   }
 
   deinit { release() }
 
   /// The state of the machine after its last step.
-  var settled: State { content.withLock(\.settled) }
+  var settledState: State { content.withLock(\.settledState) }
 
   /// Returns the model. Makes the model in the first call.
   func model() throws -> Model {
-    try made.withLock { made in
-      if let made { return made }
-      let model = try Model(startsWith: start.stable(), parameters)
-      made = model
+    try createdModel.withLock { createdModel in
+      if let createdModel { return createdModel }
+      let model = try Model(startsWith: startState.stable(), parameters)
+      createdModel = model
       let stateBuffer = stateBuffer
       let cancel = model.stateDidChange.subscribe({ stateBuffer.enter($0) }, {})
       subscription.withLock { $0 = cancel }
@@ -74,8 +75,8 @@ final class HostedModel<Model: HostableModel>: Sendable {
     let followTask = content.withLock { content in
       content.isOver = true
       content.announce = nil
-      for change in content.announced { change.announcement.withdraw() }
-      content.announced = []
+      for change in content.announcedChanges { change.announcement.withdraw() }
+      content.announcedChanges = []
       defer { content.followTask = nil }
       return content.followTask
     }
@@ -91,20 +92,20 @@ final class HostedModel<Model: HostableModel>: Sendable {
   // MARK: Steps
 
   /// Passes an event to the model, and waits until the model's state is stable.
-  /// - Parameter reportState: Called with the intermediate states.
+  /// - Parameter reportState: Called with each intermediate state.
   /// - Returns: The stable state. Call ``settle(in:)`` when the machine enters it.
   func take(
     _ event: Model.Event, _ reportState: (@Sendable (State) -> Void)?
   ) async throws -> State {
     let model = try model()
     content.withLock { $0.isStepping = true }
-    stateBuffer.begin(reportState ?? { _ in })
+    stateBuffer.beginStep(reportState ?? { _ in })
     try await model.take(event)
-    return await rest(of: model)
+    return await settledState(of: model)
   }
 
   /// Waits until the model's state is stable, and returns that state.
-  private func rest(of model: Model) async -> State {
+  private func settledState(of model: Model) async -> State {
     var attempts = 0
     while true {
       var state = model.state
@@ -115,24 +116,27 @@ final class HostedModel<Model: HostableModel>: Sendable {
         }
       }
       attempts += 1
-      if stateBuffer.end(in: state, isLate: attempts == Self.attempts) { return state }
-      // Either the model has changed again, or its publisher has not delivered the state yet.
+      if stateBuffer.endStep(in: state, isLate: attempts == Self.maximumAttemptCount) {
+        return state
+      }
+      // The model has changed again, or its publisher has not delivered the state yet.
       await Task.yield()
     }
   }
 
-  /// The maximum number of checks whether the model's publisher has delivered the model's state.
-  private static var attempts: Int { 100 }
+  /// The maximum number of times that a step waits for the model's publisher to deliver the model's
+  /// state.
+  private static var maximumAttemptCount: Int { 100 }
 
-  /// Notes that the machine has taken the step that ``take(_:_:)`` evaluated. The announced changes
-  /// happened before that step, so they become part of it.
+  /// Called when the machine has taken the step that ``take(_:_:)`` evaluated. The announced
+  /// changes happened before that step, so they become part of the step.
   func settle(in state: State) {
     content.withLock { content in
       content.isStepping = false
-      content.settled = state
+      content.settledState = state
       content.lastExaminedState = nil
-      for change in content.announced { change.announcement.withdraw() }
-      content.announced = []
+      for change in content.announcedChanges { change.announcement.withdraw() }
+      content.announcedChanges = []
     }
     checkForChange()
   }
@@ -156,10 +160,10 @@ final class HostedModel<Model: HostableModel>: Sendable {
     if begins { checkForChange() }
   }
 
-  /// Checks whether the model has changed by itself. The notification of a change may arrive later
-  /// than the change.
+  /// Announces the change if the model has changed by itself. The notification of a change may
+  /// arrive later than the change.
   private func checkForChange() {
-    guard let model = made.withLock({ $0 }) else { return }
+    guard let model = createdModel.withLock({ $0 }) else { return }
     let state = model.state
     guard content.withLock({ $0.isUnexplainedChange(state) }) else { return }
     let event = Model.event(forChangeTo: state)
@@ -171,7 +175,7 @@ final class HostedModel<Model: HostableModel>: Sendable {
       guard let event, let announce = content.announce else { return event == nil }
       let change = Change(
         state: state, tag: EnumCases.tag(of: event), announcement: Announcement())
-      content.announced.append(change)
+      content.announcedChanges.append(change)
       announce(event, change.announcement)
       return false
     }
@@ -181,26 +185,28 @@ final class HostedModel<Model: HostableModel>: Sendable {
         + "from 'event(forChangeTo:)'")
   }
 
-  /// Returns the first announced change whose event has the same case as `event`.
-  func change(on event: Model.Event) -> Change? {
+  /// Returns the first announced change whose event has the same case as `event`; `nil` if there is
+  /// none.
+  func announcedChange(on event: Model.Event) -> Change? {
     checkForChange()
     let tag = EnumCases.tag(of: event)
-    return content.withLock { content in content.announced.first { $0.tag == tag } }
+    return content.withLock { content in content.announcedChanges.first { $0.tag == tag } }
   }
 
-  /// Notes that the machine has taken the step for a change that the model has made.
+  /// Makes an announced change part of a step that the machine takes. Also withdraws all earlier
+  /// changes.
   /// - Parameter reportState: Called with the model's intermediate states before the change.
-  /// - Returns: `false` if the change has been withdrawn.
+  /// - Returns: `false` if the change has already been withdrawn.
   func pass(_ change: Change, _ reportState: (@Sendable (State) -> Void)?) -> Bool {
     let isPassed = content.withLock { content in
       guard
-        let index = content.announced.firstIndex(where: {
+        let index = content.announcedChanges.firstIndex(where: {
           $0.announcement === change.announcement
         })
       else { return false }
-      for change in content.announced[...index] { change.announcement.withdraw() }
-      content.announced.removeSubrange(...index)
-      content.settled = change.state
+      for change in content.announcedChanges[...index] { change.announcement.withdraw() }
+      content.announcedChanges.removeSubrange(...index)
+      content.settledState = change.state
       return true
     }
     if isPassed { stateBuffer.pass(through: change.state, reportState) }
@@ -241,14 +247,14 @@ where State: MachineState & Equatable {
   ///   the previous state.
   func take(_ event: Event) async throws
 
-  /// The events for which ``take(_:)`` affects only the model itself, so that they can be
-  /// synchronized events of several nodes. Default: none.
+  /// The events for which ``take(_:)`` affects only the model itself. Default: none. These events
+  /// can be synchronized events of several nodes.
   ///
-  /// For such an event, the node first makes a second model in the state of this model. The second
-  /// model processes the event. If all participants accept the event, the second model replaces
-  /// this model, and this model is released with its tasks and everything else that it owns.
-  /// Otherwise, this model continues unaffected. So ``init(startsWith:_:)`` may be called often,
-  /// and should only start work that belongs to the state.
+  /// For such an event, the node first makes a second model in the state of this model, and the
+  /// second model processes the event. If all participants accept the event, the second model
+  /// replaces this model, which is released with its tasks and everything else that it owns.
+  /// Otherwise, this model continues unaffected. So ``init(startsWith:_:)`` can be called often. It
+  /// should only start work that belongs to the state.
   static var selfContained: SelfContainedEvents<Event> { get }
 
   /// Returns the runtime, which connects the model to named pipes. Default: no pipes.
@@ -262,9 +268,9 @@ where State: MachineState & Equatable {
   /// ```
   static func runtime(_ parameters: Parameters, _ ports: Ports) -> Runtime<State, Event, Never>
 
-  /// Returns the event that describes a change to a stable state, if the model has made the change
-  /// by itself. When a node hosts the model, the change becomes a step on that event. The model
-  /// does not process the event again.
+  /// Returns the event that describes a change to a stable state that the model has made by itself.
+  /// When a node hosts the model, the change becomes a step on that event. The model does not
+  /// process the event again.
   ///
   /// If the model processes another event before that step, the change becomes part of the step on
   /// the other event.
@@ -275,10 +281,10 @@ where State: MachineState & Equatable {
 }
 
 extension HostableModel {
-  /// No events.
+  /// The default: no events.
   public static var selfContained: SelfContainedEvents<Event> { .none }
 
-  /// No pipes.
+  /// Returns a runtime without pipes.
   public static func runtime(
     _ parameters: Parameters, _ ports: Ports
   ) -> Runtime<State, Event, Never> { Runtime() }

@@ -1,17 +1,18 @@
 import PipeSupport
 
-/// Keeps a model between the steps of one run of its machine, and announces the changes that the
-/// model makes by itself between steps.
+/// Keeps a model between the steps of one run of its machine. Announces the changes that the model
+/// makes by itself between steps.
 ///
-/// If it is not known yet whether an event will be accepted, a second model, made in the machine's
-/// state, evaluates the event. The second model replaces the first model only when the step is
-/// taken. Until then, the first model continues unaffected.
+/// While it is not known whether all participants accept an event, a second model evaluates the
+/// event, beginning in the machine's state. The second model replaces the first model only if the
+/// step is taken. Until then, the first model continues unaffected.
 package final class ModelHost<Model: HostableModel>: Sendable {
   private typealias Hosted = HostedModel<Model>
   /// An event for a change that the model has made by itself.
   package typealias Announced = (event: Model.Event, announcement: Announcement)
 
-  /// The result of an event whose step may be taken later, or never.
+  /// The result of an event that a second model has processed, or that describes a change of the
+  /// model. The step may be taken later, or never.
   private enum Promise {
     /// A second model, and the stable state in which it has processed the event.
     case model(Hosted, Model.State)
@@ -27,7 +28,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
 
   private let parameters: Model.Parameters
   private let content: Locked<Content>
-  private let announced = AsyncStream.makeStream(of: Announced.self)
+  private let announcedChanges = AsyncStream.makeStream(of: Announced.self)
 
   package init(_ parameters: Model.Parameters, in state: Model.State) {
     self.parameters = parameters
@@ -48,26 +49,26 @@ package final class ModelHost<Model: HostableModel>: Sendable {
   ///   `CancellationError` if the step has been abandoned.
   package func step(from state: Model.State, _ event: Model.Event) async throws -> Model.State {
     RunScope.isTentative
-      ? try await evaluate(event, in: state) : try await take(event, in: state)
+      ? try await evaluate(event, in: state) : try await process(event, in: state)
   }
 
-  /// Returns the events for changes that the model makes by itself. Makes the model, if no event
-  /// has made it yet.
+  /// Returns the events for the changes that the model makes by itself. If the model does not exist
+  /// yet, makes the model.
   package func changes() -> AsyncStream<Announced> {
     follow(content.withLock(\.model))
-    return announced.stream
+    return announcedChanges.stream
   }
 
-  // MARK: Steps that are taken
+  // MARK: Definite steps
 
-  private func take(_ event: Model.Event, in state: Model.State) async throws -> Model.State {
+  private func process(_ event: Model.Event, in state: Model.State) async throws -> Model.State {
     let scope = RunScope.current
     let reportState: @Sendable (Model.State) -> Void = {
       scope?.reportIntermediateState(through: $0)
     }
     let hosted = model(in: state)
     // An event for a change that the model has already made is not passed to the model.
-    if let change = hosted.change(on: event), hosted.pass(change, reportState) {
+    if let change = hosted.announcedChange(on: event), hosted.pass(change, reportState) {
       return change.state
     }
     do {
@@ -95,7 +96,7 @@ package final class ModelHost<Model: HostableModel>: Sendable {
   /// Returns a model in the given state: the current model, or a new model.
   private func model(in state: Model.State) -> Hosted {
     let model = content.withLock(\.model)
-    return model.settled == state ? model : replace(with: Hosted(in: state, parameters))
+    return model.settledState == state ? model : replace(with: Hosted(in: state, parameters))
   }
 
   /// Releases the current model and replaces it with another model.
@@ -109,21 +110,21 @@ package final class ModelHost<Model: HostableModel>: Sendable {
     return model
   }
 
-  /// Makes the model if necessary, and starts to announce its changes.
+  /// Makes the model if it does not exist yet, and starts to announce its changes.
   private func follow(_ hosted: Hosted) {
     do {
-      try hosted.follow { [announced = announced.continuation] in announced.yield(($0, $1)) }
+      try hosted.follow { [announced = announcedChanges.continuation] in announced.yield(($0, $1)) }
     } catch {
       Hosted.warn("the model cannot start: \(error)")
     }
   }
 
-  // MARK: Steps that may be taken
+  // MARK: Tentative steps
 
   private func evaluate(_ event: Model.Event, in state: Model.State) async throws -> Model.State {
     try Task.checkCancellation()
-    if let change = content.withLock(\.model).change(on: event) {
-      try promise(.change(change))
+    if let change = content.withLock(\.model).announcedChange(on: event) {
+      try storePromise(.change(change))
       return change.state
     }
     let hosted = Hosted(in: state, parameters)
@@ -134,13 +135,13 @@ package final class ModelHost<Model: HostableModel>: Sendable {
       throw error
     }
     let next = try await hosted.take(event, nil)
-    try promise(.model(hosted, next))
+    try storePromise(.model(hosted, next))
     return next
   }
 
-  /// Stores the result of an event, unless the step has been abandoned. The task of an abandoned
-  /// step is cancelled first.
-  private func promise(_ promise: Promise) throws {
+  /// Stores the result of an event, unless the step has been abandoned. If it has, the current task
+  /// is cancelled, and the function throws.
+  private func storePromise(_ promise: Promise) throws {
     let isStillAwaited = content.withLock { content in
       guard !Task.isCancelled else { return false }
       content.promise = promise
@@ -183,12 +184,12 @@ extension ModelHost: TentativeWork {
 
 /// The intermediate states of a model that its machine has not received yet.
 ///
-/// An unstable state is passed to the machine at once. A stable state waits for the next state,
-/// because it may be the final state of the step.
+/// An unstable state is passed to the machine immediately. A stable state is passed only when the
+/// next state arrives, because it may be the last state of the step.
 final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable {
   private struct Content {
     /// The last state that the model has entered; `nil` before the model's initial state.
-    var last: State?
+    var lastState: State?
     /// The states that the machine has not received yet.
     var pendingStates: [State] = []
     /// Passes a state to the machine; `nil` if the machine is not taking a step.
@@ -206,11 +207,11 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
   /// The maximum number of states that wait for a step of the machine. Unit: states.
   private static var capacity: Int { 1_024 }
 
-  /// Notes that the model has entered a state.
+  /// Handles a state that the model has entered.
   func enter(_ state: State) {
     content.withLock { content in
-      let last = content.last
-      content.last = state
+      let last = content.lastState
+      content.lastState = state
       guard let last, last != state else { return }
       content.pendingStates.append(state)
       if content.reportState != nil {
@@ -221,8 +222,8 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Begins a step of the machine. The states since the previous step belong to this step.
-  func begin(_ reportState: @escaping @Sendable (State) -> Void) {
+  /// Begins a step of the machine. All states since the previous step are part of this step.
+  func beginStep(_ reportState: @escaping @Sendable (State) -> Void) {
     content.withLock { content in
       content.reportState = reportState
       content.reportPassedStates()
@@ -230,7 +231,7 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
   }
 
   /// Handles a step of the machine to a state that the model has already entered. The states before
-  /// that state belong to this step. Later states belong to later steps.
+  /// that state are part of this step. Later states are part of later steps.
   func pass(through state: State, _ reportState: (@Sendable (State) -> Void)?) {
     content.withLock { content in
       guard let index = content.pendingStates.firstIndex(of: state) else { return }
@@ -239,7 +240,8 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Stops passing on the states of a released model. Its further states belong to no step.
+  /// Stops passing states to the machine, because the model was released. Its later states belong
+  /// to no step.
   func close() {
     content.withLock { content in
       content.reportState = nil
@@ -247,13 +249,13 @@ final class IntermediateStateBuffer<State: StateProtocol & Equatable>: Sendable 
     }
   }
 
-  /// Ends the step in a state, if this is the last state that the model has entered.
+  /// Ends the step in `state`, if this is the last state that the model has entered.
   /// - Parameter isLate: Whether to end the step even if the model's publisher has not delivered
-  ///   the state yet.
+  ///   this state yet.
   /// - Returns: Whether the step has ended.
-  func end(in state: State, isLate: Bool) -> Bool {
+  func endStep(in state: State, isLate: Bool) -> Bool {
     content.withLock { content in
-      guard isLate || content.last == state else { return false }
+      guard isLate || content.lastState == state else { return false }
       if content.pendingStates.last == state { content.pendingStates.removeLast() }
       if let reportState = content.reportState {
         for state in content.pendingStates { reportState(state) }

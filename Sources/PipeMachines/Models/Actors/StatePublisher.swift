@@ -2,7 +2,7 @@ import PipeSupport
 
 /// A publisher of states: each subscriber receives the current state, then every further state.
 ///
-/// It is a sequence that any number of tasks may read, each with its own subscription:
+/// Any number of tasks can iterate over the publisher, each with its own subscription:
 ///
 /// ```swift
 /// for await state in model.stateDidChange { … }
@@ -29,7 +29,7 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
       _ receive: @escaping @Sendable (State) -> Void, _ end: @escaping @Sendable () -> Void
     ) -> Cancellation
 
-  /// Makes a publisher of one constant state, which never ends. Constant models use it.
+  /// Makes a publisher that publishes one state and never ends, for constant models.
   public static func constant(_ state: State) -> Self {
     Self { receive, _ in
       receive(state)
@@ -65,8 +65,8 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
     subscribedStates().makeAsyncIterator()
   }
 
-  /// Returns the current state and every further state. No state is missed, even if a task starts
-  /// to read them late.
+  /// Returns the current state and every further state. The subscription begins with this call, so
+  /// the stream contains all states even if a task reads it later.
   func subscribedStates() -> AsyncStream<State> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.bufferCapacity)) { continuation in
       let cancel = subscribe({ continuation.yield($0) }, { continuation.finish() })
@@ -76,7 +76,7 @@ public struct StatePublisher<State: Sendable>: AsyncSequence, Sendable {
 }
 
 extension StatePublisher {
-  /// Returns a publisher of a projection of each state.
+  /// Returns a publisher of the values that `project` makes from the states.
   public func projected<Other>(
     _ project: @escaping @Sendable (State) -> Other
   ) -> StatePublisher<Other> {
@@ -89,8 +89,8 @@ extension StatePublisher {
   /// Returns a publisher that combines the latest states of two publishers whenever one of them
   /// changes.
   ///
-  /// If two models process an event one after the other, an inconsistent state in between is
-  /// visible. To prevent that, use machines of an ``AsyncCompositeSequence``.
+  /// If two models process an event one after the other, an inconsistent combination is visible in
+  /// between. To prevent that, use the machines of an ``AsyncCompositeSequence``.
   public func combineLatest<Other, Whole>(
     _ other: StatePublisher<Other>, _ combine: @escaping @Sendable (State, Other) -> Whole
   ) -> StatePublisher<Whole> {

@@ -1,6 +1,6 @@
 import Observation
 
-/// The state of a model on the main actor, for a view that shows it.
+/// The state of a model on the main actor, for a view that shows the state.
 ///
 /// The class is observable: code that reads ``state`` within `withObservationTracking`, as views
 /// do, is notified when the state changes.
@@ -11,7 +11,7 @@ public final class ViewBinding<State: Sendable> {
   public private(set) var state: State
   @ObservationIgnored private var followTask: Task<Void, Never>?
 
-  /// Follows the state of a model for as long as this object exists.
+  /// Makes an object that follows the state of a model as long as the object exists.
   public init<Model: StateMachineProtocol>(source: Model) where Model.State == State {
     state = source.state
     // Subscribes here and not in the task, which may start late, so that no state is missed.

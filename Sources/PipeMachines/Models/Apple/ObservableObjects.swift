@@ -1,5 +1,5 @@
 // For Apple platforms. This file is compiled against stubs of Combine (tools/check-portable), and
-// has not been run. The part that does not need Combine is in `ObservedChanges`.
+// has not been run. ``ObservedChanges`` contains the part that does not need Combine.
 #if canImport(Combine)
   import Combine
 

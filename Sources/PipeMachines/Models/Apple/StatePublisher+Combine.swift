@@ -7,8 +7,8 @@
     /// Returns a Combine publisher of the states: the current state, then each further state, until
     /// the states end.
     ///
-    /// A task reads the states, so a subscriber may read the model. If a subscriber's demand is
-    /// lower than the number of states, the subscriber receives only the newest states.
+    /// A separate task delivers the states, so a subscriber may read the model. If a subscriber's
+    /// demand is lower than the number of states, the subscriber receives only the newest states.
     public func eraseToAnyPublisher() -> AnyPublisher<State, Never> {
       Deferred { () -> AnyPublisher<State, Never> in
         // A subject of Combine accepts values from any thread.

@@ -34,11 +34,11 @@ where State == Feature.State, Event == Feature.Action, Output == Never {
 }
 
 extension FeatureMachine {
-  /// No actions.
+  /// The default: no actions.
   public static var selfContained: SelfContainedEvents<Feature.Action> { .none }
 
-  /// The machine of the feature. It accepts every action. While it processes an action, the next
-  /// action waits.
+  /// Returns the machine of the feature. The machine accepts every action. While it processes an
+  /// action, the next action waits.
   public static func stateMachine(
     _ parameters: Parameters
   ) -> StateMachine<Feature.State, Feature.Action, Never> {
@@ -51,18 +51,18 @@ extension FeatureMachine {
 }
 
 extension Runtime {
-  /// Connects a child feature that is a node of its own to its parent, whose state contains a copy
-  /// of the child's state. Within one process, ``Store/scope(state:action:feature:)`` does the
-  /// same.
+  /// Connects this child feature, which runs as a separate node, to the node of its parent feature.
+  /// The parent's state contains a copy of the child's state. For features in the same process, use
+  /// ``Store/scope(state:action:feature:)``.
   ///
-  /// Each state that the child enters, the initial state included, is sent into the pipe, followed
-  /// by the action that caused it. The parent processes both as its own actions, exactly once and
-  /// in this order, even if one of the processes dies in between. The parent's copy therefore lags
-  /// behind by the events in the pipe, and is up to date when the pipe is empty. Between the two
-  /// actions, the parent has the child's new state but has not received its action yet.
+  /// On each entry into a state, including the initial state, the child sends the state into the
+  /// pipe, followed by the action that led to the state. The parent processes the state and the
+  /// action as two of its own actions, exactly once and in this order, even if one of the processes
+  /// dies in between. The parent's copy is therefore up to date when the pipe is empty; before
+  /// that, it lacks the states that are still in the pipe. Between the two actions, the parent has
+  /// the child's new state, but has not yet received the child's action.
   ///
-  /// The copy belongs to the child: the child's next state overwrites any change that the parent
-  /// makes to the copy.
+  /// The parent should not change the copy: the child's next state overwrites such a change.
   /// - Parameters:
   ///   - parent: The pipe to the parent's node.
   ///   - state: Makes the parent's action for a state of the child. The parent's feature stores the
@@ -100,7 +100,7 @@ public protocol FeatureType: Sendable {
   @MainActor func reduce(state: State, action: Action) async -> State
 }
 
-/// An action type with a case for changes that views make to a part of the state.
+/// An action type with a case for the changes that views make to a part of the state.
 public protocol BindableAction {
   /// The type that identifies the changed part of the state.
   associatedtype BindingAction: Sendable
@@ -119,10 +119,10 @@ public protocol Storable {
   var store: Store<Feature> { get }
 }
 
-/// The state that views of a store show. It includes the edits that are queued behind a running
-/// action. The action itself does not see these edits.
+/// The state that views of a store show. It includes the edits that wait for the end of a running
+/// action, which itself does not see these edits.
 ///
-/// Until the store has processed these edits, they are also applied to each new state.
+/// Until the store has processed such an edit, the edit is also applied to each new state.
 struct EditedState<State: Sendable>: Sendable {
   typealias Change = @Sendable (inout State) -> Void
 

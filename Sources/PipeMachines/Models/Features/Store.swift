@@ -3,8 +3,8 @@ import Observation
 /// A store that holds the state of a feature and processes its actions one at a time, in the order
 /// in which they were sent.
 ///
-/// An action that waits for something blocks later actions, so that no action starts from a state
-/// that another action is about to replace.
+/// While an action waits, for example for a service, later actions wait, too. So no action starts
+/// from a state that another action is about to replace.
 ///
 /// ```swift
 /// let store = Store(feature: CounterFeature(dependency: service), initialState: .init())
@@ -19,7 +19,7 @@ public final class Store<Feature: FeatureType> {
   @ObservationIgnored private let scope: any StoreScope<Feature>
   @ObservationIgnored private var followTask: Task<Void, Never>?
   /// A counter that views observe instead of the state, because the state is stored in the scope.
-  private var changes = 0
+  private var changeCount = 0
 
   /// Makes a store.
   public convenience init(feature: Feature, initialState state: Feature.State) {
@@ -34,7 +34,7 @@ public final class Store<Feature: FeatureType> {
     followTask = Task { [weak self] in
       for await _ in changes {
         guard let self else { return }
-        self.changes += 1
+        self.changeCount += 1
       }
     }
   }
@@ -44,13 +44,13 @@ public final class Store<Feature: FeatureType> {
   /// The state, including all edits. Setting the state is not an action, so the feature does not
   /// process it.
   ///
-  /// A state that is set during an action is visible at once. The action continues from the state
-  /// in which it began. Afterwards, the state that was set replaces the entire state that the
-  /// action has produced. To set one part and keep the action's changes to other parts, use
-  /// ``binding(for:action:)``.
+  /// If the state is set while an action runs, the new state is visible immediately, but the action
+  /// continues with the state in which it began. When the action ends, the state that was set
+  /// replaces the entire state that the action has produced. To set one part and keep the action's
+  /// changes to other parts, use ``binding(for:action:)``.
   public var state: Feature.State {
     get {
-      _ = changes
+      _ = changeCount
       return scope.state
     }
     set { scope.edit { $0 = newValue } }
@@ -63,8 +63,9 @@ public final class Store<Feature: FeatureType> {
   /// the action produces.
   public func send(action: Feature.Action) async { await scope.send(action) }
 
-  /// Returns a binding to a part of the state. Setting a different value changes ``state`` at once.
-  /// It also sends `.binding(action)`, which the feature processes after the actions sent before.
+  /// Returns a binding to a part of the state. Setting a different value changes ``state``
+  /// immediately. It also sends `.binding(action)`, which the feature processes after the actions
+  /// sent before.
   public func binding<Value: Equatable & Sendable>(
     for keyPath: WritableKeyPath<Feature.State, Value> & Sendable,
     action: Feature.Action.BindingAction
@@ -79,13 +80,13 @@ public final class Store<Feature: FeatureType> {
       timers: ViewTimers())
   }
 
-  /// Returns a store for a part of the state. The part has its own feature, the child.
+  /// Returns a store for a part of the state. The part has its own feature, the child feature.
   ///
-  /// The child's feature processes the child's actions, and changes the part. Then the parent's
-  /// feature processes the action that `action` makes from the child's action. Both are one step,
-  /// so the child's change is never visible without the parent's.
+  /// The child's feature processes each of the child's actions, and changes the part. Then the
+  /// parent's feature processes the action that `action` makes from the child's action. The two
+  /// changes are one step, so the child's change is never visible without the parent's change.
   ///
-  /// Parts may overlap, and one part may have several features. All actions on the whole state are
+  /// Parts can overlap, and a part can have several features. All actions on the whole state are
   /// processed one at a time, each from the state that the previous action produced.
   /// - Parameters:
   ///   - state: The key path of the part.
@@ -105,7 +106,7 @@ protocol StoreScope<Feature>: AnyObject {
 
   var state: Feature.State { get }
 
-  /// Changes the state at once. If an action is running, also changes the state that the action
+  /// Changes the state immediately. If an action is running, also changes the state that the action
   /// produces.
   func edit(_ change: @escaping @Sendable (inout Feature.State) -> Void)
 
@@ -113,7 +114,8 @@ protocol StoreScope<Feature>: AnyObject {
   func post(_ action: Feature.Action)
   func send(_ action: Feature.Action) async
 
-  /// Returns a publisher of the state's changes, beginning with this call.
+  /// Returns a publisher that publishes once at its subscription, and again at each change of the
+  /// state.
   func changes() -> StatePublisher<Void>
 
   func scoped<Scoped: FeatureType>(
@@ -129,8 +131,9 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
 
   private let root: StoreRoot<Root>
   private let feature: Feature
-  private let part: WritableKeyPath<Root, Feature.State> & Sendable
-  /// Returns the step of the parent features for an action, after this feature has processed it.
+  private let partPath: WritableKeyPath<Root, Feature.State> & Sendable
+  /// Returns the step of the parent features that follows this feature's step for an action; `nil`
+  /// if there is none.
   private let parentStep: @Sendable (Feature.Action) -> Step?
 
   init(
@@ -140,29 +143,31 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   ) {
     self.root = root
     self.feature = feature
-    self.part = part
+    self.partPath = part
     self.parentStep = parentStep
   }
 
-  var state: Feature.State { root.state[keyPath: part] }
+  var state: Feature.State { root.state[keyPath: partPath] }
 
   func edit(_ change: @escaping @Sendable (inout Feature.State) -> Void) {
-    root.edit { [part] in change(&$0[keyPath: part]) }
+    root.edit { [partPath] in change(&$0[keyPath: partPath]) }
   }
 
-  func post(_ action: Feature.Action) { root.post(step(action), Self.name(of: action)) }
-  func send(_ action: Feature.Action) async { await root.send(step(action), Self.name(of: action)) }
+  func post(_ action: Feature.Action) { root.post(makeStep(action), Self.name(of: action)) }
+  func send(_ action: Feature.Action) async {
+    await root.send(makeStep(action), Self.name(of: action))
+  }
 
   private static func name(of action: Feature.Action) -> @Sendable () -> String {
     { EnumCases<Feature.Action>.name(of: action) ?? "\(action)" }
   }
   func changes() -> StatePublisher<Void> { root.changes }
 
-  private func step(_ action: Feature.Action) -> Step {
-    Self.step(feature, part, parentStep)(action)
+  private func makeStep(_ action: Feature.Action) -> Step {
+    Self.makeStep(feature, partPath, parentStep)(action)
   }
 
-  private static func step(
+  private static func makeStep(
     _ feature: Feature, _ part: WritableKeyPath<Root, Feature.State> & Sendable,
     _ parentStep: @escaping @Sendable (Feature.Action) -> Step?
   ) -> @Sendable (Feature.Action) -> Step {
@@ -179,8 +184,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
     _ part: WritableKeyPath<Feature.State, Scoped.State> & Sendable,
     _ action: @escaping @Sendable (Scoped.Action) -> Feature.Action, _ feature: Scoped
   ) -> any StoreScope<Scoped> {
-    let own = Self.step(self.feature, self.part, parentStep)
-    let whole = self.part.appending(path: part)
+    let own = Self.makeStep(self.feature, self.partPath, parentStep)
+    let whole = self.partPath.appending(path: part)
     // The key path is joined from two key paths that are `Sendable`.
     nonisolated(unsafe) let sendable =
       unsafeDowncast(whole, to: WritableKeyPath<Root, Scoped.State>.self)
@@ -189,8 +194,8 @@ final class PartScope<Root: Sendable, Feature: FeatureType>: StoreScope {
   }
 }
 
-/// Marks a key path as `Sendable`, if it was joined from `Sendable` key paths. Swift loses the
-/// conformance when it joins them.
+/// Returns a key path that was joined from `Sendable` key paths as a `Sendable` key path. Swift
+/// loses the conformance when it joins key paths.
 private func sendablePath<Root, Value>(
   _ path: WritableKeyPath<Root, Value>
 ) -> WritableKeyPath<Root, Value> & Sendable {

@@ -1,4 +1,4 @@
-/// The state that a store shares with the stores scoped from it, and the queued steps.
+/// The state that a store shares with the stores for its parts, and the queued steps.
 ///
 /// Everything runs on the main actor. A step that does not wait never switches to another thread.
 @MainActor
@@ -20,20 +20,20 @@ final class StoreRoot<State: Sendable> {
   /// A task that waits for a step.
   private struct WaitingTask {
     let continuation: CheckedContinuation<Void, Never>
-    /// The unfinished step that the waiting task itself performs.
+    /// The unfinished step that the waiting task itself performs; `nil` if the task performs none.
     let step: PendingStep?
   }
 
   /// The state after the last step, and the number of the last edit that it includes.
   private var latestState: (value: State, edit: Int)
   private let subject: ConcurrentValueSubject<EditedState<State>>
-  private var lastEdit = 0
-  /// The queued steps, beginning at index `next`.
+  private var lastEditNumber = 0
+  /// The queued steps, beginning at index `nextIndex`.
   private var queuedSteps: [Step] = []
-  private var next = 0
-  /// Whether a task is taking the queued steps.
+  private var nextIndex = 0
+  /// Whether a task is processing the queued steps.
   private var isDraining = false
-  /// The task that takes the queued steps, one at a time.
+  /// The task that processes the queued steps, one at a time.
   private var drainTask: Task<Void, Never>?
 
   init(_ initial: State) {
@@ -43,7 +43,7 @@ final class StoreRoot<State: Sendable> {
 
   isolated deinit {
     drainTask?.cancel()
-    for case .run(_, _, let caller?) in queuedSteps[next...] { caller.continuation.resume() }
+    for case .run(_, _, let caller?) in queuedSteps[nextIndex...] { caller.continuation.resume() }
   }
 
   /// The state, with the edits that were made during a running action.
@@ -51,22 +51,22 @@ final class StoreRoot<State: Sendable> {
   var changes: StatePublisher<Void> { subject.eraseToAnyPublisher().projected { _ in } }
 
   func edit(_ change: @escaping @Sendable (inout State) -> Void) {
-    lastEdit += 1
-    guard isDraining else { return take(change, number: lastEdit) }
+    lastEditNumber += 1
+    guard isDraining else { return applyEdit(change, number: lastEditNumber) }
     // Applies the edit to the visible state before it queues the edit. Otherwise, the edit could be
     // applied a second time to a state that already includes it.
-    subject.update { [lastEdit] in $0.edit(number: lastEdit, change) }
-    queuedSteps.append(.edit(number: lastEdit, change))
+    subject.update { [lastEditNumber] in $0.edit(number: lastEditNumber, change) }
+    queuedSteps.append(.edit(number: lastEditNumber, change))
   }
 
-  /// Queues a step. The step is not taken before this function returns, because a view may be
-  /// setting a value.
+  /// Queues a step. The step begins only after this function has returned, because the caller may
+  /// be a view that is setting a value.
   func post(_ step: @escaping Run, _ name: @escaping Name) {
     add(.run(step, name, nil)) { Task(operation: $0) }
   }
 
-  /// Queues a step and waits until the step is taken. If a step of the same store is the caller,
-  /// waiting would be a deadlock, so this function returns at once.
+  /// Queues a step and waits until the step is taken. If the caller is a step of the same store,
+  /// waiting would be a deadlock, so this function logs a warning and returns immediately.
   func send(_ step: @escaping Run, _ name: @escaping Name) async {
     let (own, caller) = (ObjectIdentifier(self), PendingStep.ofCaller)
     if let deadlock = caller?.deadlock(sending: name(), to: own) {
@@ -86,11 +86,11 @@ final class StoreRoot<State: Sendable> {
     queuedSteps.append(step)
     guard !isDraining else { return }
     isDraining = true
-    // In a separate task: if the caller is cancelled, the step is taken nevertheless.
+    // Runs in a separate task, so that the step is taken even if the caller is cancelled.
     drainTask = begin { [weak self] in
       while let step = self?.dequeueStep() {
         switch step {
-        case .edit(let number, let change): self?.take(change, number: number)
+        case .edit(let number, let change): self?.applyEdit(change, number: number)
         case .run(let run, let name, let caller):
           // The step must not keep the store alive while it runs.
           if let (state, step) = self?.begin(name, awaitedBy: caller?.step) {
@@ -107,36 +107,37 @@ final class StoreRoot<State: Sendable> {
     }
   }
 
-  /// Starts work on the current thread at once. If the work has to wait, it continues as a task.
-  /// Scheduling a task on the main thread takes longer than most steps.
+  /// Starts work on the current thread immediately. If the work has to wait, it continues as a
+  /// task. Scheduling a task on the main thread takes longer than most steps.
   private static func beginAtOnce(_ work: @escaping Work) -> Task<Void, Never> {
     #if canImport(Darwin)
-      // Tasks that start at once are not available in all supported versions of Apple's systems.
+      // Tasks that start immediately are not available in all supported versions of Apple's
+      // systems.
       Task(operation: work)
     #else
       Task.immediate(operation: work)
     #endif
   }
 
-  private var hasQueuedSteps: Bool { next < queuedSteps.count }
+  private var hasQueuedSteps: Bool { nextIndex < queuedSteps.count }
 
   /// Removes and returns the next step; `nil` if none is queued.
   private func dequeueStep() -> Step? {
     guard hasQueuedSteps else {
       queuedSteps.removeAll(keepingCapacity: true)
-      (next, isDraining) = (0, false)
+      (nextIndex, isDraining) = (0, false)
       return nil
     }
-    defer { next += 1 }
-    // Removes the steps already taken, because the queue may never become empty.
-    if next >= 64 {
-      queuedSteps.removeFirst(next)
-      next = 0
+    defer { nextIndex += 1 }
+    // From time to time, removes the finished steps, because the queue may never become empty.
+    if nextIndex >= 64 {
+      queuedSteps.removeFirst(nextIndex)
+      nextIndex = 0
     }
-    return queuedSteps[next]
+    return queuedSteps[nextIndex]
   }
 
-  private func take(_ change: @Sendable (inout State) -> Void, number: Int) {
+  private func applyEdit(_ change: @Sendable (inout State) -> Void, number: Int) {
     latestState.edit = number
     change(&latestState.value)
     enter(latestState.value)

@@ -15,14 +15,15 @@ public struct Services: Sendable {
   public init() {}
 
   /// Registers the function that makes a service each time it is resolved. A later registration of
-  /// a type replaces an earlier one.
+  /// a type replaces an earlier registration.
   public mutating func register<Service: Sendable>(
     _: Service.Type, _ make: @escaping @Sendable () -> Service
   ) {
     makers[ObjectIdentifier(Service.self)] = make
   }
 
-  /// Returns these services, plus the services of `others` for types that are missing here.
+  /// Returns these services, and the services of `others` for the types that are not registered
+  /// here.
   public func merging(_ others: Services) -> Services {
     var services = self
     services.makers.merge(others.makers) { own, _ in own }

@@ -37,16 +37,16 @@ where
   /// The limit also includes the time that passes while a node is restarted during loading.
   static func timeLimit(_ parameters: Parameters) -> Duration?
 
-  /// Returns the services that ``load(_:_:)`` can use as ``Injected``. Services that were in
-  /// ``Services/current`` when the machine was made take precedence. Default: none.
+  /// Returns the services that ``load(_:_:)`` can use as ``Injected`` properties. Services that
+  /// were in ``Services/current`` when the machine was made take precedence. Default: none.
   static func services(_ parameters: Parameters) -> Services
 }
 
 extension LoadableMachine {
-  /// Thirty seconds.
+  /// Returns 30 seconds.
   public static func timeLimit(_ parameters: Parameters) -> Duration? { .seconds(30) }
 
-  /// No services.
+  /// Returns no services.
   public static func services(_ parameters: Parameters) -> Services { Services() }
 
   /// The state machine of the table above.
@@ -110,10 +110,11 @@ private func withTimeLimit<Result: Sendable>(
   _ limit: Duration?, _ work: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
   guard let limit else { return try await work() }
-  // Not a task group, because a task group would wait for work that ignores its cancellation.
+  // A task group is not suitable here, because it would wait for work that ignores its
+  // cancellation.
   let (results, gives) = AsyncStream.makeStream(of: Swift.Result<Result, any Error>.self)
-  // The time that passed before a restart counts towards the limit, and also towards the waits of
-  // the work.
+  // The time that passed before a restart counts towards the time limit, and also towards the waits
+  // of the work. So the limit and the work use separate copies of the run.
   let run = EffectRun.current?.makeConcurrentRun()
   let workTask = Task {
     do { gives.yield(.success(try await work())) } catch { gives.yield(.failure(error)) }
@@ -161,17 +162,17 @@ public enum LoadEvent<Parameter, Result>: MachineEvent
 where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
   /// The view has appeared.
   case onAppear
-  /// The view has disappeared: cancel the loading, and discard the content.
+  /// The view has disappeared. The loading is cancelled, and the content is discarded.
   case onDisappear
   /// The application has become active again.
   case onActive
   /// The application has moved to the background: same effect as ``onDisappear``.
   case onBackground
-  /// Start over: same effect as ``onDisappear``, although the view remains.
+  /// The content must be discarded: same effect as ``onDisappear``, although the view remains.
   case onReset
-  /// Load again, after a failure or to refresh the content.
+  /// The content must be loaded again, after a failure or to refresh it.
   case onRetry
-  /// Load with another parameter.
+  /// The content for another parameter must be loaded.
   case load(Parameter)
   /// Loading has succeeded.
   case didLoad(Result)
@@ -181,7 +182,7 @@ where Parameter: Codable & Equatable & Sendable, Result: Codable & Sendable {
 
 /// The reason why loading failed.
 ///
-/// It is encoded in JSON as a string.
+/// A failure is encoded in JSON as a string.
 public struct LoadFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The reason, as a text for users.
   public var description: String

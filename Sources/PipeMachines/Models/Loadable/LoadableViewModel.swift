@@ -35,7 +35,7 @@ public protocol ObservableLoadableProtocol: AnyObject, Observable {
   func send(action: LoadEvent<Parameter, Result>)
 }
 
-/// A view model that runs a ``LoadableMachine`` and publishes its state.
+/// A view model that runs a ``LoadableMachine`` and publishes the machine's state.
 @MainActor
 @Observable
 public final class LoadableViewModel<Hosted: LoadableMachine>:

@@ -6,8 +6,8 @@ public enum PresentationType: Hashable, Sendable {
   case modal
 }
 
-/// The transition to the screen of a route. Coordinators declare routes with ``Root`` and
-/// ``Route``.
+/// The way in which the screen of a route is made and presented. Coordinators declare routes with
+/// ``Root`` and ``Route``.
 @MainActor
 public struct CoordinatorTransition<Coordinator: NavigationCoordinatable, Input, Screen> {
   /// How the screen is presented; `nil` for a root.
@@ -41,7 +41,7 @@ extension Root {
   }
 }
 
-/// A screen above others, made by a method of the coordinator. The screen may itself be a
+/// A screen above other screens, made by a method of the coordinator. The screen can itself be a
 /// coordinator.
 ///
 /// ```swift
@@ -103,7 +103,7 @@ public protocol RouteType: Codable, Hashable, Sendable {
 }
 
 extension RouteType {
-  /// No link patterns.
+  /// The default: no link patterns.
   public static var links: DeepLinks<Self> { [] }
 
   /// Returns the routes of a link, the root first.
@@ -113,7 +113,7 @@ extension RouteType {
   }
 }
 
-/// A tab with a stack of screens of its own: an enum with string raw values.
+/// A tab with its own stack of screens. The type is an enum with string raw values.
 ///
 /// ```swift
 /// enum QuizTab: String, TabType {

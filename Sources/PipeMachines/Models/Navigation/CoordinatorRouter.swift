@@ -65,8 +65,8 @@ public struct CoordinatorRouter<Coordinator: NavigationCoordinatable> {
   }
 }
 
-/// Finds the router of a coordinator by the coordinator's type, for code that has no reference to
-/// it.
+/// Finds the router of a coordinator by the coordinator's type, for code without a reference to the
+/// coordinator.
 ///
 /// ```swift
 /// var mainRouter: MainCoordinator.Router? = RouterStore.shared.retrieve()
@@ -84,8 +84,8 @@ public final class RouterStore {
 
   private init() {}
 
-  /// Returns the router of a coordinator of this type, the one that was shown last; `nil` if no
-  /// such coordinator exists.
+  /// Returns the router of the coordinator of this type that most recently showed its first screen.
+  /// Returns `nil` if that coordinator no longer exists.
   public func retrieve<Coordinator: NavigationCoordinatable>() -> CoordinatorRouter<Coordinator>? {
     (entries[ObjectIdentifier(Coordinator.self)]?.coordinator as? Coordinator)?.router
   }

@@ -7,8 +7,8 @@ import Observation
 @MainActor
 @Observable
 public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
-  /// A route that represents a screen which a coordinator has made. With it, the rules of
-  /// ``RouteStack`` apply to such screens.
+  /// A route that stands for a screen that a coordinator has made, so that the rules of
+  /// ``RouteStack`` apply to the screen.
   private struct ScreenSlot: RouteType, CustomStringConvertible {
     let number: Int
     /// The type of the screen.
@@ -16,10 +16,10 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
   }
 
   private var slots: RouteStack<ScreenSlot>
-  @ObservationIgnored private var made: [ScreenSlot: Any] = [:]
-  @ObservationIgnored private var last = 0
+  @ObservationIgnored private var screensBySlot: [ScreenSlot: Any] = [:]
+  @ObservationIgnored private var lastSlotNumber = 0
   @ObservationIgnored private let initial: @MainActor (Coordinator) -> Any
-  /// Removes this coordinator from the coordinator that shows it as a screen.
+  /// Removes this coordinator from the coordinator that shows it; `nil` if no coordinator shows it.
   @ObservationIgnored var removeFromParent: (@MainActor () throws(NavigationError) -> Void)?
 
   /// Makes a stack. Its root screen is made on first access.
@@ -42,16 +42,16 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     slots.sheet.map { screen($0, of: coordinator) }
   }
 
-  /// Returns the screen of a slot. Only the screen of the initial root is made when it is first
-  /// read.
+  /// Returns the screen of a slot. Makes the initial root screen when it is read for the first
+  /// time.
   private func screen(_ slot: ScreenSlot, of coordinator: Coordinator) -> Any {
-    if let screen = made[slot] { return screen }
+    if let screen = screensBySlot[slot] { return screen }
     RouterStore.shared.store(coordinator)
     return keep(initial(coordinator), at: slot)
   }
 
   private func keep<Screen>(_ screen: Screen, at slot: ScreenSlot) -> Screen {
-    made[slot] = screen
+    screensBySlot[slot] = screen
     if let nested = screen as? any NavigationCoordinatable {
       nested.start { [weak self] () throws(NavigationError) in try self?.remove(slot) }
     }
@@ -66,12 +66,12 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
     of coordinator: Coordinator
   ) throws(NavigationError) -> Screen {
     _ = shown(of: coordinator)
-    last += 1
-    let slot = ScreenSlot(number: last, description: "\(Screen.self)")
-    // Check before the screen is made.
+    lastSlotNumber += 1
+    let slot = ScreenSlot(number: lastSlotNumber, description: "\(Screen.self)")
+    // Throws an error before the screen is made, if the screen cannot be shown.
     _ = try showing(slot, transition.presentation)
     let screen = keep(transition.make(coordinator, input), at: slot)
-    // Check again, because making the screen may have changed the stack.
+    // Checks this again, because making the screen may have changed the stack.
     show(try showing(slot, transition.presentation))
     return screen
   }
@@ -119,7 +119,7 @@ public final class CoordinatorStack<Coordinator: NavigationCoordinatable> {
 
   private func show(_ next: RouteStack<ScreenSlot>) {
     let kept = Set(next.path + (next.sheet.map { [$0] } ?? []))
-    made = made.filter { kept.contains($0.key) }
+    screensBySlot = screensBySlot.filter { kept.contains($0.key) }
     slots = next
   }
 }

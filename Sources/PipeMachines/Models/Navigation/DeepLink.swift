@@ -1,6 +1,6 @@
 import PipeSupport
 
-/// A link pattern, with the routes of a link that matches it.
+/// A link pattern, and the function that makes the routes of a link that matches the pattern.
 ///
 /// A pattern consists of words and placeholders between slashes, as in
 /// `quizzes/{quiz}/question/{number}`. The values of the placeholders are passed to the closure in
@@ -11,7 +11,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
   /// The error in the pattern; `nil` if the pattern is valid.
   let problem: String?
   let segments: [Segment]
-  private let path: @Sendable ([String]) throws(UnconvertibleValue) -> [Route]
+  private let makePath: @Sendable ([String]) throws(UnconvertibleValue) -> [Route]
 
   enum Segment: Hashable, Sendable {
     case word(String)
@@ -37,9 +37,9 @@ public struct DeepLink<Route: RouteType>: Sendable {
     var count = 0
     for _ in repeat (each Value).self { count += 1 }
     problem = Self.problem(with: pattern, segments, values: count)
-    self.path = { texts throws(UnconvertibleValue) in
+    self.makePath = { texts throws(UnconvertibleValue) in
       let reader = ValueReader(texts: texts)
-      return path(repeat try reader.next((each Value).self))
+      return path(repeat try reader.nextValue((each Value).self))
     }
   }
 
@@ -72,7 +72,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }
     if let problem { throw .malformedPattern(problem) }
     do throws(UnconvertibleValue) {
-      return try path(values.map(\.text))
+      return try makePath(values.map(\.text))
     } catch {
       throw .unfitValue(
         link: link, value: values[error.position].text, placeholder: values[error.position].name,
@@ -80,8 +80,8 @@ public struct DeepLink<Route: RouteType>: Sendable {
     }
   }
 
-  /// Returns a link that matches this pattern, with segments as similar as possible to the given
-  /// segments.
+  /// Returns a link for this pattern. Its words are the words of the pattern. In place of the
+  /// placeholders, it has the given segments at the same indices, if they exist.
   func filled(with parts: [String]) -> String {
     segments.enumerated().map { index, segment in
       switch segment {
@@ -98,7 +98,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
 
     init(texts: [String]) { self.texts = texts }
 
-    func next<Value: LosslessStringConvertible>(
+    func nextValue<Value: LosslessStringConvertible>(
       _ type: Value.Type
     ) throws(UnconvertibleValue) -> Value {
       defer { position += 1 }
@@ -121,7 +121,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   public init(arrayLiteral elements: DeepLink<Route>...) { self.init(elements) }
 
   /// The maximum length of a link. Unit: bytes.
-  public static var longestLink: Int { NavigationLimits.linkByteCount }
+  public static var longestLink: Int { NavigationLimits.maximumLinkByteCount }
 
   /// The patterns.
   public var patterns: [String] { links.map(\.pattern) }
@@ -139,7 +139,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
       throw .linkTooLong(byteCount: link.utf8.count)
     }
     let link = link.printable
-    let parts = Self.withoutScheme(link).split(separator: "/").map(Self.decoded)
+    let parts = Self.withoutScheme(link).split(separator: "/").map(Self.percentDecoded)
     var conversionError: NavigationError?
     for pattern in links {
       do throws(NavigationError) {
@@ -166,7 +166,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   }
 
   /// Returns the text with percent-encoded bytes decoded.
-  private static func decoded(_ part: Substring) -> String {
+  private static func percentDecoded(_ part: Substring) -> String {
     guard part.utf8.contains(UInt8(ascii: "%")) else { return String(part) }
     var bytes: [UInt8] = []
     var rest = part.utf8[...]

@@ -14,11 +14,11 @@
 /// }
 /// ```
 ///
-/// A screen is made when its route is shown, and released when it is removed. If the screen is
-/// itself a coordinator, the visible screen of that coordinator is shown. The rules of
-/// ``RouteStack`` decide which changes are allowed.
+/// A coordinator makes a screen when the screen's route is shown, and releases the screen when it
+/// is removed. If the screen is itself a coordinator, that coordinator's visible screen is shown.
+/// The rules of ``RouteStack`` decide which changes are allowed.
 ///
-/// A coordinator whose screens are nodes is a machine: keep a ``RouteStack`` in its state.
+/// If the screens are nodes, write the coordinator as a machine with a ``RouteStack`` in its state.
 @MainActor
 public protocol NavigationCoordinatable: AnyObject {
   /// The stack of screens.
@@ -29,12 +29,12 @@ public protocol NavigationCoordinatable: AnyObject {
 }
 
 extension NavigationCoordinatable {
-  /// The interface through which screens show other screens. It does not keep the coordinator
-  /// alive.
+  /// The interface through which screens show other screens. This value does not keep the
+  /// coordinator alive.
   public var router: CoordinatorRouter<Self> { CoordinatorRouter(self) }
 
   /// The visible screen: the sheet, or the topmost screen if there is no sheet. If this screen is a
-  /// coordinator, its visible screen.
+  /// coordinator, this property is that coordinator's visible screen.
   public var shown: Any {
     let screen = stack.shown(of: self)
     return (screen as? any NavigationCoordinatable)?.shown ?? screen
@@ -44,10 +44,10 @@ extension NavigationCoordinatable {
   /// coordinators, are not included.
   public var screens: [Any] { stack.screens(of: self) }
 
-  /// The sheet over the screens.
+  /// The sheet over the screens; `nil` if no sheet is shown.
   public var sheet: Any? { stack.sheet(of: self) }
 
-  /// Makes the screen of the root, and stores the function that removes this coordinator.
+  /// Makes the root screen, and stores the function that removes this coordinator from its parent.
   func start(removeFromParent: @escaping @MainActor () throws(NavigationError) -> Void) {
     stack.removeFromParent = removeFromParent
     _ = stack.shown(of: self)
@@ -69,19 +69,20 @@ where
     if case .authenticated = self { true } else { false }
   }
 
-  /// Switches to the screens after login.
+  /// Switches to the screens after login. Throws if the user is already logged in.
   public mutating func logIn(to screens: Authenticated) throws(NavigationError) {
     guard !isAuthenticated else { throw .authenticated }
     self = .authenticated(screens: screens)
   }
 
-  /// Switches to the screens before login, and discards the current screens.
+  /// Switches to the screens before login, and discards the current screens. Throws if the user is
+  /// not logged in.
   public mutating func logOut(to screens: Unauthenticated) throws(NavigationError) {
     guard isAuthenticated else { throw .unauthenticated }
     self = .unauthenticated(screens: screens)
   }
 
-  /// Changes the screens while the user is logged in.
+  /// Changes the screens of a logged-in user. Throws if the user is not logged in.
   public mutating func whenAuthenticated(
     _ change: (inout Authenticated) throws(NavigationError) -> Void
   ) throws(NavigationError) {
@@ -90,7 +91,7 @@ where
     self = .authenticated(screens: screens)
   }
 
-  /// Changes the screens while the user is not logged in.
+  /// Changes the screens of a user who is not logged in. Throws if the user is logged in.
   public mutating func whenUnauthenticated(
     _ change: (inout Unauthenticated) throws(NavigationError) -> Void
   ) throws(NavigationError) {
@@ -121,7 +122,7 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
   /// The visible screen.
   public var shown: Tab.Route { stack.shown }
 
-  /// Selects a tab. The stack of the tab is the same as when the tab was shown last. If the tab is
+  /// Selects a tab. The tab shows the stack that it showed when it was last selected. If the tab is
   /// already selected, pops its stack to the root.
   public mutating func select(_ tab: Tab) throws(NavigationError) {
     if tab == selected { try change { stack throws(NavigationError) in try stack.popToRoot() } }
@@ -137,8 +138,8 @@ public struct NavigationTabs<Tab: TabType>: Codable, Hashable, Sendable {
     stacks[selected] = stack == RouteStack(root: selected.root) ? nil : stack
   }
 
-  /// Selects the tab whose root is the first screen of the path, and shows the path's screens
-  /// there.
+  /// Selects the tab whose root is the first screen of the path, and shows the screens of the path
+  /// in this tab.
   public mutating func show(_ path: [Tab.Route]) throws(NavigationError) {
     guard let tab = Tab.allCases.first(where: { $0.root == path.first }) else {
       throw .otherRoot(

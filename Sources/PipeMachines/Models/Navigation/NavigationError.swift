@@ -1,8 +1,8 @@
 import PipeSupport
 
-/// An error of a navigation request. The request has not changed anything.
+/// The reason why a navigation request was rejected. The request has not changed anything.
 public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringConvertible {
-  /// No pattern matches the link. Carries the known patterns, and the link that was probably meant.
+  /// No pattern matches the link. Carries the known patterns, and the most similar link.
   case unknownLink(String, known: [String], nearest: String?)
   /// A pattern matches, but a value in the link cannot be converted. Carries the link, the value,
   /// its placeholder and the expected type.
@@ -31,7 +31,7 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
   /// The request requires that the user is not logged in.
   case authenticated
 
-  /// A message that says what went wrong and what to do.
+  /// A message that describes the error and a way to resolve it.
   public var description: String {
     switch self {
     case .unknownLink(let link, let known, let nearest):
@@ -43,7 +43,7 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
     case .unfitValue(let link, let value, let placeholder, let type):
       "link '\(link)': invalid value '\(value)' for '{\(placeholder)}'; use a value of type \(type)"
     case .linkTooLong(let count):
-      "a link of \(count) bytes is too long; the limit is \(NavigationLimits.linkByteCount)"
+      "a link of \(count) bytes is too long; the limit is \(NavigationLimits.maximumLinkByteCount)"
     case .malformedPattern(let problem): problem
     case .alreadyShown(let route): "'\(route)' is shown already"
     case .atRoot: "the root is shown, and there is no previous screen; push a screen first"
@@ -64,8 +64,8 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
 /// The limits of navigation.
 enum NavigationLimits {
   /// The maximum number of screens in one stack, including the root.
-  static let depth = 64
-  static let linkByteCount = 1_024
+  static let maximumDepth = 64
+  static let maximumLinkByteCount = 1_024
 }
 
 /// A link that could not be followed, kept in a state so that it can be shown.

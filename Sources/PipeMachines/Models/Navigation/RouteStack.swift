@@ -2,9 +2,9 @@
 public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   /// The screen at the bottom.
   public let root: Route
-  /// The screens above the root, the topmost last. At most 63.
+  /// The screens above the root, with the topmost screen last. There are at most 63.
   public private(set) var pushed: [Route] = []
-  /// The sheet over the topmost screen.
+  /// The sheet over the topmost screen; `nil` if no sheet is shown.
   public private(set) var sheet: Route?
 
   /// Makes a stack with only a root.
@@ -19,37 +19,38 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   /// All screens, the root first, without the sheet.
   public var path: [Route] { [root] + pushed }
 
-  /// Pushes a screen.
+  /// Pushes a screen. Throws if a sheet is shown, if the screen is already the topmost screen, or
+  /// if the stack is full.
   public mutating func push(_ route: Route) throws(NavigationError) {
     try requireNoSheet()
     guard route != top else { throw .alreadyShown("\(route)") }
-    guard path.count < NavigationLimits.depth else {
-      throw .tooDeep(limit: NavigationLimits.depth)
+    guard path.count < NavigationLimits.maximumDepth else {
+      throw .tooDeep(limit: NavigationLimits.maximumDepth)
     }
     pushed.append(route)
   }
 
-  /// Pops the topmost screen.
+  /// Pops the topmost screen. Throws if a sheet is shown, or if only the root is left.
   public mutating func pop() throws(NavigationError) {
     try requireNoSheet()
     guard !pushed.isEmpty else { throw .atRoot }
     pushed.removeLast()
   }
 
-  /// Pops all screens except the root.
+  /// Pops all screens except the root. Throws if a sheet is shown, or if only the root is left.
   public mutating func popToRoot() throws(NavigationError) {
     try requireNoSheet()
     guard !pushed.isEmpty else { throw .atRoot }
     pushed = []
   }
 
-  /// Presents a sheet over the topmost screen.
+  /// Presents a sheet over the topmost screen. Throws if a sheet is already shown.
   public mutating func present(_ route: Route) throws(NavigationError) {
     try requireNoSheet()
     sheet = route
   }
 
-  /// Dismisses the sheet.
+  /// Dismisses the sheet. Throws if no sheet is shown.
   public mutating func dismiss() throws(NavigationError) {
     guard sheet != nil else { throw .noSheet }
     sheet = nil
@@ -60,8 +61,8 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
     guard path.first == root else {
       throw .otherRoot(path.first.map { "\($0)" } ?? "an empty path", known: ["\(root)"])
     }
-    guard path.count <= NavigationLimits.depth else {
-      throw .tooDeep(limit: NavigationLimits.depth)
+    guard path.count <= NavigationLimits.maximumDepth else {
+      throw .tooDeep(limit: NavigationLimits.maximumDepth)
     }
     pushed = Array(path.dropFirst())
     sheet = nil
@@ -78,7 +79,7 @@ public struct RouteStack<Route: RouteType>: Codable, Hashable, Sendable {
   public typealias NavigationStack = RouteStack
 #endif
 
-/// A placeholder route type for a stack that does not exist: see ``RouteStack/init(initial:)``.
+/// `Never` is the route type of the unavailable initializer ``RouteStack/init(initial:)``.
 extension Never: RouteType {}
 
 extension RouteStack where Route == Never {

@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// A synchronized event that a caller has requested, and the outcome that the caller received.
+/// A synchronized event that a caller requested, with the outcome that the caller received.
 package struct Attempt: Equatable, Sendable {
   package enum Outcome: Equatable, Sendable {
     case committed(TransactionID, versions: [String: UInt64])
     case refused, busy, unavailable
-    /// No answer arrived in time, or the answer was that the outcome is unknown.
+    /// No answer arrived in time, or the answer said that the outcome is unknown.
     case unknown
   }
 
   package var composite: String
-  /// The record that each participant keeps if it has taken the event.
+  /// The text that each participant stores when it takes the event.
   package var meeting: String
   package var outcome: Outcome
 
@@ -34,7 +34,8 @@ extension Attempt.Outcome {
   }
 }
 
-/// The answers of coordinators about their transactions. They must never change.
+/// The answers of coordinators about their transactions. A coordinator must never change its
+/// answer.
 package struct CoordinatorAnswers: Sendable {
   package enum Decision: Equatable, Sendable {
     case committed([String: UInt64])
@@ -42,14 +43,14 @@ package struct CoordinatorAnswers: Sendable {
   }
 
   private var decisions: [String: [TransactionID: Decision]] = [:]
-  /// The descriptions of all answers that differ from an earlier one.
+  /// A description of each answer that contradicts an earlier answer.
   package private(set) var contradictions: [String] = []
-  /// The number of answered questions, including those answered with `unknown`.
+  /// The number of queries that were answered, including answers with `unknown`.
   package private(set) var answered = 0
 
   package init() {}
 
-  /// Adds an answer.
+  /// Adds an answer of a coordinator about a transaction.
   package mutating func record(
     _ transaction: TransactionID, of coordinator: String, _ reply: SynchronizedReply
   ) {
@@ -72,11 +73,11 @@ package struct CoordinatorAnswers: Sendable {
 
   mutating func count() { answered += 1 }
 
-  /// Returns the transactions with a known ending.
+  /// Returns the transactions that the coordinator has reported as committed or aborted.
   func decidedTransactions(of coordinator: String) -> [TransactionID] {
     decisions[coordinator]?.keys.sorted() ?? []
   }
 
-  /// Returns the newest transaction with a known ending.
+  /// Returns the newest transaction that the coordinator has reported as committed or aborted.
   func newest(of coordinator: String) -> TransactionID? { decisions[coordinator]?.keys.max() }
 }

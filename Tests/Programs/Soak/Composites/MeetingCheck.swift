@@ -1,20 +1,21 @@
 import NumberMachines
 import PipeRuntime
 
-/// Compares the members' records with the answers that the callers received.
+/// Compares the meetings that members have stored with the answers that callers received.
 package struct MeetingCheck {
-  /// The descriptions of all violations.
+  /// A description of each violation.
   package private(set) var violations: [String] = []
-  /// The outcomes of meetings whose callers did not learn them.
+  /// The numbers of meetings whose callers did not learn the outcome: `taken` by members, and
+  /// `notTaken` by any.
   package private(set) var unknown = (taken: 0, notTaken: 0)
 
   private let plan: MeetingPlan
-  /// The number of times that each member has recorded each meeting.
+  /// For each member, how many times it has stored each meeting.
   private var recordCounts: [String: [String: Int]] = [:]
   private var requestedMeetings: Set<String> = []
 
   /// - Parameters:
-  ///   - met: The records of each member, oldest first.
+  ///   - met: The meetings that each member has stored, oldest first.
   ///   - rung: The number of meetings that each bell has requested.
   ///   - deadLetters: The number of dead letters of each coordinator.
   package init(
@@ -69,8 +70,8 @@ package struct MeetingCheck {
     names.isEmpty ? "none" : names.sorted().joined(separator: ", ")
   }
 
-  /// Checks that each number of a bell was taken once by all members, or by none. In the latter
-  /// case it must be a dead letter.
+  /// Checks that each meeting of a bell was taken once by all members, or by none. If no member
+  /// took the meeting, it must be a dead letter.
   private mutating func check(
     _ bell: MeetingPlan.Bell, rung: Int, _ deadLetters: [String: Int]
   ) {
@@ -100,8 +101,8 @@ package struct MeetingCheck {
     }
   }
 
-  /// Checks that members have taken their common meetings in the same order, and the meetings of a
-  /// bell in its order.
+  /// Checks that members have taken their common meetings in the same order, and a bell's meetings
+  /// in the order of the bell.
   private mutating func checkOrder(_ met: [String: [String]]) {
     for (index, left) in plan.members.enumerated() {
       for right in plan.members[(index + 1)...] {
@@ -121,7 +122,7 @@ package struct MeetingCheck {
     }
   }
 
-  /// Checks that the versions and transactions in the answers grow with the order of the meetings.
+  /// Checks that later meetings have higher versions and transaction numbers in the answers.
   private mutating func checkVersions(_ met: [String: [String]], _ attempts: [Attempt]) {
     var answers: [String: (transaction: TransactionID, versions: [String: UInt64])] = [:]
     for attempt in attempts {

@@ -2,20 +2,21 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// The outcomes of meetings, which show whether a soak has covered every case.
+/// The counts of meetings by outcome. They show whether a soak has covered every case.
 package struct MeetingCounts: Equatable, Sendable {
   package var committed = 0
   package var refused = 0
   package var busy = 0
   package var unavailable = 0
-  /// The meetings whose callers did not learn the outcome, by outcome.
+  /// The meetings whose callers did not learn the outcome: taken, and not taken
+  /// (`unknownNotTaken`).
   package var unknownTaken = 0
   package var unknownNotTaken = 0
   /// The number of meetings that bells have requested.
   package var rung = 0
-  /// The number of answered questions about transactions.
+  /// The number of answered queries about transactions.
   package var asked = 0
-  /// The number of events in doubt, by cause. The following counts are their outcomes.
+  /// The number of events in doubt, by cause.
   package var doubts: [String: Int] = [:]
   package var doubtsCommitted = 0
   package var doubtsAborted = 0
@@ -51,10 +52,10 @@ package struct MeetingCounts: Equatable, Sendable {
     left.recoveries += right.recoveries
   }
 
-  /// The causes of doubt, as the nodes' logs name them.
-  static let causes = ["a restart", "a lost connection", "without a message"]
+  /// The reasons for which an event was in doubt, as written in the nodes' logs.
+  static let causes = InDoubtReport.Cause.allCases.map { "\($0)" }
 
-  /// Counts a line of a node's log that reports a doubt or its end.
+  /// Counts a line of a node's log, if the line says that an event is in doubt or not anymore.
   package mutating func add(_ entry: LogEntry) {
     guard entry.stream == .err else { return }
     if entry.text.contains(" is in doubt after ") {
@@ -72,7 +73,7 @@ package struct MeetingCounts: Equatable, Sendable {
     }
   }
 
-  /// The cases that never occurred, in words.
+  /// The names of the cases that never occurred.
   package var missing: [String] {
     var missing: [String] = []
     func require(_ count: Int, _ what: String) {
@@ -90,7 +91,7 @@ package struct MeetingCounts: Equatable, Sendable {
     return missing
   }
 
-  /// The counts, for a person to read.
+  /// The counts as text for people.
   package var text: String {
     let doubtText = Self.causes.map { "\(doubts[$0] ?? 0) after \($0)" }.joined(separator: ", ")
     return """

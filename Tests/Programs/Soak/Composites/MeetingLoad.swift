@@ -25,8 +25,8 @@ extension MeetingPlan: SoakSubject {
   }
 }
 
-/// Requests meetings, rings bells, feeds members with numbers, and compares the members' records
-/// with the answers.
+/// Requests meetings, makes bells request meetings, and sends numbers to members. At the end,
+/// compares the members' states with the answers that callers received.
 final class MeetingLoad: SoakLoad {
   private let client: ReattachingClient
   private let plan: MeetingPlan
@@ -35,18 +35,18 @@ final class MeetingLoad: SoakLoad {
   private let bellFeeder: Feeder
   private let seed: UInt64
   private let durability: Durability
-  /// The number up to which each source should send.
+  /// For each source, the number up to which it should send.
   private let until = Mutex<[String: Int]>([:])
 
   /// The longest time without progress after the last fault.
   private static let verifyLimit: Duration = .seconds(60)
   /// The number of unchanged polls after which no more changes are expected. In volatile
-  /// topologies, lost events never arrive, so waiting is shorter.
+  /// topologies, lost events never arrive, so the number is smaller.
   private var unchangedLimit: Int { durability == .volatile ? 20 : 300 }
-  /// The maximum number of polls. Polling itself keeps the processes busy, so an endless change
-  /// would not count as a stall.
+  /// The maximum number of polls. Polling keeps the processes busy, so endless changes would not
+  /// count as a stall.
   private static let pollCount = 1_200
-  /// The caller of the meetings at the end, which no member refuses and which must therefore take
+  /// The caller of the meetings at the end. No member refuses these meetings, so they must take
   /// place.
   private static let last = NumberMember.bell + "Last"
 
@@ -81,7 +81,7 @@ final class MeetingLoad: SoakLoad {
 
   func verify(_ outcome: inout SoakOutcome) async throws {
     let first = try await waitForRest()
-    // Checks that no lock is left.
+    // Request another meeting of each composite, to check that no member is still locked.
     for (index, composite) in plan.composites.enumerated() {
       let end = try await requesters.requestMeeting(
         composite, Self.last, index + 1, .await(.seconds(20)), .seconds(20))
@@ -105,15 +105,14 @@ final class MeetingLoad: SoakLoad {
   }
 
   /// Waits until no event is in flight, and returns the final view.
-  /// - Parameter known: The unrest that an earlier wait could not resolve.
+  /// - Parameter known: The unfinished items of an earlier wait, which are ignored.
   private func waitForRest(despite known: Set<String> = []) async throws -> MeetingView {
     var last: MeetingView?
     var (good, same, pollCount) = (0, 0, 0)
     _ = try await poll(every: .milliseconds(100), within: Self.verifyLimit) {
       let view = MeetingView(
         plan, until: until.withLock { $0 }, try await client.directory())
-      // Two equal views are required, because an event between two nodes is visible at neither of
-      // them.
+      // Wait for two equal views, because an event between two nodes is visible at neither of them.
       good = view == last && known.isSuperset(of: view.unfinished) ? good + 1 : 0
       same = view == last ? same + 1 : 0
       last = view
@@ -124,7 +123,7 @@ final class MeetingLoad: SoakLoad {
     return last
   }
 
-  /// Checks that no member is left prepared.
+  /// Checks that the journal of no member contains a prepared event.
   func inspect(_ directories: RuntimeDirectories, _ outcome: inout SoakOutcome) {
     let journalPaths = JournalPaths(in: directories)
     for node in plan.members {

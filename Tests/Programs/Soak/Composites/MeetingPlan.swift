@@ -1,13 +1,13 @@
 import NumberMachines
 import PipeRuntime
 
-/// A random topology for the soak of composites: the members, their composites, which may overlap, and
-/// the pipes to and from the members.
+/// A random topology for the soak of composites. It consists of members, composites of members,
+/// which may overlap, and pipes to and from members.
 package struct MeetingPlan: Equatable, Sendable {
   package struct Composite: Equatable, Sendable {
     package var name: String
     package var members: [String]
-    /// The composite whose process is the coordinator.
+    /// The name of the composite whose process is the coordinator.
     package var coordinator: String
   }
 
@@ -21,24 +21,26 @@ package struct MeetingPlan: Equatable, Sendable {
   package private(set) var members: [String] = []
   package private(set) var composites: [Composite] = []
   package private(set) var bells: [Bell] = []
-  /// The members that receive numbers from a source, with the capacity of the pipe.
+  /// The members that receive numbers from a source, each with the capacity of the pipe.
   package private(set) var fed: [String: Int] = [:]
   private var refusals: [String: Int] = [:]
   private var outCapacity = 16
-  /// The members that are models.
+  /// The members that are written as actors.
   package private(set) var models: Set<String> = []
-  /// The carrier nodes of embedded coordinators, by coordinator. Other coordinators have their own
-  /// process.
+  /// For each embedded coordinator, its carrier node. Other coordinators have processes of their
+  /// own.
   package private(set) var hosts: [String: String] = [:]
 
-  /// The source of numbers for members, and the sink for the members' events.
+  /// The names of the source that sends numbers to members, and of the sink for events of members
+  /// (`sink`).
   package static let source = "source"
   package static let sink = "sink"
 
-  /// - Parameter hasModels: Whether some members are models, whose transitions are asynchronous.
+  /// - Parameter hasModels: Whether some members are written as actors, so that their transitions
+  ///   are asynchronous.
   package init(hasModels: Bool = false, using generator: inout SplitMix64) {
-    // A conflict class with overlapping composites, and one or two more that share no members with
-    // it.
+    // Create a conflict class with overlapping composites. One or two other composites share no
+    // members with it.
     let chain = (0..<Int.random(in: 3...4, using: &generator)).map { _ in newMember() }
     add([chain[0], chain[1]], of: nil)
     add(Array(chain[1...]), of: "c1")
@@ -63,7 +65,7 @@ package struct MeetingPlan: Equatable, Sendable {
     }
     outCapacity = [1, 16, 1024].randomElement(using: &generator)!
     if hasModels {
-      // At least one in each class: its first member.
+      // In each class, at least the first member is a model.
       models = Set(
         members.filter { member in
           composites.contains { $0.members[0] == member } || Bool.random(using: &generator)
@@ -86,20 +88,20 @@ package struct MeetingPlan: Equatable, Sendable {
       Composite(name: name, members: members, coordinator: coordinator ?? name))
   }
 
-  /// The composites with a coordinator process of their own.
+  /// The names of the coordinators that have processes of their own.
   package var coordinators: [String] {
     composites.map(\.name).filter { name in composites.contains { $0.coordinator == name } }
   }
 
-  /// All nodes that send their own numbers.
+  /// The nodes that send numbers of their own.
   var sources: [String] { [Self.source] + bells.map(\.source) }
 
   package subscript(composite: String) -> Composite? {
     composites.first { $0.name == composite }
   }
 
-  /// The nodes that faults strike: the participants and their coordinators, the latter twice as
-  /// often.
+  /// The nodes that faults strike: the members, the source, and the coordinators, which are struck
+  /// twice as often.
   var faultTargets: [String] { members + coordinators + coordinators + [Self.source] }
 
   var memberCoordinators: [MemberCoordinator] {
@@ -108,14 +110,14 @@ package struct MeetingPlan: Equatable, Sendable {
     }
   }
 
-  /// A description in words.
+  /// A description of the plan, for people.
   var summary: String {
     "\(composites.count) composites of \(members.count) nodes in \(coordinators.count) classes"
       + (models.isEmpty ? "" : ", \(models.count) nodes are models")
       + (hosts.isEmpty ? "" : ", \(hosts.count) coordinated within a node")
   }
 
-  /// The topology for the orchestrator.
+  /// Returns the topology that the orchestrator runs.
   package func topology(
     name: String, program: String, environment: [String: String], durability: Durability,
     heartbeat: Duration
@@ -137,7 +139,7 @@ package struct MeetingPlan: Equatable, Sendable {
         node(Self.sink, "NumberSink", ["id": .string(Self.sink)]),
       ]
         + bells.map {
-          // One event at a time, at the pace of the meetings.
+          // Bells send one event at a time, because meetings take time.
           node(
             $0.source, "NumberSource", ["id": .string($0.source), "burst": 1, "pause": 20_000])
         },

@@ -1,22 +1,22 @@
 import NumberMachines
 import PipeRuntime
 
-/// The states of a plan's nodes at one moment.
+/// The states of all nodes of a plan at one moment.
 struct MeetingView: Equatable {
-  /// The records of each member, oldest first.
+  /// The meetings that each member has stored, oldest first.
   private(set) var met: [String: [String]] = [:]
   /// The last number that each source has sent.
   private(set) var sent: [String: Int] = [:]
   /// The number of dead letters of each coordinator.
   private(set) var deadLetters: [String: Int] = [:]
-  /// The descriptions of everything that is not at rest.
+  /// A description of each node, pipe or effect that is not at rest.
   private(set) var unfinished: [String] = []
-  /// The descriptions of numbers from pipes that differ from the sent ones.
+  /// A description of each count of arrived numbers that differs from the count of sent numbers.
   private(set) var differences: [String] = []
   /// The count of numbers that have arrived through pipes.
   private(set) var arrived = 0
 
-  /// - Parameter until: The number up to which each source should send.
+  /// - Parameter until: For each source, the number up to which it should send.
   init(_ plan: MeetingPlan, until: [String: Int], _ directory: TopologyDirectory) {
     for source in plan.sources {
       let members = state(of: source, in: directory)?.caseMembers
@@ -34,8 +34,8 @@ struct MeetingView: Equatable {
     addSink(plan, directory)
   }
 
-  /// Returns a node's status if the node runs, and records which of its pipes and effects are not
-  /// at rest.
+  /// Returns the status of a node, or `nil` if the node is not running. Records which of its pipes
+  /// and effects are not at rest.
   private mutating func status(of node: String, in directory: TopologyDirectory) -> NodeStatus? {
     guard let information = directory[node: node], information.isRunning,
       let status = information.status

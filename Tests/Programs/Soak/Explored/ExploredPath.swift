@@ -1,21 +1,22 @@
 import PipeModelChecker
 import PipeRuntime
 
-/// Replays a run, item by item, through the states that a search has found.
+/// Replays the steps of a real run in the states that a search has found. A step that the search
+/// did not predict is an error.
 package struct ExploredPath {
-  /// An item that the search did not predict.
+  /// An item of the run that the search did not predict.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// Counts of notable events, which show whether a soak has covered them.
+  /// Counts of rare events. They show whether a soak has covered these events.
   package struct EventCounts: Equatable, Sendable {
     package var steps = 0
     package var refusals = 0
     package var effects = 0
-    /// The number of events that were taken before an earlier event of the same pipe.
+    /// The number of events that were processed before an earlier event of the same pipe.
     package var overtaking = 0
-    /// The number of steps after which a pipe held more events than its capacity.
+    /// The number of steps after which a pipe contained more events than its capacity.
     package var overshooting = 0
 
     package init() {}
@@ -28,7 +29,7 @@ package struct ExploredPath {
       left.overshooting += right.overshooting
     }
 
-    /// The kinds of events that never occurred, in words.
+    /// The names of the rare events that never occurred.
     package var missing: [String] {
       let all = [
         ("a step", steps), ("a dead letter", refusals), ("an effect", effects),
@@ -41,29 +42,30 @@ package struct ExploredPath {
 
   private let explored: ExploredTopology
   private let pipes: [PipeSpecification]
-  /// The states in which the run may be. There may be several, because running effects are not
-  /// reported.
+  /// The states in which the run may be. There may be several, because nodes do not report which
+  /// effects are running.
   private var states: Set<ExploredTopology.State>
-  /// The events in each pipe, with their numbers.
+  /// For each pipe, the events that it contains, with their numbers.
   private var pipeContents: [String: [(number: UInt64, event: JSONValue)]] = [:]
   package private(set) var eventCounts = EventCounts()
 
   package init(_ explored: ExploredTopology, _ pipes: [PipeSpecification]) {
     self.explored = explored
     self.pipes = pipes
-    states = [explored.first]
+    states = [explored.initialState]
     for pipe in pipes {
-      pipeContents[pipe.name] = explored.contents(of: pipe.name, in: explored.first).enumerated()
+      pipeContents[pipe.name] = explored.contents(of: pipe.name, in: explored.initialState)
+        .enumerated()
         .map {
           (UInt64($0.offset) + 1, $0.element)
         }
     }
   }
 
-  /// Returns the number of events in a pipe.
+  /// Returns the number of events that a pipe contains.
   package func count(of pipe: String) -> Int { pipeContents[pipe]?.count ?? 0 }
 
-  /// Replays a whole run.
+  /// Replays all items of a run.
   package mutating func replay(_ order: [RunTrace.Item]) throws(Failure) {
     for (index, item) in order.enumerated() {
       do { try replay(item) } catch {
@@ -75,7 +77,7 @@ package struct ExploredPath {
     }
   }
 
-  /// Replays an item, which must be a step from one of the possible states.
+  /// Replays an item. It must be a step from one of the possible states.
   package mutating func replay(_ item: RunTrace.Item) throws(Failure) {
     let possible = Set(states.flatMap(statesAfterLostEvents(of: item.node)))
     var next: Set<ExploredTopology.State> = []
@@ -122,13 +124,16 @@ package struct ExploredPath {
       && Self.byPipe(step.sends) == Self.byPipe(sent)
   }
 
-  /// Groups sends by pipe, because the order between different pipes does not matter.
+  /// Groups sent events by pipe, because the order of events in different pipes does not matter.
   private static func byPipe(_ sends: [EvaluatorSend]) -> [String: [JSONValue]] {
     Dictionary(grouping: sends, by: \.pipe).mapValues { $0.map(\.event) }
   }
 
-  /// Returns a state, and the states after events of effects that the node refused. Such refusals
-  /// are not reported.
+  /// Returns a function that maps a state to this state, and to all states that may follow without
+  /// a report.
+  ///
+  /// Such a state follows when the node refuses an event of its effects: these refusals are not
+  /// reported.
   private func statesAfterLostEvents(
     of node: String
   ) -> (ExploredTopology.State) -> Set<ExploredTopology.State> {
@@ -145,7 +150,7 @@ package struct ExploredPath {
     }
   }
 
-  /// Moves the numbered events of the pipes.
+  /// Removes an event from its pipe, and adds the sent events to their pipes.
   private mutating func move(_ item: RunTrace.Item) throws(Failure) {
     if case .pipe(let name, let number) = item.origin {
       guard let index = pipeContents[name]?.firstIndex(where: { $0.number == number }) else {
@@ -169,7 +174,7 @@ package struct ExploredPath {
     if isOverCapacity { eventCounts.overshooting += 1 }
   }
 
-  /// The contents of the pipes, in words.
+  /// The contents of all pipes, as text.
   private var text: String {
     let full = pipeContents.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
     guard !full.isEmpty else { return "empty pipes" }

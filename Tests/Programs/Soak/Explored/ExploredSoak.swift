@@ -4,20 +4,20 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import PipeSupervision
 
-/// Searches random topologies, runs them, and checks that each run is a path through the states of
-/// the search.
+/// Searches random topologies, runs them, and checks that each run is a path through the states
+/// that the search has found.
 struct ExploredSoak {
   private let options: SoakOptions
   private var generator: SplitMix64
   private var eventCounts = ExploredPath.EventCounts()
   private var problems: [String] = []
 
-  /// The number of orders of one run to check.
+  /// The number of orders in which a run is replayed.
   private static let orders = 3
-  /// The memory limit of a search. A topology that needs more is replaced by another one. Unit:
+  /// The memory limit of a search. If a search needs more, another topology is generated. Unit:
   /// bytes.
   private static let memory = 24 << 20
-  /// The number of topologies after which all kinds of events must have occurred.
+  /// The number of topologies after which each kind of rare event must have occurred.
   private static let longRun = 50
 
   init(_ options: SoakOptions) {
@@ -25,7 +25,8 @@ struct ExploredSoak {
     generator = SplitMix64(seed: options.seed)
   }
 
-  /// - Returns: Whether every run was as predicted.
+  /// Runs the soak.
+  /// - Returns: Whether the searches predicted every run.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     printLine(
@@ -78,7 +79,7 @@ struct ExploredSoak {
     } catch {
       failure = "\(error)"
     }
-    let states = explored.report.totals.states
+    let states = explored.report.totals.stateCount
     printLine(
       "topology \(number): \(plan.summary), \(states) states; \(itemCount) steps and dead letters, "
         + "\((ContinuousClock.now - start).shortText): "
@@ -99,8 +100,8 @@ struct ExploredSoak {
     defer { directory.remove() }
     let program = try BinaryLocator.find("TestNodes")
     var settings = ExplorationSettings()
-    settings.threads = 1
-    settings.memory = Self.memory
+    settings.threadCount = 1
+    settings.memoryLimit = Self.memory
     while true {
       let plan = RamblingPlan(using: &generator)
       let topology = plan.topology(

@@ -1,22 +1,23 @@
 import PipeRuntime
 
-/// A random topology that is small enough for a full state search: two to four nodes with the
-/// machine `Rambler`, and pipes with a capacity of one or two events.
+/// A random topology that is small enough for a full state search. It has two to four nodes with
+/// the machine `Rambler`, and pipes with a capacity of one or two events.
 package struct RamblingPlan: Equatable, Sendable {
   package struct Node: Equatable, Sendable {
     package let name: String
-    /// In the form of the machine's parameters.
+    /// The transitions, sent events and effects of the node, in the format of the machine's
+    /// parameters.
     let steps: [String]
     let sends: [String]
     let stateEffects: [String]
-    /// The events that are sent to it from outside.
+    /// The events that are sent to the node from outside.
     package let externalEvents: [String]
   }
 
   package let nodes: [Node]
   package let pipes: [PipeSpecification]
 
-  /// The event that a node accepts in its initial state without a change of the state.
+  /// An event that a node accepts in its initial state, and that does not change the state.
   package static let tick = "tick"
 
   private static let states = ["home", "north", "east", "south"]
@@ -77,7 +78,7 @@ package struct RamblingPlan: Equatable, Sendable {
       onRefused: onRefused)
   }
 
-  /// Returns the topology, with all the information that a search requires.
+  /// Returns the topology, with all declarations that a search requires.
   package func topology(name: String, program: String, durability: Durability) -> Topology {
     var externalEvents: [String: [EventPattern]] = [:]
     var gives: [String: [String: EffectPattern]] = [:]
@@ -101,6 +102,6 @@ package struct RamblingPlan: Equatable, Sendable {
       explore: ExploreSection(capacity: 2, fromOutside: externalEvents, gives: gives))
   }
 
-  /// A description in words.
+  /// A description of the plan, for people.
   package var summary: String { "\(nodes.count) nodes, \(pipes.count) pipes" }
 }

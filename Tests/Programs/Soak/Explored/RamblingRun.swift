@@ -2,8 +2,8 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Synchronization
 
-/// Runs a rambling topology under the real orchestrator, sends it events, and records its nodes'
-/// steps.
+/// Runs a random topology with a real orchestrator, sends events to it, and records the steps of
+/// its nodes.
 struct RamblingRun {
   private let topology: TopologyHarness
   private let nodes: [RamblingPlan.Node]
@@ -11,16 +11,16 @@ struct RamblingRun {
 
   /// The number of events to send.
   private static let requests = 60
-  /// The longest wait for an answer. A node with a full pipe may never answer.
+  /// The maximum time to wait for an answer. A node with a full pipe may never answer.
   private static let answerTimeout: Duration = .milliseconds(150)
-  /// The number of unanswered events after which no more are sent.
+  /// The number of unanswered events after which no more events are sent.
   private static let unansweredLimit = 4
-  /// The number of events between two reads of the dead letters. A node without a journal keeps
-  /// only the latest ones.
+  /// The number of events after which dead letters are read. A node without a journal keeps only
+  /// its latest dead letters.
   private static let deadLetterInterval = 6
   private static let limit: Duration = .seconds(60)
 
-  /// Collects the steps during the run.
+  /// Collects the steps that nodes report during the run.
   private final class StepCollector: Sendable {
     private let trace = Mutex(RunTrace())
     private let readTask = Mutex<Task<Void, Never>?>(nil)
@@ -46,7 +46,7 @@ struct RamblingRun {
     nodes = plan.nodes
   }
 
-  /// Runs a topology, and stops it.
+  /// Runs a topology, stops it, and returns the trace of the run.
   static func run(
     _ plan: RamblingPlan, _ topology: Topology, using generator: inout SplitMix64
   ) async throws -> RunTrace {
@@ -70,7 +70,8 @@ struct RamblingRun {
       if number % Self.deadLetterInterval == 0 { try await readDeadLetters() }
     }
     try await awaitLastSteps()
-    // The trace ends here: steps reported later may follow dead letters that the requests below miss.
+    // The trace ends here: later steps may follow dead letters that the requests below do not
+    // return.
     var trace = collector.current
     for node in nodes {
       trace.add(try await topology.client.deadLetters(of: node.name), of: node.name)
@@ -78,7 +79,8 @@ struct RamblingRun {
     return trace
   }
 
-  /// - Returns: Whether the event was answered.
+  /// Sends an event to a node.
+  /// - Returns: Whether the node answered.
   private func send(_ event: String, to node: String) async throws -> Bool {
     do {
       _ = try await topology.client.send(node, json: .string(event), timeout: Self.answerTimeout)
@@ -88,8 +90,8 @@ struct RamblingRun {
     }
   }
 
-  /// Waits until the feeds of all nodes have delivered a step. No node leaves its initial state
-  /// before that.
+  /// Waits until the feed of each node has delivered a step. Before that, no node leaves its
+  /// initial state.
   private func awaitFirstSteps() async throws {
     let haveBegun: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {
       let silent = nodes.filter { !collector.current.hasBegun($0.name) }
@@ -99,7 +101,7 @@ struct RamblingRun {
     guard haveBegun != nil else { throw SoakFailure("the feeds do not tell of the first steps") }
   }
 
-  /// Waits until all steps so far were delivered, or reported as skipped.
+  /// Waits until the feeds have delivered all steps taken so far, or have reported them as skipped.
   private func awaitLastSteps() async throws {
     let directory = try await topology.client.directory()
     let areReported: Bool? = try await poll(every: .milliseconds(5), within: Self.limit) {

@@ -1,21 +1,21 @@
 import PipeRuntime
 
-/// The causal order of the nodes' actions.
+/// The causal order of the actions of several nodes.
 ///
-/// Processes share no clock. Three things are certain: the order of each node's actions; that an
-/// event is taken after it was put into its pipe; and that a node acts only while its pipes have
-/// capacity, so that the receiver has taken enough events before. Every total order that is
-/// consistent with these facts is a possible run.
+/// Processes have no common clock. Three facts are certain. The order of each node's actions is
+/// known. A receiver processes an event after the sender has put the event into the pipe. A node
+/// acts only while its pipes have capacity, so the receivers have removed enough events before.
+/// Every total order that agrees with these facts is a possible run.
 package struct RunOrder {
   package typealias Item = RunTrace.Item
 
-  /// A pipe, with the properties that order steps.
+  /// A pipe, with the properties that determine the order of actions.
   package struct Pipe: Sendable {
     package var name: String
     package var sender: String
     package var receiver: String
     package var capacity: Int
-    /// The number of events in the pipe at the start.
+    /// The number of events in the pipe at the beginning of the trace.
     package var initialCount: Int
 
     package init(
@@ -29,7 +29,8 @@ package struct RunOrder {
     }
   }
 
-  /// Items that each depend on another one of them. No run can contain them.
+  /// The error for a cycle of actions, in which each action depends on another action of the cycle.
+  /// No run can contain such actions.
   package struct Cycle: Error, Hashable, CustomStringConvertible {
     package let items: [Item]
 
@@ -40,17 +41,18 @@ package struct RunOrder {
   }
 
   private let items: [Item]
-  /// The predecessors of each item.
+  /// For each action, the actions that it directly follows.
   private var before: [Set<Int>]
-  /// The items with an unreported predecessor, and all their successors.
+  /// The actions with a predecessor that was not reported, and all actions that follow these.
   private var open: Set<Int> = []
 
-  /// - Parameter traces: The items of each node, in the node's order.
+  /// - Parameter traces: The actions of each node, in the node's order.
   package init(_ traces: [[Item]], _ pipes: [Pipe]) {
     items = traces.flatMap { $0 }
     before = items.map { _ in [] }
     var first = 0
-    // By pipe: the sender of each number, and the takers of events in the receiver's order.
+    // For each pipe, the action that sent each number, and the actions that processed events, in
+    // the receiver's order.
     var senders: [String: [UInt64: Int]] = [:]
     var takingItems: [String: [Int]] = [:]
     for trace in traces {
@@ -86,7 +88,7 @@ package struct RunOrder {
     if let earlier { before[place].insert(earlier) } else { open.insert(place) }
   }
 
-  /// Adds all successors of open items.
+  /// Adds all actions that follow an action in `open`.
   private mutating func propagateUnordered() {
     while true {
       let more = items.indices.filter { !open.contains($0) && !before[$0].isDisjoint(with: open) }
@@ -95,10 +97,10 @@ package struct RunOrder {
     }
   }
 
-  /// The number of items whose predecessors are all known.
+  /// The number of actions whose predecessors are all known.
   package var count: Int { items.count - open.count }
 
-  /// Returns a random order that is consistent with the causal order.
+  /// Returns a random total order that agrees with the causal order.
   package func order(using generator: inout SplitMix64) throws(Cycle) -> [Item] {
     var rest = before
     var successors: [[Int]] = items.map { _ in [] }

@@ -1,8 +1,9 @@
 import PipeRuntime
 
-/// The steps that nodes have reported, with the dead letters between them, up to the first gap.
+/// The steps and dead letters that nodes have reported. For each node, the trace ends at the first
+/// gap.
 package struct RunTrace: Sendable {
-  /// An action of a node.
+  /// An action of a node: a step, or a refusal that became a dead letter.
   package struct Item: Hashable, Sendable {
     package enum Origin: Hashable, Sendable {
       case outside
@@ -15,9 +16,9 @@ package struct RunTrace: Sendable {
     package var version: UInt64
     package var event: JSONValue
     package var origin: Origin
-    /// The node's state after the action; `nil` if the event was refused and is a dead letter.
+    /// The node's state after a step; `nil` for a refusal.
     package var state: JSONValue?
-    /// The events that it has put into pipes, with their numbers.
+    /// The events that the step has put into pipes, with their numbers.
     package var sent: [NodeStep.PipedEvent]
 
     package init(
@@ -35,11 +36,11 @@ package struct RunTrace: Sendable {
 
   private struct Node {
     var items: [Item] = []
-    /// The sequence number of the last step in the feed.
+    /// The index of the last step in the node's feed.
     var place: UInt64?
-    /// The version of the last step, whether reported or skipped.
+    /// The version after the last step, even if the step was skipped.
     var version: UInt64 = 0
-    /// Whether items after the last one are missing.
+    /// Whether the feed has skipped steps after the last item.
     var hasGap = false
     var deadLetters: [DeadLetter] = []
   }
@@ -48,18 +49,18 @@ package struct RunTrace: Sendable {
 
   package init() {}
 
-  /// Whether a node has reported a step.
+  /// Returns whether a node has reported a step.
   package func hasBegun(_ node: String) -> Bool { nodes[node]?.place != nil }
 
-  /// Returns the version of the last step that a node has reported or skipped.
+  /// Returns a node's version after the last step that was reported or skipped.
   package func version(of node: String) -> UInt64 { nodes[node]?.version ?? 0 }
 
-  /// Adds a step from a node's feed. Steps after a gap are ignored.
+  /// Adds a step from a node's feed. Ignores steps after a gap.
   package mutating func add(_ step: NodeStep) {
     var node = nodes[step.node] ?? Node()
     defer { nodes[step.node] = node }
     node.version = max(node.version, step.version)
-    // Before the first reported step there may have been steps that changed nothing.
+    // Before the first reported step, there may have been steps that did not change the state.
     let follows =
       node.place.map { step.index == $0 + 1 }
       ?? (step.index == 1 || step.event == .string(RamblingPlan.tick))
@@ -83,7 +84,7 @@ package struct RunTrace: Sendable {
         sent: step.sent ?? []))
   }
 
-  /// Adds the dead letters that a node has now, oldest first. Known ones are ignored.
+  /// Adds the dead letters that a node currently stores, oldest first. Ignores known dead letters.
   package mutating func add(_ deadLetters: [DeadLetter], of name: String) {
     var node = nodes[name] ?? Node()
     let known = node.deadLetters.last?.id ?? 0
@@ -91,17 +92,16 @@ package struct RunTrace: Sendable {
     nodes[name] = node
   }
 
-  /// Returns the actions of a node, in order, up to the first gap.
+  /// Returns the actions of a node in order, up to the first gap.
   package func items(of name: String) -> [Item] {
     guard let node = nodes[name] else { return [] }
     let deadLetters = node.deadLetters.enumerated().prefix {
       $0.element.id == UInt64($0.offset) + 1
     }
     .map(\.element)
-    // Dead letters that were dropped before they were read are unknown, and so is everything after
-    // them.
+    // If a dead letter was dropped before it could be read, the trace ends before it.
     let end = deadLetters.count < node.deadLetters.count ? deadLetters.last?.version ?? 0 : .max
-    // Dead letters after the last known step may come after unknown steps.
+    // A dead letter after the last known step may also follow an unknown step, so it is omitted.
     let last = node.items.last?.version ?? 0
     let refusals = deadLetters.filter { $0.pipe != "request" && $0.version <= last }.map {
       deadLetter in

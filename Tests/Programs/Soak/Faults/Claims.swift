@@ -1,19 +1,18 @@
 import Synchronization
 
-/// Tracks the processes that faults are using, so that incompatible faults do not overlap.
+/// Tracks which processes are in use by faults, so that incompatible faults do not overlap.
 ///
-/// Nodes that share a process are struck together, so they are claimed together.
+/// A fault strikes all nodes of a process, so the nodes of a process are claimed together.
 final class Claims: Sendable {
-  /// A process, identified by the node for which it was started.
+  /// A process, identified by the name of the node for which it was started.
   private typealias Process = String
 
   private struct State {
-    /// The suspended processes.
+    /// The processes that a fault has suspended.
     var suspended: Set<Process> = []
-    /// The processes that must not be ended, because they hold the only copy of their data at the
-    /// moment.
+    /// The processes that no fault may end, because their memory holds the only copy of their data.
     var guarded: Set<Process> = []
-    /// The number of orderly restarts in progress, by process.
+    /// For each process, the number of orderly restarts in progress.
     var restarting: [Process: Int] = [:]
     var isTopologyClaimed = false
   }
@@ -21,13 +20,13 @@ final class Claims: Sendable {
   private let hosts: [String: String]
   private let state = Mutex(State())
 
-  /// - Parameter hosts: The carrier nodes, by the nodes that live in their processes.
+  /// - Parameter hosts: For each embedded node, its carrier node.
   init(hosts: [String: String]) { self.hosts = hosts }
 
   private func process(of node: String) -> Process { hosts[node] ?? node }
 
-  /// Claims a node in order to suspend it.
-  /// - Returns: Whether the claim succeeded: the process must not be suspended or guarded.
+  /// Claims a node in order to suspend its process.
+  /// - Returns: Whether the claim succeeded. It fails if the process is suspended or protected.
   func claimForSuspension(_ node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
@@ -56,8 +55,8 @@ final class Claims: Sendable {
     state.withLock { $0.restarting[process, default: 1] -= 1 }
   }
 
-  /// Claims a node so that no fault ends it.
-  /// - Returns: Whether the claim succeeded: no fault may be about to end it.
+  /// Protects a node, so that no fault ends its process.
+  /// - Returns: Whether the claim succeeded. It fails if a fault may be about to end the process.
   func protectFromFaults(_ node: String) -> Bool {
     let process = process(of: node)
     return state.withLock { state in
@@ -73,7 +72,8 @@ final class Claims: Sendable {
     state.withLock { _ = $0.guarded.remove(process) }
   }
 
-  /// Runs an action that may end a node, unless the node is guarded.
+  /// Runs an action that may end a node's process, unless the process is protected.
+  /// - Returns: The result of the action; `false` if the process is protected.
   func unlessGuarded(_ node: String, _ body: () -> Bool) -> Bool {
     let process = process(of: node)
     return state.withLock { !$0.guarded.contains(process) && body() }

@@ -1,16 +1,16 @@
 import PipeRuntime
 
-/// The rates at which failpoints act during the soak.
+/// The rates at which failpoints act in a soak.
 ///
-/// Some failpoints are hit at each burst of events, others once in a node's life. In each round
-/// some are in focus and act more often, so that all of them get their turn.
+/// Some failpoints are passed at each burst of events, others once in the life of a node. In each
+/// round, a few failpoints act more often, so that each of them acts at some time.
 package enum FailpointRates {
-  /// The number of failpoints in focus in one round.
+  /// The number of failpoints that act more often in a round.
   private static let focusCount = 4
   private static let focusFactor = 6
 
-  /// Returns the failpoint settings for a round's environment.
-  /// - Parameter rateDivisor: The factor by which all of them act less often.
+  /// Returns the value of the failpoint variable for a round.
+  /// - Parameter rateDivisor: The factor by which all failpoints act less often.
   package static func text(of topic: SoakTopic, round: Int, rateDivisor: Int = 1) -> String {
     let failpointsToCover = topic.failpointsToCover
     let focus = (0..<focusCount).map {
@@ -31,7 +31,7 @@ package enum FailpointRates {
     }.joined(separator: ",")
   }
 
-  /// Returns the probability that a hit acts. Unit: millionths.
+  /// Returns the probability that a failpoint acts when it is passed. Unit: millionths.
   private static func millionths(_ point: Failpoint) -> Int {
     switch point {
     case .stepBefore, .stepAfter, .recordAfter, .recordError, .effectBefore, .effectAfter,
@@ -39,14 +39,17 @@ package enum FailpointRates {
       3_000
     case .openAfter, .welcomeAfter, .restoreAfter: 10_000
     case .replyBefore, .replyAfter, .writeBefore, .writeAfter: 30_000
-    // Hit by every tenth number of a filter, at the first start of a node, and when the node is
-    // asked to stop.
-    case .letterAfter, .startAfter, .drainBefore: 120_000
+    // A filter passes `deadLetterAfter` with every tenth number. A node passes the others once,
+    // when it starts or stops.
+    case .deadLetterAfter, .startAfter, .drainBefore, .shardsRouted, .shardCopied, .shardTrimmed,
+      .shardRemoved, .programCopied, .upgradeRecorded, .upgradeCopied, .upgradeSwitched,
+      .upgradeReady, .upgradeRestored:
+      120_000
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .synchronizeReceived, .prepareSent, .commitBefore,
       .commitRecorded, .commitSent, .commitFinished:
       6_000
-    // Hit when an event is refused, or after another failure.
+    // Passed after a refusal or another failure.
     case .noAfter, .abortReceived, .abortBefore, .abortSent: 15_000
     case .querySent, .queryReceived: 50_000
     }

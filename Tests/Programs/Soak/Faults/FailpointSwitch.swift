@@ -1,7 +1,7 @@
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// A file that must exist for the failpoints of a round to act.
+/// A file that enables the failpoints of a round while it exists.
 struct FailpointSwitch: Sendable {
   private static let name = "armed"
   private let directory: TestDirectory

@@ -2,20 +2,20 @@ import PipeClient
 import PipeRuntime
 import PipeSupervision
 
-/// The number of faults that have struck.
+/// Counts of the faults that have struck, and of their consequences.
 package struct FaultCounts: Equatable {
   package var kinds: [FaultKind: Int] = [:]
-  /// The counts by failpoint and action: `crash`, `stop`…
+  /// For each failpoint, the number of times that each action struck, such as `crash` or `stop`.
   package var failpoints: [Failpoint: [String: Int]] = [:]
-  /// The number of nodes that the orchestrator found hung and killed.
+  /// The number of nodes that the orchestrator killed because they hung.
   package var foundHung = 0
   /// The number of processes that an orchestrator adopted from its predecessor.
   package var adopted = 0
-  /// The number of processes that it found and replaced: monitors, and nodes that have changed in
-  /// the file.
+  /// The number of processes that an orchestrator replaced instead of adopting: monitors, and nodes
+  /// that were changed in the topology file.
   package var replaced = 0
-  /// The number of reconnections after the other end was silent, because a namesake may have taken
-  /// the name.
+  /// The number of connections that were made again after silence, because a namesake may have
+  /// taken the routing id.
   package var reclaimedIDs = 0
 
   package init() {}
@@ -35,7 +35,7 @@ package struct FaultCounts: Equatable {
     left.reclaimedIDs += right.reclaimedIDs
   }
 
-  /// Counts a line of a node's log that reports a fault, or its consequence.
+  /// Counts a line of a node's log, if the line reports a fault or a consequence of a fault.
   package mutating func add(_ entry: LogEntry) {
     guard entry.node != RoundLog.orchestrator else { return }
     if entry.stream == .note {
@@ -46,7 +46,7 @@ package struct FaultCounts: Equatable {
     guard entry.stream == .err else { return }
     if entry.text.contains(" with the same routing id, ") { reclaimedIDs += 1 }
     guard entry.text.hasPrefix("failpoint ") else { return }
-    // failpoint record.after: crash (hit 3)
+    // Example: failpoint record.after: crash (hit 3)
     let words = entry.text.split(separator: " ")
     guard words.count == 5, let point = Failpoint(rawValue: String(words[1].dropLast())) else {
       return
@@ -55,13 +55,13 @@ package struct FaultCounts: Equatable {
     failpoints[point, default: [:]][String(action), default: 0] += 1
   }
 
-  /// Returns the faults that never struck, in words.
+  /// Returns the names of the faults that never struck.
   package func missing(of choice: FaultChoice) -> [String] {
     var missing = choice.kinds.filter { kinds[$0] == nil }.map(\.rawValue)
     if adopted == 0 { missing.append("adopted") }
     if replaced == 0 { missing.append("not adopted and replaced") }
     if reclaimedIDs == 0 { missing.append("names taken back") }
-    // Without a journal there is no record to fail or to restore.
+    // Without a journal, recording cannot fail, and nothing can be restored.
     if choice.durability != .volatile {
       missing += choice.topic.failpointsToCover.filter { failpoints[$0] == nil }.map(\.rawValue)
       if foundHung == 0 { missing.append("found hung") }
@@ -69,7 +69,7 @@ package struct FaultCounts: Equatable {
     return missing
   }
 
-  /// Returns a table for a person to read.
+  /// Returns the counts as a table for people.
   package func table(of choice: FaultChoice) -> String {
     var lines = choice.kinds.map { line($0.rawValue, kinds[$0] ?? 0, "") }
     lines.append(line("  of all, found hung and killed", foundHung, ""))

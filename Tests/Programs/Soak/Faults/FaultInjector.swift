@@ -1,11 +1,11 @@
 import PipeRuntime
 import Synchronization
 
-/// Injects faults into a running topology from outside.
+/// Injects faults into a running topology, from outside of the nodes.
 final class FaultInjector: Sendable {
   private struct State {
     var counts = FaultCounts()
-    /// The topology's progress at the last check.
+    /// The progress of the topology at the last check.
     var progress = 0
   }
 
@@ -27,13 +27,13 @@ final class FaultInjector: Sendable {
       running, nodeFaults, claims, failpoints, hosts: subject.hosts)
   }
 
-  /// The faults that have struck so far, except for failpoints.
+  /// The counts of the faults that have struck so far, without failpoints.
   var counts: FaultCounts { state.withLock { $0.counts } }
 
-  /// Injects faults until there are enough.
+  /// Injects faults until a closure says that there are enough.
   /// - Parameters:
-  ///   - kinds: The kinds to choose from, each repeated according to its weight.
-  ///   - isEnough: Called before each fault.
+  ///   - kinds: The kinds to choose from. A kind that is repeated is chosen more often.
+  ///   - isEnough: Returns whether to stop. Called before each fault.
   func run(
     _ kinds: [FaultKind], using generator: inout SplitMix64, until isEnough: () -> Bool
   ) async throws {
@@ -45,8 +45,8 @@ final class FaultInjector: Sendable {
         try await Task.sleep(
           for: .microseconds(Int.random(in: subject.topic.gap, using: &generator)))
         count += 1
-        // Faults should hit events in flight, not a topology that never recovers. So the injector
-        // waits for progress.
+        // Wait for progress: faults should strike events in flight, rather than a topology that
+        // never recovers.
         if count.isMultiple(of: subject.topic.faultsPerProgressCheck) { try await awaitProgress() }
       }
       try await group.waitForAll()
@@ -65,8 +65,8 @@ final class FaultInjector: Sendable {
   private func awaitProgress() async throws {
     let start = ContinuousClock.now
     while ContinuousClock.now < start + .seconds(1) {
-      // The orchestrator may be down, so there is no progress to read. Faults on nodes go on
-      // meanwhile, from time to time.
+      // While the orchestrator is down, progress cannot be read. Faults on nodes continue at a
+      // lower rate.
       if claims.isTopologyClaimed {
         guard ContinuousClock.now < start + .milliseconds(500) else { return }
         try await Task.sleep(for: .milliseconds(20))
@@ -75,7 +75,7 @@ final class FaultInjector: Sendable {
       let directory = try await running.client.directory(fresh: false)
       let now = subject.progress(directory)
       let hasProgressed = state.withLock { state in
-        // A lower value means that a node has not reported its state since its start.
+        // If the value is lower, a node has not reported its state since its start.
         let hasProgressed =
           now < state.progress || now >= state.progress + subject.topic.requiredProgress
         if hasProgressed { state.progress = now }
@@ -95,7 +95,7 @@ final class FaultInjector: Sendable {
 struct Fault: Sendable {
   let kind: FaultKind
   let node: String
-  /// Another node, if there is one.
+  /// Another node; the same node if there is only one.
   let other: String
   /// The duration of the fault.
   let pause: Duration

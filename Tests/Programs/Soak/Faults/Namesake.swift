@@ -1,7 +1,7 @@
 import Glibc
 import PipeRuntime
 
-/// A program that connects with the routing id of another one, and stays silent.
+/// A client that connects with the routing id of another process, and then sends nothing.
 struct Namesake {
   private let socket: Socket
   private let connections: ConnectionMonitor
@@ -14,7 +14,7 @@ struct Namesake {
     try socket.connect(endpoint)
   }
 
-  /// Returns whether it has connected since the last call.
+  /// Returns whether the client has connected since the last call.
   func hasConnected() -> Bool {
     var hasConnected = false
     connections.read { hasConnected = hasConnected || $0 == .connected }

@@ -1,17 +1,17 @@
 import Glibc
 import PipeRuntime
 
-/// Faults on single nodes, several at a time.
+/// Injects faults into single nodes. Several such faults may be active at the same time.
 ///
-/// Signals are sent directly to processes, which are found by their records, because there may be
-/// no orchestrator.
+/// Signals are sent directly to the processes, because the orchestrator may be down. The processes
+/// are found by their records.
 struct NodeFaults: Sendable {
   private let running: RunningTopology
   private let subject: any SoakSubject
   private let claims: Claims
 
-  /// The longest time for a suspended process to be found hung. Each killed orchestrator leaves the
-  /// process to its successor.
+  /// The maximum time until an orchestrator detects that a suspended process hangs. If the
+  /// orchestrator is killed, its successor detects this.
   private static let hangLimit: Duration = .seconds(30)
   private static let connectLimit: Duration = .seconds(5)
 
@@ -39,7 +39,7 @@ struct NodeFaults: Sendable {
     case .hang:
       guard claims.claimForSuspension(fault.node) else { return }
       defer { claims.release(fault.node) }
-      // A process that has not sent hello yet gets the time of 'timeouts.start'.
+      // Before a process has sent hello, the longer timeout 'timeouts.start' applies.
       let known = try await running.client.directory(fresh: false)[node: fault.node]
       guard let known, known.isRunning, let survivor = signal(.stop, to: fault.node) else { return }
       defer { survivor.process.signal(.resume) }
@@ -61,19 +61,20 @@ struct NodeFaults: Sendable {
     case .namesakeOfPipe, .namesakeOfCoordinator, .namesakeOfNode:
       if try await connectNamesake(fault) { count() }
     case .killOrchestrator, .killOrchestratorTwice, .killOrchestratorAndNode, .changeFile,
-      .stopOrchestrator, .removeLock, .removeJournal, .removeRuntime, .fillDisk:
+      .stopOrchestrator, .removeLock, .removeJournal, .removeRuntime, .fillDisk, .changeShards,
+      .changeShardsAndKill:
       throw SoakFailure("'\(fault.kind.rawValue)' is no fault of a node")
     }
   }
 
-  /// Returns the process of a node, if it has one.
+  /// Returns the process of a node; `nil` if the node has no process.
   func process(of node: String) -> Survivor? {
     let all = try? Survivor.all(in: running.directories, patience: .milliseconds(100))
     return all?.first { $0.node == node }
   }
 
-  /// Sends a signal.
-  /// - Returns: The process that received it.
+  /// Sends a signal to the process of a node.
+  /// - Returns: The process that received the signal; `nil` if there was none.
   func signal(_ signal: Signal, to node: String) -> Survivor? {
     guard let survivor = process(of: node) else { return nil }
     let isSent = claims.unlessGuarded(node) {
@@ -83,7 +84,7 @@ struct NodeFaults: Sendable {
     return isSent ? survivor : nil
   }
 
-  /// Removes the sockets of a node, and has the node restarted, which creates new sockets.
+  /// Removes the sockets of a node, and then restarts the node, which creates new sockets.
   private func removeSockets(of node: String, for pause: Duration) async throws {
     for endpoint in [
       try running.directories.endpoint(.inbox(node: node)),
@@ -91,21 +92,24 @@ struct NodeFaults: Sendable {
     ] {
       unlink(String(endpoint.dropFirst("ipc://".count)))
     }
-    func start() async throws -> UInt64 {
-      try await running.client.directory(fresh: false)[node: node]?.incarnation ?? 0
+    /// Returns the incarnation of the node; `nil` if the topology does not contain this node or
+    /// shard any more.
+    func start() async throws -> UInt64? {
+      try await running.client.directory(fresh: false)[node: node]?.incarnation
     }
-    let before = try await start()
+    guard let before = try await start() else { return }
     try await Task.sleep(for: pause)
     try await running.wait(for: "another start of '\(node)', whose sockets were removed") {
-      if try await start() > before { return true }
+      guard let now = try await start() else { return true }
+      if now > before { return true }
       return try await running.client.restart(node)
     }
   }
 
-  // MARK: Namesakes
+  // MARK: Clients with another process's routing id
 
-  /// Connects under the name of another end for a while.
-  /// - Returns: Whether the connection was made.
+  /// Connects for a while with the routing id of a node or coordinator.
+  /// - Returns: Whether the connection succeeded.
   private func connectNamesake(_ fault: Fault) async throws -> Bool {
     guard let target = try await namesakeTarget(by: fault) else { return false }
     let namesake = try Namesake(target.name, at: target.endpoint)
@@ -119,7 +123,7 @@ struct NodeFaults: Sendable {
     return true
   }
 
-  /// Returns the name that the namesake uses, and its endpoint.
+  /// Returns the routing id to use and the endpoint to connect to.
   private func namesakeTarget(
     by fault: Fault
   ) async throws -> (name: String, endpoint: String)? {

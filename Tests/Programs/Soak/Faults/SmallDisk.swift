@@ -2,7 +2,7 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// A separate file system in memory, which can be filled on request.
+/// A file system in memory that the soak can fill.
 final class SmallDisk: Sendable {
   private let path: String
   private let cleanupProcess: LaunchedProgram
@@ -10,7 +10,8 @@ final class SmallDisk: Sendable {
   private static let size = "1g"
   private static let unmountArgument = "--unmount-at-end-of-input"
 
-  /// Waits for the end of the process that started this one, and then unmounts its disk.
+  /// If the arguments request this, waits until the parent process has ended, and then unmounts the
+  /// parent's disk.
   /// - Returns: Whether the arguments request this.
   static func unmountIfRequested(_ arguments: [String]) -> Bool {
     guard arguments.count == 3, arguments[1] == unmountArgument else { return false }
@@ -19,8 +20,8 @@ final class SmallDisk: Sendable {
     return true
   }
 
-  /// Mounts the disk over a directory.
-  /// - Throws: ``SystemError`` if this process may not mount file systems.
+  /// Mounts the disk at a directory.
+  /// - Throws: ``SystemError`` if this process has no permission to mount file systems.
   init(at path: String) throws {
     self.path = path
     try FileSystem.makeDirectories(path, mode: 0o700)
@@ -28,7 +29,7 @@ final class SmallDisk: Sendable {
       throw SystemError("mount", on: path, code: errno)
     }
     do {
-      // If this process crashes, the guardian unmounts the disk.
+      // If this process crashes, the helper process unmounts the disk.
       cleanupProcess = try LaunchedProgram(
         "/proc/self/exe", [Self.unmountArgument, path], environment: [:])
     } catch {
@@ -37,7 +38,7 @@ final class SmallDisk: Sendable {
     }
   }
 
-  /// The reason why a disk cannot be mounted, or `nil`.
+  /// The reason why no disk can be mounted; `nil` if a disk can be mounted.
   static var unavailableReason: String? {
     do {
       let directory = try TestDirectory()
@@ -56,7 +57,7 @@ final class SmallDisk: Sendable {
     Glibc.mount("soak", path, "tmpfs", UInt(flags), "size=\(size)") == 0
   }
 
-  /// Shrinks the file system to its used size, so that no space is left.
+  /// Fills the disk, by shrinking it to its used size.
   func fill() throws {
     for _ in 0..<1_000 {
       var status = statvfs()
@@ -66,26 +67,26 @@ final class SmallDisk: Sendable {
       let used = UInt64(status.f_blocks - status.f_bfree) * UInt64(status.f_frsize)
       // A size of 0 would mean no limit.
       if Self.mount(path, Int(MS_REMOUNT), size: "\(max(used, 4096))") { return }
-      // More space was used since the check.
+      // Files may have grown since the used size was read, so try again.
       guard errno == EINVAL else { break }
     }
     throw SystemError("mount", on: path, code: errno)
   }
 
-  /// Restores the free space.
+  /// Restores the original size.
   func free() throws {
     guard Self.mount(path, Int(MS_REMOUNT), size: Self.size) else {
       throw SystemError("mount", on: path, code: errno)
     }
   }
 
-  /// Unmounts the disk and discards its files.
+  /// Unmounts the disk, and discards its files.
   func unmount() {
     umount2(path, Int32(MNT_DETACH))
     cleanupProcess.signal(.kill)
   }
 
-  /// Unmounts the disk and keeps its files in the directory.
+  /// Unmounts the disk, and keeps a copy of its files in the directory.
   func unmountKeepingFiles() async {
     let copy = path + ".kept"
     let copying = try? LaunchedProgram(

@@ -1,23 +1,24 @@
 import Glibc
 import PipeRuntime
 
-/// Faults on a topology as a whole, one at a time: on its orchestrator, its files, or its disk.
+/// Injects faults into a topology as a whole: its orchestrator, its files, or its disk. Only one
+/// such fault at a time is active.
 struct TopologyFaults: Sendable {
   private let running: RunningTopology
   private let nodes: NodeFaults
   private let claims: Claims
   private let failpoints: FailpointSwitch
-  /// The carrier nodes, by the nodes that live in their processes.
+  /// For each embedded node, its carrier node.
   private let hosts: [String: String]
 
-  /// The longest time until a full disk is reported.
+  /// The maximum time until a node reports a full disk.
   private static let fullDiskTimeout: Duration = .seconds(5)
-  /// The time after which pending failpoints have acted.
+  /// The time to wait after failpoints are disabled, so that failpoints in progress have acted.
   private static let disarmDelay: Duration = .milliseconds(50)
-  /// The longest time for an answer. A node that has just answered is found hung at the earliest
-  /// after twice this time.
+  /// The maximum time for an answer of a node. An orchestrator finds a node hung only if the node
+  /// has not answered for at least twice this time.
   private static let answerLimit: Duration = .milliseconds(200)
-  /// The number of attempts to get an answer from a node.
+  /// The maximum number of queries to a node.
   private static let queryAttempts = 10
 
   init(
@@ -31,7 +32,8 @@ struct TopologyFaults: Sendable {
     self.hosts = hosts
   }
 
-  /// - Returns: Whether the fault has struck.
+  /// Injects a fault.
+  /// - Returns: Whether the fault struck.
   func inject(_ fault: Fault) async throws -> Bool {
     switch fault.kind {
     case .killOrchestrator:
@@ -66,7 +68,7 @@ struct TopologyFaults: Sendable {
       running.signalOrchestrator(.resume)
       return try await awaitStart(after: killed)
     case .removeLock:
-      unlink(running.directories.lock)
+      unlink(running.directories.lockFile)
       try await running.wait(for: "the lock, which was removed") {
         PipeRuntime.RunningTopology.find(running.directories)?.pid == running.orchestratorID
       }
@@ -79,15 +81,17 @@ struct TopologyFaults: Sendable {
       return true
     case .removeJournal: return try await removeJournal(of: fault.node, fault.randomNumber)
     case .fillDisk: return try await fillDisk(for: fault.pause)
+    case .changeShards: return try await changeShards(fault, killsOrchestrator: false)
+    case .changeShardsAndKill: return try await changeShards(fault, killsOrchestrator: true)
     case .kill, .killTwo, .pause, .longPause, .hang, .restart, .namesakeOfPipe,
       .namesakeOfCoordinator, .namesakeOfNode, .removeSockets:
       throw SoakFailure("'\(fault.kind.rawValue)' is no fault of a topology")
     }
   }
 
-  /// Waits until a node is started again.
-  /// - Parameter former: The node's process that has ended or must end.
-  /// - Returns: Whether there was a process.
+  /// Waits until the orchestrator starts a node again.
+  /// - Parameter former: The node's process that has ended or must end; `nil` if there was none.
+  /// - Returns: Whether there was such a process.
   private func awaitStart(after former: Survivor?) async throws -> Bool {
     guard let former, let incarnation = former.record?.incarnation else { return false }
     try await running.wait(for: "another start of '\(former.node)' than \(incarnation)") {
@@ -97,12 +101,12 @@ struct TopologyFaults: Sendable {
     return true
   }
 
-  // MARK: A journal
+  // MARK: Removal of a journal
 
-  /// Removes files of a node's journal, and waits until the node has rewritten the journal and
+  /// Removes files of a node's journal. Waits until the node has written the journal again and has
   /// ended.
   ///
-  /// No fault may end the node before that, because the data exists only in its memory.
+  /// Until then, no fault may end the node, because only the node's memory contains the data.
   private func removeJournal(of node: String, _ randomNumber: Int) async throws -> Bool {
     guard claims.protectFromFaults(node) else { return false }
     defer { claims.endProtection(of: node) }
@@ -125,8 +129,8 @@ struct TopologyFaults: Sendable {
     let variants: [[String]] = [[""], ["", "-wal"], [".step"], ["", "-wal", "-shm", ".step"]]
     for suffix in variants[randomNumber % variants.count] { unlink(journal + suffix) }
     guard hosts[node] == nil else {
-      // An embedded coordinator restarts alone, and its process goes on. The rewriting is not
-      // observed then, but a loss would be.
+      // An embedded coordinator restarts alone, while its process continues. So this code does not
+      // see when the journal is written again, but later checks would find a loss.
       return try await awaitStart(after: survivor)
     }
     try await running.wait(for: "the end of '\(node)', whose journal was removed") {
@@ -139,13 +143,13 @@ struct TopologyFaults: Sendable {
     return true
   }
 
-  /// Returns the process of a node that has just answered, and is therefore not about to be found
-  /// hung.
+  /// Returns the process of a node that has just answered. The orchestrator is then not about to
+  /// find the node hung.
   private func answeringProcess(of node: String) async throws -> Survivor? {
     for _ in 1...Self.queryAttempts {
       let queryStart = ContinuousClock.now
       let information = try await running.client.directory()[node: node]
-      // A quick answer means that all nodes have answered.
+      // After a quick answer of the orchestrator, the information of all nodes is new.
       if ContinuousClock.now - queryStart < Self.answerLimit, let information,
         information.isRunning,
         let survivor = nodes.process(of: node), survivor.process.pid == information.pid
@@ -157,10 +161,45 @@ struct TopologyFaults: Sendable {
     return nil
   }
 
-  // MARK: The disk
+  // MARK: Numbers of shards
 
-  /// Fills the disk until a node reports it, and for a while after that. Then restarts the nodes
-  /// that have failed for good.
+  /// Changes the number of a node's shards, and waits until all its shards run.
+  /// - Parameter killsOrchestrator: Whether to kill the orchestrator while it moves the instances.
+  private func changeShards(_ fault: Fault, killsOrchestrator: Bool) async throws -> Bool {
+    guard let change = try running.changeShards(fault.randomNumber) else { return false }
+    let client = running.client
+    async let applied = client.apply(running.path)
+    if killsOrchestrator {
+      try await Task.sleep(for: fault.pause)
+      try await running.killOrchestrator()
+      try await running.startOrchestrator()
+    }
+    _ = try await applied
+    try await running.wait(for: "\(change.shards) shards of '\(change.node)'") {
+      let directory = try await client.directory(fresh: false)
+      let shards = directory.shards(of: change.node)
+      if max(1, shards.count) == change.shards, directory.nodes.allSatisfy(\.isRunning) {
+        return true
+      }
+      // Other faults may have prevented the change, or the start of a node.
+      if directory.nodes.contains(where: { $0.phase == "failed" || $0.phase == "stopped" }) {
+        _ = try await client.apply(running.path)
+        for node in try await client.directory(fresh: false).nodes
+        where node.phase == "failed" || node.phase == "stopped" {
+          _ = try await client.start([node.name])
+        }
+      } else if max(1, shards.count) != change.shards {
+        _ = try await client.apply(running.path)
+      }
+      return false
+    }
+    return true
+  }
+
+  // MARK: A full disk
+
+  /// Fills the disk until a node reports an error, and keeps the disk full for a while. Then
+  /// restarts failed nodes.
   private func fillDisk(for pause: Duration) async throws -> Bool {
     guard let disk = running.disk else { return false }
     let isReported: Bool
@@ -201,11 +240,11 @@ struct TopologyFaults: Sendable {
 }
 
 extension RunningTopology {
-  /// The longest time for a fault to take effect.
+  /// The maximum time until a fault takes effect.
   private static let effectLimit: Duration = .seconds(60)
 
   /// Waits until a condition holds.
-  /// - Parameter what: The condition, in words.
+  /// - Parameter what: A description of the condition, for the error message.
   func wait(for what: String, until condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + Self.effectLimit
     while try await !condition() {

@@ -2,19 +2,19 @@ import Glibc
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// The hosts `fh1` to `fh3` of a soak, in network namespaces of this machine, with a Slurm job on
-/// them. The orchestrator runs on `fh0`. This process is another host of their network, which no
-/// fault strikes.
+/// The hosts `fh1` to `fh3` of a soak, which are network namespaces of this computer, with a Slurm
+/// job. The orchestrator runs on `fh0`. This process runs on another host of the same network,
+/// which no fault strikes.
 package final class HostCluster: Sendable {
   private let directory: TestDirectory
   private let prefix: String
-  /// The process that ends the hosts if this process dies.
+  /// A helper process that removes the hosts if this process crashes.
   private let cleanupProcess: LaunchedProgram
-  /// The Slurm job on the hosts.
+  /// The id of the Slurm job on the hosts.
   let job: String
 
   private static let script =
-    FileSystem.directory(of: #filePath) + "/../../../EndToEndTests/Slurm/cluster.sh"
+    FileSystem.parentDirectory(of: #filePath) + "/../../../EndToEndTests/Slurm/cluster.sh"
   private static let ip = "/usr/sbin/ip"
   private static let unshare = "/usr/bin/unshare"
   private static let programs = [
@@ -22,7 +22,7 @@ package final class HostCluster: Sendable {
     "/usr/sbin/nft", "/usr/bin/nsenter", unshare,
   ]
 
-  /// Returns what is missing for a cluster, in words; `nil` if nothing is missing.
+  /// Returns a description of what this computer lacks for a cluster; `nil` if a cluster can run.
   /// - Parameters:
   ///   - isRoot: Whether this process runs as root.
   ///   - exists: Returns whether a file exists.
@@ -40,16 +40,17 @@ package final class HostCluster: Sendable {
       + "'tools/setup slurm-wlm munge iproute2 nftables'"
   }
 
-  // MARK: This process as a host
+  // MARK: The network namespace of this process
 
   private static let isHostVariable = "SOAK_IS_HOST"
 
-  /// Moves this process into a new network namespace by executing itself again, because its threads
-  /// already use the old one.
+  /// Moves this process into a new network namespace. To do so, the process executes its program
+  /// again, because its threads already use the old namespace.
   static func enterNetworkNamespace() throws {
     if ProcessEnvironment.current[isHostVariable] != nil { return }
     setenv(isHostVariable, "1", 1)
-    // The next program would inherit a signal mask, with which a pool thread blocks signals.
+    // The next program would inherit the signal mask, with which a thread of the pool blocks
+    // signals.
     var none = sigset_t()
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, nil)
@@ -62,7 +63,7 @@ package final class HostCluster: Sendable {
     throw SystemError("execv", on: unshare, code: errno)
   }
 
-  // MARK: From its start to its end
+  // MARK: Starting and stopping the cluster
 
   init() async throws {
     directory = try TestDirectory()
@@ -89,7 +90,7 @@ package final class HostCluster: Sendable {
   }
 
   /// Ends all hosts.
-  /// - Returns: The descriptions of what is left.
+  /// - Returns: A description of each remaining process or namespace.
   func end() async -> [String] {
     var problems: [String] = []
     do { try await runScript("down") } catch { problems.append("\(error)") }
@@ -103,11 +104,11 @@ package final class HostCluster: Sendable {
     return problems
   }
 
-  /// Keeps Slurm's output for the investigation of a failure.
+  /// Copies Slurm's output to a directory, for the investigation of a failure.
   func keepOutput(in kept: TestDirectory) {
     let slurm = directory.path + "/slurm"
-    for name in FileSystem.entries(of: slurm) where name.hasPrefix(prefix) && name.hasSuffix(".out")
-    {
+    for name in FileSystem.entryNames(of: slurm)
+    where name.hasPrefix(prefix) && name.hasSuffix(".out") {
       guard let bytes = FileSystem.contents(of: slurm + "/" + name, limit: 64 << 20) else {
         continue
       }
@@ -116,17 +117,19 @@ package final class HostCluster: Sendable {
     }
   }
 
-  /// The remains of the hosts.
+  /// A description of each remaining process or namespace.
   private var leftovers: [String] {
-    FileSystem.entries(of: "/run/netns").filter { $0.hasPrefix(prefix) }.map { "namespace \($0)" }
-      + FileSystem.entries(of: "/sys/fs/cgroup/freezer").filter { $0.hasPrefix(prefix) }
+    FileSystem.entryNames(of: "/run/netns").filter { $0.hasPrefix(prefix) }.map {
+      "namespace \($0)"
+    }
+      + FileSystem.entryNames(of: "/sys/fs/cgroup/freezer").filter { $0.hasPrefix(prefix) }
       .map { "cgroup \($0)" }
       + processes(with: ["SLURM_CONF=\(configuration)"]).map { "process \($0) of a host" }
   }
 
   // MARK: Faults of hosts
 
-  /// Makes the script perform a command on a host.
+  /// Runs a command of the cluster script, for all hosts or for one host.
   func runScript(_ command: String, _ host: Int? = nil) async throws {
     _ = try await Self.runScript(command, host.map { [String($0)] } ?? [], directory, prefix)
   }
@@ -145,21 +148,21 @@ package final class HostCluster: Sendable {
   }
 
   private static let path = "/usr/bin:/bin:/usr/sbin:/sbin"
-  /// The longest time for a command without progress.
+  /// The longest time without progress of a command.
   private static let limit: Duration = .seconds(60)
 
   // MARK: Processes and files on hosts
 
   private var configuration: String { directory.path + "/slurm/slurm.conf" }
 
-  /// The command prefix that runs a program on the orchestrator's host.
+  /// The command prefix that runs a program on the orchestrator's host, `fh0`.
   var prefixOfOrchestrator: [String] { [Self.ip, "netns", "exec", prefix + "fh0"] }
 
-  /// The environment of an orchestrator within the job.
+  /// The environment of an orchestrator that runs within the Slurm job.
   var environment: [String: String] { ["SLURM_CONF": configuration, "SLURM_JOB_ID": job] }
 
-  /// Runs a program of Slurm.
-  /// - Returns: The program's output; `nil` if it failed.
+  /// Runs a command of Slurm.
+  /// - Returns: The output of the command; `nil` if the command failed.
   func runSlurm(_ program: String, _ arguments: String...) async throws -> String? {
     let line = prefixOfOrchestrator + ["/usr/bin/" + program] + arguments
     let launched = try LaunchedProgram(
@@ -169,24 +172,24 @@ package final class HostCluster: Sendable {
     return launched.outputText
   }
 
-  /// Returns Slurm's jobs other than the job of the hosts.
+  /// Returns the Slurm jobs other than the job of these hosts.
   func otherJobs() async throws -> [String] {
     try await runSlurm("squeue", "-h", "-o", "%i %j")?.split(separator: "\n").map(String.init)
       .filter { !$0.hasPrefix(job + " ") } ?? ["Slurm does not answer"]
   }
 
-  /// Returns the processes of a node on any host, by the process ids of this machine.
+  /// Returns the process ids of a node on all hosts, as seen by this process.
   func processes(of node: String, in run: TestDirectory, topology: String) -> [Int32] {
     processes(with: ["PIPERUNTIME_ROOT=\(run.path)"]) {
       $0.hasPrefix("PIPERUNTIME_NODE=") && $0.hasSuffix(".\(topology).\(node)")
     }
   }
 
-  /// Returns the processes that have these variables in their environment.
+  /// Returns the ids of processes that have these variables in their environment.
   private func processes(
     with variables: [String], and more: ((String) -> Bool)? = nil
   ) -> [Int32] {
-    FileSystem.entries(of: "/proc").compactMap { Int32($0) }.filter { pid in
+    FileSystem.entryNames(of: "/proc").compactMap { Int32($0) }.filter { pid in
       guard pid != getpid(), let environment = FileSystem.contents(of: "/proc/\(pid)/environ")
       else { return false }
       let all = environment.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }

@@ -1,6 +1,6 @@
 import PipeRuntime
 
-/// A kind of fault on hosts, on Slurm, or on processes on hosts.
+/// A kind of fault that strikes hosts, Slurm, or processes on hosts.
 package enum HostFaultKind: String, CaseIterable, Sendable {
   case kill = "kill -9 of a process"
   case cancel = "scancel of a step"
@@ -14,7 +14,7 @@ package enum HostFaultKind: String, CaseIterable, Sendable {
   case controller = "kill -9 of slurmctld, and started"
   case orchestrator = "kill -9 of the orchestrator, and started"
 
-  /// The relative frequency of the fault.
+  /// The relative frequency of the kind.
   var weight: Int {
     switch self {
     case .kill, .partition: 4
@@ -23,7 +23,7 @@ package enum HostFaultKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether the fault claims a host, so that no other such fault strikes that host.
+  /// Whether the fault claims a host. Only one such fault at a time strikes a host.
   package var isOfHost: Bool {
     switch self {
     case .hangAndPartition, .partition, .lossy, .power, .daemon: true
@@ -31,14 +31,14 @@ package enum HostFaultKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether Slurm may remove the host from its job if the fault lasts.
+  /// Whether Slurm may remove the host from its job if the fault lasts too long.
   package var silencesHost: Bool { isOfHost && self != .lossy }
 }
 
 /// A randomly chosen fault.
 package struct HostFault: Equatable, Sendable, CustomStringConvertible {
   package var kind: HostFaultKind
-  /// The time since the previous fault. Unit: milliseconds.
+  /// The time from the previous fault to this fault. Unit: milliseconds.
   package var gap: Int
   /// The host that the fault strikes; 0 for the orchestrator's host.
   package var host: Int
@@ -76,7 +76,7 @@ package struct HostFault: Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The number of times that each fault has struck.
+/// Counts of the host faults that have struck.
 package struct HostFaultCounts: Sendable {
   package private(set) var kinds: [HostFaultKind: Int] = [:]
 
@@ -90,12 +90,12 @@ package struct HostFaultCounts: Sendable {
     left.kinds.merge(right.kinds, uniquingKeysWith: +)
   }
 
-  /// The faults that never struck, in words.
+  /// The names of the faults that never struck.
   package var missing: [String] {
     HostFaultKind.allCases.filter { kinds[$0] == nil }.map(\.rawValue)
   }
 
-  /// A table for a person to read.
+  /// The counts as a table for people.
   var table: String {
     HostFaultKind.allCases.map { kind in
       let number = String(kinds[kind] ?? 0)

@@ -3,15 +3,15 @@ import PipeRuntime
 import PipeRuntimeTestKit
 import Synchronization
 
-/// Injects the faults of a plan into a topology on hosts, and heals them.
+/// Injects the faults of a plan into a topology on hosts, and ends each fault after its duration.
 final class HostInjector: Sendable {
   private struct State {
     var counts = HostFaultCounts()
-    /// The hosts that a fault has claimed, or has released only a moment ago.
+    /// The hosts that a fault has claimed, including hosts whose fault has ended recently.
     var claimedHosts: Set<Int> = []
     var isControllerClaimed = false
     var isOrchestratorClaimed = false
-    /// The topology's progress at the last check.
+    /// The progress of the topology at the last check.
     var progress = 0
   }
 
@@ -23,8 +23,8 @@ final class HostInjector: Sendable {
   /// The number of faults after which the topology must make progress.
   private static let faultsPerProgressCheck = 4
   private static let progressLimit: Duration = .seconds(15)
-  /// The time until Slurm has heard from a host again, so that a further silence does not add to
-  /// the last one.
+  /// The time after a fault until another fault may strike the same host. In this time, Slurm hears
+  /// from the host, so that two silences do not add up.
   private static let recovery: Duration = .seconds(6)
 
   init(_ running: RunningTopology, _ plan: HostsPlan, _ cluster: HostCluster) {
@@ -33,11 +33,11 @@ final class HostInjector: Sendable {
     self.cluster = cluster
   }
 
-  /// The faults that have struck so far.
+  /// The counts of the faults that have struck so far.
   var counts: HostFaultCounts { state.withLock { $0.counts } }
 
-  /// Injects the faults, and heals them.
-  /// - Parameter isEnough: Called before each fault.
+  /// Injects the faults of the plan, and ends each of them after its duration.
+  /// - Parameter isEnough: Returns whether to stop. Called before each fault.
   func run(until isEnough: () -> Bool) async throws {
     try await withThrowingTaskGroup { group in
       for (index, fault) in plan.faults.enumerated() where !isEnough() {
@@ -51,7 +51,8 @@ final class HostInjector: Sendable {
     }
   }
 
-  /// - Returns: Whether the fault has struck.
+  /// Injects a fault.
+  /// - Returns: Whether the fault struck.
   private func inject(_ fault: HostFault) async throws -> Bool {
     switch fault.kind {
     case .kill: return processes(of: fault.node).contains { kill($0, SIGKILL) == 0 }
@@ -74,7 +75,7 @@ final class HostInjector: Sendable {
     cluster.processes(of: node, in: running.directory, topology: HostsRound.topology)
   }
 
-  /// Suspends the processes of a node for a while.
+  /// Suspends the processes of a node for a time. Unit of `time`: milliseconds.
   private func suspend(_ node: String, for time: Int) async -> Bool {
     let suspended = processes(of: node).compactMap { AdoptedProcess(pid: $0) }
       .filter { $0.signal(.stop) }
@@ -83,7 +84,7 @@ final class HostInjector: Sendable {
     return !suspended.isEmpty
   }
 
-  /// Makes Slurm cancel the job step of a node, as a user might by mistake.
+  /// Cancels the Slurm job step of a node, as a user might do by mistake.
   private func cancel(_ node: String) async throws -> Bool {
     guard let steps = try await cluster.runSlurm("squeue", "-h", "-s", "-o", "%i %j") else {
       return false
@@ -118,8 +119,8 @@ final class HostInjector: Sendable {
   }
 
   private func injectControllerFault(for time: Int) async throws -> Bool {
-    // The controller must run when an orchestrator starts, because the orchestrator asks Slurm for
-    // the hosts.
+    // The controller must be running when an orchestrator starts, because the orchestrator queries
+    // the hosts from Slurm.
     let hasClaimed = state.withLock { state in
       guard !state.isControllerClaimed, !state.isOrchestratorClaimed else { return false }
       state.isControllerClaimed = true
@@ -149,7 +150,8 @@ final class HostInjector: Sendable {
 
   // MARK: Progress
 
-  /// Waits for progress. Faults should hit events in flight, not a topology that never recovers.
+  /// Waits for progress: faults should strike events in flight, rather than a topology that never
+  /// recovers.
   private func awaitProgress() async throws {
     let start = ContinuousClock.now
     while ContinuousClock.now < start + Self.progressLimit {

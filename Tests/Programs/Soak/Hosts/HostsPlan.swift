@@ -1,26 +1,26 @@
 import PipeRuntime
 
-/// A random topology on hosts: a topology of another topic, the placement of its nodes, the
-/// consequences of a lost host, and the sequence of faults.
+/// A random topology on several hosts. The plan consists of a topology of another topic, the
+/// placement of its nodes, the consequences of a lost host, and a sequence of faults.
 ///
-/// This is a separate topic, and not a dimension of the others, because it requires root and Slurm.
-/// Its faults last for seconds and not milliseconds, and the faults of the others concern files and
-/// sockets of one host. The topologies, their load and the expected results are the same as in the
-/// other topics.
+/// Hosts are a topic of their own, rather than an option of the other topics, for two reasons. This
+/// topic requires root and Slurm. Its faults last for seconds, while the faults of other topics
+/// last for milliseconds and concern files and sockets of one host. The topologies, their load and
+/// the expected results are the same as in the other topics.
 package struct HostsPlan: Sendable {
   package enum Base: Sendable {
     case pipes(SoakPlan)
     case meetings(MeetingPlan)
   }
 
-  /// A host placement of the deployment, with hosts by number.
+  /// A placement in the deployment file, with the numbers of its hosts.
   package struct HostPlacement: Equatable, Sendable {
     package var name: String
     package var hosts: [Int]
     package var spare: [Int]
   }
 
-  /// The placement of a node. Without one, the node runs on the orchestrator's host.
+  /// The placement of a node. A node without a placement runs on the orchestrator's host.
   package struct NodePlacement: Equatable, Sendable {
     package var place: String?
     package var moves = false
@@ -29,22 +29,23 @@ package struct HostsPlan: Sendable {
 
   package let base: Base
   package private(set) var hostPlacements: [HostPlacement] = []
-  /// The placement of each node, by name.
+  /// The placements, by the names of the nodes.
   package private(set) var nodePlacements: [String: NodePlacement] = [:]
   /// The duration of a lease. Unit: milliseconds.
   package let lease: Int
   /// The interval of heartbeats. Unit: milliseconds.
   package let heartbeat: Int
-  /// Whether Slurm removes silent hosts from its job. Then no orchestrator is killed, because its
-  /// successor is refused while a host of the deployment belongs to no job: see docs/CLUSTERS.md.
+  /// Whether faults last so long that Slurm removes silent hosts from its job. If so, no
+  /// orchestrator is killed: its successor would be refused while a host of the deployment belongs
+  /// to no job. See docs/CLUSTERS.md.
   package let hasLongFaults: Bool
   package private(set) var faults: [HostFault] = []
-  /// The number that selects the failpoints in focus.
+  /// The number that selects the failpoints which act more often.
   let focus: Int
 
-  /// The hosts with nodes.
+  /// The numbers of the hosts on which nodes run.
   package static let hosts = [1, 2, 3]
-  /// A node that records nothing, has no pipes, and moves between hosts.
+  /// A node without a journal and without pipes, which moves between hosts.
   package static let isolatedNode = "loner"
   /// The time until Slurm notices that a host is silent, with a margin. Unit: milliseconds.
   package static let silenceLimit = 6_000
@@ -70,7 +71,7 @@ package struct HostsPlan: Sendable {
     chooseFaults(count, using: &generator)
   }
 
-  /// The nodes that have machines.
+  /// The names of the nodes with machines.
   private var nodes: [String] {
     switch base {
     case .pipes(let plan): plan.nodes.map(\.name)
@@ -91,7 +92,7 @@ package struct HostsPlan: Sendable {
     for name in ["front", "back", "hall"].prefix(Int.random(in: 2...3, using: &generator)) {
       let hosts = Self.hosts.shuffled(using: &generator)
       let count = Int.random(in: 1...2, using: &generator)
-      // The first placement has spare hosts for nodes that move.
+      // The first placement has spare hosts, to which nodes can move.
       let spare = Int.random(
         in: hostPlacements.isEmpty && count == 1 ? 1...2 : 0...1, using: &generator)
       hostPlacements.append(
@@ -133,13 +134,14 @@ package struct HostsPlan: Sendable {
         }.joined()
   }
 
-  /// Frequent kills require frequent restarts, and a node whose job step was cancelled has ended in
-  /// order.
+  /// The restart policy of all nodes: frequent kills require frequent restarts.
+  ///
+  /// The mode is `always`, because a node whose job step is cancelled ends gracefully.
   private static let restart = RestartPolicy(
     .always, max: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(20), max: .milliseconds(500)))
 
-  /// Returns the topology for the orchestrator.
+  /// Returns the topology that the orchestrator runs.
   package func topology(
     name: String, program: String, environment: [String: String]
   ) -> Topology {
@@ -188,7 +190,7 @@ package struct HostsPlan: Sendable {
     return (place.hosts + place.hosts + place.spare).randomElement(using: &generator)!
   }
 
-  /// Returns the range of durations of a fault. Unit: milliseconds.
+  /// Returns the range of the duration of a fault. Unit: milliseconds.
   private func times(of kind: HostFaultKind, isShort: Bool) -> ClosedRange<Int> {
     let beyondLease = lease * 11 / 10 + 500
     switch kind {
@@ -200,14 +202,14 @@ package struct HostsPlan: Sendable {
     case .partition, .power, .daemon: return 1_000...(isShort ? Self.silenceLimit - 1_000 : 20_000)
     case .lossy: return 1_000...8_000
     case .controller: return 500...15_000
-    // Within a lease, or longer.
+    // The orchestrator returns within the lease in some cases, and later in others.
     case .orchestrator: return 0...(lease * 3 / 2)
     }
   }
 
   // MARK: Random choices
 
-  /// A description in words.
+  /// A description of the plan, for people.
   package var summary: String {
     let kind: String
     switch base {

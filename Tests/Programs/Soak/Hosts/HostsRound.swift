@@ -2,24 +2,27 @@ import NumberMachines
 import PipeRuntime
 import PipeRuntimeTestKit
 
-/// One topology on its own hosts, from its start to its end, with the findings.
+/// Runs one topology on hosts, injects faults, and collects the findings.
 struct HostsRound {
   let plan: HostsPlan
   let isCalm: Bool
-  /// The latest end of the faults.
+  /// The time at which faults end at the latest.
   let deadline: ContinuousClock.Instant?
 
   static let topology = "soak"
-  /// The factor by which failpoints act less often than in topologies whose restarts are cheap.
+  /// The factor by which failpoints act less often than in the other topics, where restarts take
+  /// less time.
   private static let rateDivisor = 30
   private static let calmTime: Duration = .seconds(1)
-  /// The longest time for one request. Hosts may be without power for a part of it, and Slurm
-  /// without its controller.
+  /// The maximum time for one request. During a part of this time, hosts may have no power, and
+  /// Slurm no controller.
   private static let patience: Duration = .seconds(300)
-  /// The number of unchanged polls in a row after which a topology counts as not recovered.
+  /// The number of consecutive unchanged polls after which the topology is considered not
+  /// recovered.
   private static let unchangedLimit = 600
 
-  /// - Returns: The findings, and the faults that have struck.
+  /// Runs the round.
+  /// - Returns: The findings, and the counts of the faults that have struck.
   func run(
     using generator: inout SplitMix64
   ) async throws -> (SoakOutcome, HostFaultCounts) {
@@ -66,8 +69,8 @@ struct HostsRound {
       outcome.violations.append("\(error)")
     }
     let hasNoViolations = outcome.violations.isEmpty
-    // A slurmctld that was killed reuses the numbers of the job steps of its last seconds, and the
-    // end of a step kills the processes under the same number on its host: see docs/CLUSTERS.md.
+    // A killed slurmctld reuses the numbers of job steps of its last seconds. When a step ends,
+    // Slurm kills the processes with the same step number on the host: see docs/CLUSTERS.md.
     outcome.violations += await running.stop(
       toleratesKills: injector.counts.kinds[.controller] != nil)
     if hasNoViolations { load.inspect(running.directories, &outcome) }
@@ -111,7 +114,7 @@ struct HostsRound {
     if outcome.arrived == 0 { outcome.violations.append("no number has arrived") }
   }
 
-  /// A snapshot of the directory.
+  /// A summary of a directory, which changes when nodes make progress.
   private struct DirectorySnapshot: Equatable {
     var nodes: [String]
     var isRunning: Bool
@@ -125,7 +128,7 @@ struct HostsRound {
     }
   }
 
-  /// Waits until all nodes run at the same time, as long as there is progress.
+  /// Waits until all nodes are running at the same time. Fails if there is no progress.
   private func waitUntilRunning(_ running: RunningTopology) async throws {
     var last: DirectorySnapshot?
     var unchanged = 0

@@ -1,25 +1,27 @@
 import PipeRuntime
 
-/// Runs random topologies on hosts, loses some of the hosts, and checks that no event is lost,
-/// repeated or reordered.
+/// Runs random topologies on hosts, injects host faults, and checks that no event is lost, repeated
+/// or reordered.
 struct HostsSoak {
   private let options: SoakOptions
   private var total = SoakOutcome()
   private var counts = HostFaultCounts()
   private var rounds = 0
 
-  /// The number of faults after which each kind must have struck.
+  /// The number of faults after which each kind of fault must have struck.
   private static let longRun = 150
   private static let calmRounds = 1
 
   init(_ options: SoakOptions) { self.options = options }
 
+  /// Runs the soak.
   /// - Returns: Whether there were no violations.
   mutating func run() async throws -> Bool {
     let start = ContinuousClock.now
     let deadline = options.time.map { start + $0 }
     printLine("soak of \(SoakOptions.onHosts): seed \(options.seed)")
-    // Each round has its own seed, with which another soak can repeat it as its first round.
+    // Each round has a seed of its own. Another soak with this seed repeats the round as its first
+    // round.
     var seed = options.seed
     while shouldContinue(until: deadline) {
       rounds += 1

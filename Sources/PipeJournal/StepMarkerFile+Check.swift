@@ -1,0 +1,59 @@
+import PipeWire
+
+extension StepMarkerFile {
+  /// Checks that the step marker file and the database belong together and that neither is an older
+  /// copy.
+  /// - Parameters:
+  ///   - last: The number of the last record, whether in the database or in the log.
+  ///   - written: The number of the last record in the database.
+  /// - Returns: Whether the file is missing after a shutdown or crash of the system, so that
+  ///   records may be lost with it.
+  /// - Throws: ``JournalError`` if a record is missing, or if the step marker file or the database
+  ///   is an older copy.
+  func check(
+    _ stream: UInt64, last: UInt64, written: UInt64, _ opening: JournalOpening,
+    _ durability: Durability, path: String, node: String
+  ) throws(JournalError) -> Bool {
+    func damageError(_ reason: String) -> JournalError {
+      .damaged(path: path, node: node, reason: reason)
+    }
+    guard let formerContents, formerContents.streamID == stream || formerContents.record > 0 else {
+      guard opening.isOpen else { return false }
+      guard opening.isSameBoot else { return true }
+      throw damageError(
+        "the '.step' file was \(didExist ? "overwritten" : "removed"), and the node had not stopped "
+          + "gracefully: the last records were in this file")
+    }
+    guard formerContents.streamID == stream else {
+      throw damageError("the '.step' file belongs to another journal")
+    }
+    // After a power failure, records that were only in memory can be missing without an error.
+    guard formerContents.isSameBoot || durability == .power else { return false }
+    guard last >= formerContents.record else {
+      throw damageError(
+        "the journal ends at record \(last), but record \(formerContents.record) was written: the '-wal' "
+          + "file was removed, or a file of the journal is an older copy")
+    }
+    guard formerContents.isSameBoot else { return false }
+    // The process writes a record's number to the step marker file before it writes the record to
+    // the database.
+    guard written <= max(formerContents.record, formerContents.lastWrittenRecord),
+      formerContents.openingCount >= opening.count
+    else {
+      throw damageError(
+        "the '.step' file is an older copy: it ends at record \(formerContents.record) of opening "
+          + "\(formerContents.openingCount), the database at record \(written) of opening \(opening.count)"
+      )
+    }
+    guard formerContents.openingCount <= opening.count + 1 else {
+      throw damageError(
+        "the journal is an older copy: it was opened \(opening.count) times, its '.step' file "
+          + "\(formerContents.openingCount) times")
+    }
+    guard hasPreparedStep else {
+      throw damageError(
+        "the '.step' file lacks the synchronized event that the node was last prepared for")
+    }
+    return false
+  }
+}

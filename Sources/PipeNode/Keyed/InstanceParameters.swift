@@ -1,0 +1,25 @@
+import PipeMachines
+
+/// The parameters of a machine that has the key of its instance as a parameter.
+struct InstanceParameters<Parameters: MachineParameters> {
+  private let given: [String: JSONValue]
+  private let key: String
+
+  /// Returns `nil` if the machine has no parameter with the name of the key.
+  init?(_ given: JSONValue, key: String) {
+    guard Parameters.hasParameter(named: key) else { return nil }
+    if case .object(let members) = given { self.given = members } else { self.given = [:] }
+    self.key = key
+  }
+
+  /// Returns the parameters of an instance; `nil` if they do not accept the key.
+  func parameters(of key: InstanceKey) -> Parameters? {
+    // A parameter that is an integer accepts no text.
+    let integer = Int64(key.text).map { JSONValue.integer($0) }
+    for value in [JSONValue.string(key.text), integer].compactMap(\.self) {
+      let members = given.merging([self.key: value]) { $1 }
+      if let parameters = try? Parameters(parameters: .object(members)) { return parameters }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,158 @@
+import PipeMachines
+import PipeWire
+
+/// The transactions in which the instances of a keyed node take part, as a pure state machine. It
+/// contains a ``ParticipantStateMachine`` for each instance with a transaction in progress.
+///
+/// A transaction locks one instance. All instances share the sequence of transactions, because a
+/// coordinator sends the PREPAREs for all instances over one connection, in ascending order. So the
+/// highest transaction shows whether a PREPARE is new. The highest applied transaction shows
+/// whether the commit of an unlocked instance is a repetition. So an unlocked instance requires no
+/// memory.
+package struct InstanceTransactions: Sendable {
+  package typealias Action = ParticipantStateMachine.Action
+
+  /// The instances that have a transaction in progress, or about whose next step the coordinator
+  /// must be notified.
+  private var machines: [InstanceKey: ParticipantStateMachine] = [:]
+  private var keys: [TransactionID: InstanceKey] = [:]
+  /// The highest transaction that the node knows of.
+  package private(set) var watermark: TransactionID
+  /// The highest transaction whose step is durable.
+  package private(set) var applied: TransactionID
+  /// The highest transaction that was committed and applied.
+  package private(set) var committed: TransactionID
+
+  /// The maximum number of instances about whose next step the coordinator is notified. If more
+  /// instances have refused events, the coordinator's timer triggers the next attempts.
+  private static let notificationLimit = 4_096
+
+  /// Creates the transactions from the contents of the journal.
+  /// - Parameters:
+  ///   - prepared: The prepared steps in the journal, each with the current version of its
+  ///     instance.
+  ///   - applied: The highest transaction whose step is recorded.
+  package init(
+    prepared: [(key: InstanceKey, step: PreparedStep, version: UInt64)] = [],
+    applied: TransactionID = .zero
+  ) {
+    self.applied = applied
+    committed = applied
+    watermark = applied
+    for (key, step, version) in prepared {
+      watermark = max(watermark, step.transaction)
+      // The record of an instance's next step deletes its prepared step. So a prepared step in the
+      // journal may still be in progress, even if a later transaction of another instance was
+      // applied.
+      let machine = ParticipantStateMachine(prepared: step, version: version)
+      guard machine.isPrepared else { continue }
+      machines[key] = machine
+      keys[step.transaction] = key
+    }
+  }
+
+  // MARK: Instances
+
+  /// The instances that are locked.
+  package var lockedKeys: [InstanceKey] { machines.filter { !$0.value.acceptsInputs }.map(\.key) }
+
+  /// The transactions that instances are prepared for, in ascending order.
+  package var prepared: [TransactionID] {
+    machines.values.compactMap { $0.preparedStep?.transaction }.sorted()
+  }
+
+  /// Returns whether the instance can take inputs other than its transaction.
+  package func acceptsInputs(_ key: InstanceKey) -> Bool { machines[key]?.acceptsInputs ?? true }
+
+  /// Returns whether the coordinator must be notified of the instance's next step.
+  package func isNotificationDue(_ key: InstanceKey) -> Bool { machines[key] != nil }
+
+  /// The state machine of an instance; `nil` if the instance has no transaction in progress and no
+  /// notification is due.
+  package subscript(key: InstanceKey) -> ParticipantStateMachine? { machines[key] }
+
+  /// Returns the instance that takes part in a transaction; `nil` if the transaction is not in
+  /// progress.
+  package func key(of transaction: TransactionID) -> InstanceKey? { keys[transaction] }
+
+  // MARK: Inputs
+
+  /// Notes a transaction for which no instance exists, because its PREPARE contains no valid key.
+  package mutating func note(_ transaction: TransactionID) {
+    watermark = max(watermark, transaction)
+  }
+
+  package mutating func prepare(
+    _ transaction: TransactionID, of key: InstanceKey, event: [UInt8], wantsChange: Bool,
+    evaluate: ParticipantStateMachine.Evaluate
+  ) -> [Action] {
+    guard isNew(transaction, key) else { return [] }
+    return update(key) {
+      $0.prepare(transaction, event: event, wantsChange: wantsChange, evaluate: evaluate)
+    }
+  }
+
+  package mutating func deliver(
+    _ transaction: TransactionID, of key: InstanceKey, event: [UInt8],
+    evaluate: ParticipantStateMachine.Evaluate
+  ) -> [Action] {
+    guard isNew(transaction, key) else { return [] }
+    return update(key) { $0.deliver(transaction, event: event, evaluate: evaluate) }
+  }
+
+  /// Returns whether a transaction is new, or is in progress at the instance. If neither is the
+  /// case, the coordinator expects no answer.
+  private mutating func isNew(_ transaction: TransactionID, _ key: InstanceKey) -> Bool {
+    defer { note(transaction) }
+    return transaction > watermark || keys[transaction] == key
+  }
+
+  package mutating func commit(_ transaction: TransactionID) -> [Action] {
+    if let key = keys[transaction] { return update(key) { $0.commit(transaction) } }
+    return [
+      transaction <= applied ? .send(.ack(transaction)) : .report(.commitOfUnknown(transaction))
+    ]
+  }
+
+  package mutating func abort(_ transaction: TransactionID) -> [Action] {
+    note(transaction)
+    guard let key = keys[transaction] else { return [] }
+    return update(key) { $0.abort(transaction) }
+  }
+
+  package mutating func recorded(_ record: ParticipantRecord, of key: InstanceKey) -> [Action] {
+    update(key) { $0.recorded(record) }
+  }
+
+  /// Notes that an instance has taken a step of its own.
+  package mutating func stepped(_ key: InstanceKey) -> [Action] { update(key) { $0.stepped() } }
+
+  package mutating func connected(_ key: InstanceKey) -> [Action] { update(key) { $0.connected() } }
+
+  package mutating func queryTimerFired(_ key: InstanceKey) -> [Action] {
+    update(key) { $0.queryTimerFired() }
+  }
+
+  /// Passes an input to the state machine of an instance. Keeps the state machine only as long as
+  /// it is required.
+  private mutating func update(
+    _ key: InstanceKey, _ body: (inout ParticipantStateMachine) -> [Action]
+  ) -> [Action] {
+    var machine = machines[key] ?? ParticipantStateMachine()
+    let former = machine.transactionInProgress?.transaction
+    let actions = body(&machine)
+    applied = max(applied, machine.applied)
+    committed = max(committed, machine.committed)
+    let current = machine.transactionInProgress?.transaction
+    if former != current {
+      if let former { keys[former] = nil }
+      if let current { keys[current] = key }
+    }
+    let isNeeded =
+      !machine.acceptsInputs
+      || machine.isNotificationDue
+        && (machines[key] != nil || machines.count < Self.notificationLimit)
+    machines[key] = isNeeded ? machine : nil
+    return actions
+  }
+}
