@@ -85,7 +85,10 @@ struct RamblingRun {
     do {
       _ = try await topology.client.send(node, json: .string(event), timeout: Self.answerTimeout)
       return true
-    } catch TopologyClientError.unknownOutcome, TopologyClientError.busy {
+    } catch TopologyClientError.unknownOutcome, TopologyClientError.busy,
+      TopologyClientError.timedOut
+    {
+      // On a busy machine, a node may take longer than the timeout to start.
       return false
     }
   }
@@ -98,7 +101,7 @@ struct RamblingRun {
       for node in silent { _ = try await send(RamblingPlan.tick, to: node.name) }
       return silent.isEmpty ? true : nil
     }
-    guard haveBegun != nil else { throw SoakFailure("the feeds do not tell of the first steps") }
+    guard haveBegun != nil else { throw SoakFailure("the feeds did not deliver the first steps") }
   }
 
   /// Waits until the feeds have delivered all steps taken so far, or have reported them as skipped.
@@ -110,7 +113,7 @@ struct RamblingRun {
         current.version(of: node.name) >= directory[node: node.name]?.status?.version ?? 0
       } ? true : nil
     }
-    guard areReported != nil else { throw SoakFailure("the feeds do not tell of all steps") }
+    guard areReported != nil else { throw SoakFailure("the feeds did not deliver all steps") }
   }
 
   private func readDeadLetters() async throws {
