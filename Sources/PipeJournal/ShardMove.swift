@@ -540,16 +540,32 @@ package enum ShardMoveError: Error, Hashable, Sendable, CustomStringConvertible 
   /// A move to a different number of shards was interrupted and must be completed first.
   case unfinished(node: String, count: Int)
 
+  package var node: String {
+    switch self {
+    case .undelivered(let node, _, _), .inTransaction(let node, _, _), .unfinished(let node, _):
+      node
+    }
+  }
+
+  /// The work that the node's former shards must finish before their number can change; `nil` if they
+  /// cannot start.
+  package var unfinishedWork: String? {
+    switch self {
+    case .undelivered(_, let pipe, let count):
+      "\(count) event\(count == 1 ? "" : "s") of pipe '\(pipe)' \(count == 1 ? "is" : "are") not "
+        + "delivered"
+    case .inTransaction(_, let prepared, let waiting):
+      "\(prepared) instances are prepared for synchronized events, and \(waiting) events wait for "
+        + "instances"
+    case .unfinished: nil
+    }
+  }
+
   package var description: String {
     switch self {
-    case .undelivered(let node, let pipe, let count):
-      "the number of shards of node '\(node)' cannot change: \(count) events of pipe '\(pipe)' are "
-        + "not delivered; run the topology with the former number of shards until they are, and try "
-        + "again"
-    case .inTransaction(let node, let prepared, let waiting):
-      "the number of shards of node '\(node)' cannot change: \(prepared) instances are prepared for "
-        + "synchronized events, and \(waiting) events wait for instances; run the topology with the "
-        + "former file until they are taken, stop it gracefully, and try again"
+    case .undelivered, .inTransaction:
+      "the number of shards of node '\(node)' cannot change: \(unfinishedWork ?? ""); try again when "
+        + "the node's former shards have finished this"
     case .unfinished(let node, let count):
       "the instances of node '\(node)' are being moved to \(count) shard\(count == 1 ? "" : "s"), "
         + "which was interrupted; start the topology with 'shards: \(count)', which completes it, "

@@ -9,7 +9,7 @@ import PipeWire
 package struct LoadedTopology {
   /// The path of the file, as the user gave it.
   let file: String
-  package let topology: Topology
+  package private(set) var topology: Topology
   /// The path of each program, by its name in the file.
   package let programs: [String: String]
   /// The description of each program, by its name in the file.
@@ -29,6 +29,15 @@ package struct LoadedTopology {
   let deploymentFile: String?
   /// The source locations of the parts of the topology in its file.
   package let source: SourceMap
+
+  /// Returns this topology with another number of shards of a node.
+  func withShards(_ count: Int, of name: String) -> LoadedTopology {
+    var changed = self
+    for index in topology.nodes.indices where topology.nodes[index].name == name {
+      changed.topology.nodes[index].shards = count
+    }
+    return changed
+  }
 
   /// Reads and checks a file. Runs the programs in it, but only with `describe`.
   /// - Parameters:

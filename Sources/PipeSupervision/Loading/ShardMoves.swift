@@ -32,6 +32,19 @@ package struct ShardMoves {
     }
   }
 
+  /// Returns the topology with the number of shards for which the journals of a node were written.
+  /// Returns `nil` if the node has no journals, or if they were written for different numbers.
+  package func topologyWithFormerShards(of name: String) throws -> (
+    topology: LoadedTopology, count: Int
+  )? {
+    guard let node = loaded.topology.node(name), !recordedProcesses(node).isEmpty else {
+      return nil
+    }
+    let counts = try shardCounts(of: node)
+    guard let count = counts.first, counts.count == 1, count != node.shards else { return nil }
+    return (loaded.withShards(count, of: name), count)
+  }
+
   /// Returns the move of a node's instances; `nil` if the node has no journals.
   private func move(of node: NodeSpecification) throws -> ShardMove? {
     let wanted = plan.processes(of: [node.name]).compactMap { process($0) }

@@ -121,6 +121,17 @@ package struct LaunchPlan {
     for index in nodes.indices { nodes[index].configuration.run = run }
   }
 
+  /// Returns the plan of another topology for the same run.
+  /// - Throws: The errors of the initializer.
+  package func replanned(
+    for loaded: LoadedTopology, directories: RuntimeDirectories
+  ) throws -> LaunchPlan {
+    var next = try LaunchPlan(
+      loaded, directories: directories, job: job, at: keys.map { (address, $0) })
+    if let run { next.record(in: run) }
+    return next
+  }
+
   /// Returns the node with this name.
   subscript(name: String) -> Node? { nodes.first { $0.name == name } }
 

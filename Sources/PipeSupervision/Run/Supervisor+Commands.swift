@@ -261,8 +261,7 @@ extension Supervisor {
         "'\(request.file)' describes topology '\(name)', not '\(wanted)'; add '-p \(wanted)' to "
           + "apply the file anyway", to: requester)
     }
-    var next = try LaunchPlan(loaded, directories: directories, job: plan.job)
-    if let run = plan.run { next.record(in: run) }
+    let next = try plan.replanned(for: loaded, directories: directories)
     try next.raiseOpenFileLimit()
     let obstacle = deploymentBlocker(to: next) ?? coordinatorBlocker(to: next)
     let accepted = request.acceptedLosses ?? []

@@ -241,7 +241,10 @@ final class BackgroundReporter: Supervisor.Reporter {
   }
 
   func showLine(node: String, _ stream: LogStream, _ text: String) {}
-  func warning(_ text: String) { writeLog("warning: \(text)") }
+  func warning(_ text: String) {
+    writeLog("warning: \(text)")
+    send(.problem("warning: \(text)"))
+  }
   func refresh(_ directory: TopologyDirectory) {}
   func applyLogRetention(_ retention: LogRetention) { log.retention = retention }
 

@@ -241,30 +241,66 @@ struct TopologyRun {
         of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
     endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
-    var plan = plan
-    plan.assignHost(lock.formerProcesses)
-    let agentAdoption = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
-    agentAdoption.reportRejectedProcesses(in: lock.directories, reporter: reporter)
-    let adoption = Adoption(
-      survivors, plan: plan, programs: loaded.pinnedPrograms, in: lock.directories)
-    try adoption.endRejectedProcesses(in: lock.directories, reporter: reporter)
+    var (loaded, plan) = (loaded, plan)
+    var adopted = try adopt(survivors, by: &plan, of: loaded, lock, reporter)
     if let node = try UpgradeRecord.rollBack(in: lock.directories) {
       reporter.warning(
         "the upgrade of node '\(node)' was interrupted; the node runs its former program, and "
           + "'orchestrator apply' upgrades it again")
     }
-    try ShardMoves(loaded, plan).run { reporter.report(.moved($0)) }
+    while let former = try topologyAfterMoves(loaded, plan, reporter) {
+      loaded = former
+      plan = try plan.replanned(for: former, directories: lock.directories)
+      let survivors = try Survivor.all(in: lock.directories)
+      adopted = try adopt(survivors, by: &plan, of: former, lock, reporter)
+    }
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
       Supervisor.Options(
-        held: heldNodes(of: plan), adopted: adoption.adoptable, handover: adoption.handover,
-        agentProcesses: agentAdoption.adoptable, programs: loaded.pinnedPrograms,
+        held: heldNodes(of: plan), adopted: adopted.local.adoptable,
+        handover: adopted.local.handover, agentProcesses: adopted.byAgents.adoptable,
+        programs: loaded.pinnedPrograms,
         isDetached: display.isDetached))
     if let startTimeout {
       supervisor.loop.schedule(after: startTimeout, for: supervisor) { $0.requestStop() }
     }
     if hasLifeline { supervisor.watchLifeline() }
     return supervisor
+  }
+
+  /// Decides which processes of a killed orchestrator this run adopts, and ends the others.
+  private func adopt(
+    _ survivors: [Survivor], by plan: inout LaunchPlan, of loaded: LoadedTopology,
+    _ lock: TopologyLock, _ reporter: any Supervisor.Reporter
+  ) throws -> (local: Adoption, byAgents: AgentAdoption) {
+    plan.assignHost(lock.formerProcesses)
+    let agentAdoption = AgentAdoption(of: AgentProcessRecord.all(in: lock.directories), by: &plan)
+    agentAdoption.reportRejectedProcesses(in: lock.directories, reporter: reporter)
+    let adoption = Adoption(
+      survivors, plan: plan, programs: loaded.pinnedPrograms, in: lock.directories)
+    try adoption.endRejectedProcesses(in: lock.directories, reporter: reporter)
+    return (adoption, agentAdoption)
+  }
+
+  /// Moves the instances of the nodes whose number of shards has changed.
+  /// - Returns: The topology with the former number of shards of a node whose former shards must
+  ///   start again, because they have not delivered all of their events; otherwise `nil`.
+  private func topologyAfterMoves(
+    _ loaded: LoadedTopology, _ plan: LaunchPlan, _ reporter: any Supervisor.Reporter
+  ) throws -> LoadedTopology? {
+    let moves = ShardMoves(loaded, plan)
+    do {
+      try moves.run { reporter.report(.moved($0)) }
+      return nil
+    } catch let error as ShardMoveError {
+      guard let work = error.unfinishedWork,
+        let (former, count) = try moves.topologyWithFormerShards(of: error.node)
+      else { throw error }
+      reporter.warning(
+        "node '\(error.node)' starts with its former \(count) shard\(count == 1 ? "" : "s"), "
+          + "because \(work); 'orchestrator apply \(file)' changes the number")
+      return former
+    }
   }
 
   /// Ends the helper processes of nodes that ended when the former orchestrator was killed, or

@@ -308,27 +308,15 @@ struct ShardTests {
 
   @Test("'apply' keeps the former shards if an event of the node cannot be delivered")
   func undelivered() async throws {
-    func yaml(_ shards: Int) -> String {
-      """
-      topology: visits
-      program: nodes
-      nodes:
-        orders: { machine: Order, key: order, shards: \(shards) }
-        shipments: { machine: Shipment, key: order }
-      pipes:
-        - { from: orders, when: paid, to: shipments, send: { pack: { order: $key } } }
-      timeouts: { stop: 2s }
-      """
-    }
-    try await DetachedTopology.with(yaml(2), name: "visits") { topology in
+    try await DetachedTopology.with(Self.orders(shards: 2), name: "visits") { topology in
       let client = try topology.client()
       defer { client.close() }
       try await topology.run("stop", "shipments")
       try await client.send("orders[1]", json: ["place": ["amount": 1]])
       try await client.send("orders[1]", json: "pay")
-      try topology.write(yaml(3))
+      try topology.write(Self.orders(shards: 3))
       let error = try await topology.run("apply", "visits.yaml", code: 1).error
-      #expect(error.contains("1 events of pipe"), "\(error)")
+      #expect(error.contains("1 event of pipe"), "\(error)")
       #expect(error.contains("nothing was changed"), "\(error)")
       try await topology.await("the former shards to run") { directory in
         directory.nodes.filter { $0.shard?.count == 2 && $0.isRunning }.count == 2
@@ -338,5 +326,46 @@ struct ShardTests {
       try await topology.run("apply", "visits.yaml")
       _ = try await client.wait(for: "orders[1]", within: .seconds(30)) { $0.caseName == "paid" }
     }
+  }
+
+  @Test("'up' starts the former shards if an event of the node is not delivered, and 'apply' moves")
+  func undeliveredAtStart() async throws {
+    try await DetachedTopology.with(Self.orders(shards: 2), name: "visits") { topology in
+      let client = try topology.client()
+      defer { client.close() }
+      try await topology.run("stop", "shipments")
+      try await client.send("orders[1]", json: ["place": ["amount": 1]])
+      try await client.send("orders[1]", json: "pay")
+      try await topology.run("down")
+      try topology.write(Self.orders(shards: 3))
+      let started = try await topology.run("up", "-d", "visits.yaml")
+      #expect(
+        started.error.contains("'orders' starts with its former 2 shards"), "\(started)")
+      let later = try topology.client()
+      defer { later.close() }
+      _ = try await later.wait(for: "shipments[1]", within: .seconds(30)) { $0.caseName != nil }
+      let former = try await Self.reported(topology)
+      #expect(former.nodes.compactMap(\.shard?.count) == [2, 2])
+      try await topology.run("apply", "visits.yaml")
+      let directory = try await Self.reported(topology)
+      #expect(directory.nodes.compactMap(\.shard?.count) == [3, 3, 3])
+      #expect(directory.nodes.allSatisfy { $0.status?.gaps == 0 })
+      let outcome = try await later.send("orders[1]", json: "ship")
+      #expect(outcome == .accepted(version: 3, state: ["shipped": ["amount": 1]]))
+    }
+  }
+
+  /// Returns a topology whose orders send an event when they are paid.
+  private static func orders(shards: Int) -> String {
+    """
+    topology: visits
+    program: nodes
+    nodes:
+      orders: { machine: Order, key: order, shards: \(shards) }
+      shipments: { machine: Shipment, key: order }
+    pipes:
+      - { from: orders, when: paid, to: shipments, send: { pack: { order: $key } } }
+    timeouts: { stop: 2s }
+    """
   }
 }
