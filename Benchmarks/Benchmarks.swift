@@ -68,7 +68,7 @@ struct Options {
   init(_ arguments: ParsedArguments) {
     let named = arguments.positionals.compactMap(Section.init)
     sections = Set(named.isEmpty ? Section.allCases : named)
-    isQuick = arguments.flag("quick")
+    isQuick = arguments.contains(option: "quick")
     output = arguments.value("output")
     comparison = arguments.value("compare")
   }

@@ -49,13 +49,13 @@ final class NodeLauncher {
       try expect(.hello)
       let peer = Array(WireName.node(name).utf8)
       control.send(
-        FrameHeader(.configure, number: 1),
+        FrameHeader(.configure, incarnationOrSession: 1),
         body: try JSONRecord.encode(NodeConfiguration()),
         to: peer)
       try expect(.ready)
       let readyAfter = Double(Clock.nanoseconds - start) / 1e9
       let use = ProcessorUse(of: process.pid)
-      control.send(FrameHeader(.start, number: 1), to: peer)
+      control.send(FrameHeader(.start, incarnationOrSession: 1), to: peer)
       control.send(FrameHeader(.ping, sequence: 1), to: peer)
       try expect(.status)
       return Node(process: process, readyAfter: readyAfter, useUntilReady: use)

@@ -46,9 +46,9 @@ package struct ClientKeys: Sendable {
     case .file: return PeerEndpoint(control)
     case .remote(let topology): return topology.peerEndpoint
     case .monitor(let keys):
-      guard let key = PublicKey(keys.control) else {
+      guard let key = PublicKey(keys.orchestratorKey) else {
         throw TopologyClientError.failed(
-          "'\(keys.control)' is not a public key of a control socket")
+          "'\(keys.orchestratorKey)' is not a public key of a control socket")
       }
       return PeerEndpoint(control, key: key, own: try KeyFile.read(keys.path))
     }

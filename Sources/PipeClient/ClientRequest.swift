@@ -104,13 +104,17 @@ final class ClientRequest {
     case .event(let bytes, let wantsState):
       let header = FrameHeader(
         .request, flags: wantsState ? 0 : RequestKey.withoutStateFlag,
-        count: UInt32(clamping: id - min(oldest, id)), sequence: id, number: client)
+        count: UInt32(clamping: id - min(oldest, id)), sequence: id, incarnationOrSession: client)
       return (header, bytes)
     case .deadLetter(let deadLetter, let drops):
-      return (FrameHeader(.deadLetter, count: drops ? 1 : 0, sequence: id, number: deadLetter), [])
+      return (
+        FrameHeader(
+          .deadLetter, count: drops ? 1 : 0, sequence: id, incarnationOrSession: deadLetter), []
+      )
     case .synchronize(let body, let flag, let count):
       let header = FrameHeader(
-        .synchronize, flags: flag.rawValue, count: count, sequence: id, number: client)
+        .synchronize, flags: flag.rawValue, count: count, sequence: id, incarnationOrSession: client
+      )
       return (header, body)
     case .explain(let event, let key):
       let key = Array((key ?? "").utf8)

@@ -117,7 +117,7 @@ final class ClientSockets {
       peer.socket.send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.acknowledge.rawValue, sequence: oldest,
-          number: client))
+          incarnationOrSession: client))
     }
     if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
     return true
@@ -417,7 +417,7 @@ final class ClientSockets {
       if request.isRepeatable, case .failure(.nodeDown(_, let reason)) = result {
         postpone(request, at: peer, because: reason)
       } else if RequestReply.Code(rawValue: header.count) == .forgotten {
-        handleForgotten(request, of: peer, through: header.number)
+        handleForgotten(request, of: peer, through: header.incarnationOrSession)
       } else if request.isRepeated, case .deadLetter(_, drops: true) = request.content,
         case .failure(.invalidEvent) = result
       {
@@ -525,7 +525,8 @@ extension RequestReply {
     let text = body?["error"]?.string ?? "no reason given"
     let state = body?["state"] ?? .null
     return switch Code(rawValue: header.count) {
-    case .accepted: .success(.outcome(.accepted(version: header.number, state: state)))
+    case .accepted:
+      .success(.outcome(.accepted(version: header.incarnationOrSession, state: state)))
     case .done: .success(.outcome(.done))
     case .refused:
       .success(

@@ -104,7 +104,7 @@ extension InDoubtRecords.Composite {
     }
     committedComponents.remove(node)
     shownDoubts[node] = doubt
-    lastChange?.missed = 0
+    lastChange?.missedCount = 0
     lastChange?.isRepeated = true
     return stateWithDoubts
   }

@@ -106,7 +106,7 @@ final class InstanceChanges: Sendable {
     guard let change = try? StateChange(frame: frame) else {
       return .ask(
         instancesByName.filter { FeedTopic.topicNumber(of: $0.key) == header.count }.map(\.value),
-        incarnation: header.number)
+        incarnation: header.incarnationOrSession)
     }
     return accept(change).map { .change($0) } ?? .nothing
   }
@@ -120,7 +120,7 @@ final class InstanceChanges: Sendable {
       var change = change
       if let last = versions[change.node] {
         guard change.version > last else { return nil }
-        change.missed = change.version - last - 1
+        change.missedCount = change.version - last - 1
       }
       versions[change.node] = change.version
       return change

@@ -61,7 +61,8 @@ final class StateStreamBuffer: Sendable {
         return { continuation.resume(returning: change) }
       }
       if state.changes.count >= Self.capacity, let oldest = state.changes.popFirst() {
-        state.droppedCounts[oldest.node, default: 0] += oldest.missed + (oldest.isRepeated ? 0 : 1)
+        state.droppedCounts[oldest.node, default: 0] +=
+          oldest.missedCount + (oldest.isRepeated ? 0 : 1)
       }
       state.changes.append(change)
       return nil
@@ -88,7 +89,7 @@ final class StateStreamBuffer: Sendable {
         let ready = state.withLock { state -> StateChange?? in
           if var change = state.changes.popFirst() {
             if let dropped = state.droppedCounts.removeValue(forKey: change.node) {
-              change.missed += dropped
+              change.missedCount += dropped
             }
             return .some(change)
           }

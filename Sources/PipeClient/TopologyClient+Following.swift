@@ -103,7 +103,7 @@ extension TopologyClient {
         else { return }
         receive(
           FeedFrame(
-            topic: header.count, version: header.sequence, incarnation: header.number,
+            topic: header.count, version: header.sequence, incarnation: header.incarnationOrSession,
             isRefusal: header.kind == .refusal, json: Array(frame[FrameHeader.byteCount...])))
       }
       reader.withLock { $0 = id }

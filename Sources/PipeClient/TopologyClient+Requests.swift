@@ -174,8 +174,8 @@ extension TopologyClient {
     }
     guard let plan = try await plan(of: name) else { throw Self.unknownComposite(name) }
     var events = plan.events
-    for node in Set(plan.own.values).sorted() {
-      events += try await describe(node).events.filter { plan.own[$0.name] == node }
+    for node in Set(plan.nodesByOwnEvent.values).sorted() {
+      events += try await describe(node).events.filter { plan.nodesByOwnEvent[$0.name] == node }
     }
     return events
   }
@@ -220,7 +220,7 @@ extension TopologyClient {
   /// synchronizes the event, or no component can accept it.
   package func owner(of event: JSONValue, in composite: String) async throws -> String? {
     guard let name = event.caseName else { return nil }
-    return try await plan(of: composite)?.own[name]
+    return try await plan(of: composite)?.nodesByOwnEvent[name]
   }
 
   /// Returns the component of a composite that accepts an event on its own.
@@ -228,7 +228,7 @@ extension TopologyClient {
   ///   component or several components accept it.
   package func acceptingNode(of event: String, in composite: String) async throws -> String {
     guard let plan = try await plan(of: composite) else { throw Self.unknownComposite(composite) }
-    if let node = plan.own[event] { return node }
+    if let node = plan.nodesByOwnEvent[event] { return node }
     throw TopologyClientError.invalidEvent(
       composite,
       plan.vector(of: event) == nil

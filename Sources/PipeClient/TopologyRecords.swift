@@ -32,7 +32,7 @@ package enum TopologyRecords: Sendable {
         }
       }
       deadLetters += page.deadLetters
-      if !page.hasMore || page.deadLetters.isEmpty { return (deadLetters, page.lost) }
+      if !page.hasMore || page.deadLetters.isEmpty { return (deadLetters, page.lostCount) }
     }
   }
 
@@ -161,6 +161,6 @@ extension DeadLetterPage {
     self.init(
       deadLetters: deadLetters,
       hasMore: deadLetters.count < found.count || found.count == Self.deadLetterLimit,
-      lost: try reader.lostDeadLetterCount())
+      lostCount: try reader.lostDeadLetterCount())
   }
 }

@@ -79,7 +79,8 @@ package enum InspectorCommand {
   {
     guard let number = arguments.numberValue("port") else { return port }
     guard let port = UInt16(exactly: number) else {
-      throw .invalidValue(of: "--port", value: "\(number)", wanted: "ports are numbers up to 65535")
+      throw .invalidValue(
+        for: "--port", value: "\(number)", expected: "ports are numbers up to 65535")
     }
     return port
   }
@@ -96,7 +97,8 @@ package enum InspectorCommand {
 
   /// Throws an error if options for a port are used together with a socket in the file system.
   static func expectNoPort(_ arguments: ParsedArguments) throws(WebAddressError) {
-    let others = ["port", "address", "tls-certificate", "tls-key"].filter(arguments.flag)
+    let others = ["port", "address", "tls-certificate", "tls-key"].filter(
+      arguments.contains(option:))
     guard others.isEmpty else { throw .conflictsWithSocket(others[0]) }
   }
 

@@ -13,7 +13,7 @@ final class Database {
     var handle: OpaquePointer?
     let code = sqlite3_open_v2(path, &handle, mode.flags | SQLITE_OPEN_NOMUTEX, nil)
     guard code == SQLITE_OK, let handle else {
-      let error = DatabaseError(handle, code: code)
+      let error = DatabaseError(handle, resultCode: code)
       sqlite3_close_v2(handle)
       throw error
     }
@@ -82,7 +82,7 @@ final class Database {
     pr_keep_log_on_close(handle)
   }
 
-  fileprivate func error(_ code: Int32) -> DatabaseError { DatabaseError(handle, code: code) }
+  fileprivate func error(_ code: Int32) -> DatabaseError { DatabaseError(handle, resultCode: code) }
 }
 
 /// A prepared statement.
@@ -211,29 +211,30 @@ package struct Row {
 /// An error that SQLite returned.
 struct DatabaseError: Error, Hashable, CustomStringConvertible {
   /// SQLite's extended result code, or `SQLITE_FULL` for an I/O error because of a full disk.
-  let code: Int32
+  let resultCode: Int32
   let message: String
 
-  fileprivate init(_ handle: OpaquePointer?, code: Int32) {
-    let extended = handle.map { sqlite3_extended_errcode($0) } ?? code
+  fileprivate init(_ handle: OpaquePointer?, resultCode: Int32) {
+    let extended = handle.map { sqlite3_extended_errcode($0) } ?? resultCode
     // SQLite reports an exceeded quota, or a lack of shared memory for the write-ahead log, as an
     // I/O error.
     let isFull =
       extended & 0xFF == SQLITE_IOERR
       && handle.map { SystemError.isDiskFull(sqlite3_system_errno($0)) } == true
-    self.code = isFull ? SQLITE_FULL : extended
+    self.resultCode = isFull ? SQLITE_FULL : extended
     message =
-      handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
+      handle.map { String(cString: sqlite3_errmsg($0)) }
+      ?? String(cString: sqlite3_errstr(resultCode))
   }
 
-  init(code: Int32, message: String) {
-    self.code = code
+  init(resultCode: Int32, message: String) {
+    self.resultCode = resultCode
     self.message = message
   }
 
   /// The kind of error that the result code stands for, such as a full disk or a damaged file.
   var kind: Kind {
-    switch code & 0xFF {
+    switch resultCode & 0xFF {
     case SQLITE_FULL: .full
     case SQLITE_CORRUPT, SQLITE_NOTADB: .damaged
     case SQLITE_READONLY: .readOnly
@@ -245,5 +246,5 @@ struct DatabaseError: Error, Hashable, CustomStringConvertible {
 
   enum Kind { case full, damaged, readOnly, cannotOpen, busy, other }
 
-  var description: String { "\(message) (SQLite \(code))" }
+  var description: String { "\(message) (SQLite \(resultCode))" }
 }

@@ -82,7 +82,7 @@ extension Journal {
     ] {
       let found = try JournalCheck.metaValue(attribute, in: database) ?? ""
       guard found == expected else {
-        throw JournalError.other(
+        throw JournalError.mismatch(
           path: path, node: identity.node, attribute: attribute, found: found, expected: expected)
       }
     }

@@ -41,7 +41,9 @@ extension Journal {
     """
 
   /// The number of the last record, and the number of the last record in the database.
-  package var recordNumbers: (last: UInt64, written: UInt64) { (log.last, log.written) }
+  package var recordNumbers: (last: UInt64, written: UInt64) {
+    (log.lastNumber, log.lastWrittenNumber)
+  }
 
   /// Records the state of an instance after its last step in a batch.
   package func recordInstance(_ instance: RecordedInstance) throws {
@@ -93,7 +95,7 @@ extension Journal {
       let recorded = try JournalCheck.metaValue(JournalSnapshot.instanceFieldKey, in: database)
       guard recorded != instanceField else { return }
       guard contents == nil else {
-        throw JournalError.other(
+        throw JournalError.mismatch(
           path: path, node: identity.node, attribute: "a node with the key",
           found: recorded ?? "none", expected: instanceField ?? "none")
       }
@@ -114,7 +116,7 @@ extension Journal {
   ///   shard, or if a move of instances between shards is not complete.
   package func store(shard: NodeShard?) throws(JournalError) {
     do {
-      if let move = try ShardMove.movedMarks(database).first {
+      if let move = try ShardMove.incompleteMoveMarkers(database).first {
         throw JournalError.inaccessible(
           path: path, node: identity.node,
           reason: "a move of instances to \(move.count) shard\(move.count == 1 ? "" : "s") is not "
@@ -125,7 +127,7 @@ extension Journal {
       let recorded = try JournalCheck.metaValue(JournalSnapshot.shardKey, in: database)
       guard recorded != wanted else { return }
       guard contents == nil else {
-        throw JournalError.other(
+        throw JournalError.mismatch(
           path: path, node: identity.node, attribute: "shard", found: recorded ?? "0/1",
           expected: wanted ?? "0/1")
       }
@@ -179,7 +181,7 @@ extension Journal {
         FROM instance_effect JOIN instance ON id = instance WHERE feedback = -1
         """
       ).forEachRow { row in
-        let start = BootClock.Instant(time: row.integer(3), clock: row.integer(5))
+        let start = BootClock.Instant(timeOfDay: row.integer(3), timeSinceBoot: row.integer(5))
         try body(
           InstanceKey(recorded: row.text(6)),
           JournalContents.Effect(
@@ -210,7 +212,7 @@ extension Journal {
         ORDER BY instance, instance_effect.version, feedback
         """
       ) { row in
-        let start = BootClock.Instant(time: row.integer(4), clock: row.integer(6))
+        let start = BootClock.Instant(timeOfDay: row.integer(4), timeSinceBoot: row.integer(6))
         return (
           InstanceKey(recorded: row.text(7)),
           JournalContents.Effect(

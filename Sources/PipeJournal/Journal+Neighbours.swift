@@ -20,7 +20,7 @@ extension Journal {
         guard parts.count == 2, let redirectedAfter = UInt64(parts[0]) else { return nil }
         return (
           String(row.text(0).dropFirst(key.count)),
-          JournalContents.Receiver(parts[1], redirectedAfter: redirectedAfter)
+          JournalContents.Receiver(parts[1], lastNumberBeforeRedirection: redirectedAfter)
         )
       }
       return Dictionary(rows.compactMap { $0 }) { first, _ in first }
@@ -33,7 +33,7 @@ extension Journal {
   package func recordReceiver(of pipe: String, _ receiver: JournalContents.Receiver) throws {
     run(
       .meta, .text(JournalSnapshot.receiverKey + pipe),
-      .text("\(receiver.redirectedAfter) \(receiver.name)"))
+      .text("\(receiver.lastNumberBeforeRedirection) \(receiver.name)"))
   }
 }
 

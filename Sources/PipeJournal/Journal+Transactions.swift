@@ -17,7 +17,7 @@ extension Journal {
   /// Records that the node is prepared for a step.
   /// - Parameter schema: The schema version of the machine that has evaluated the step; `nil` for
   ///   the schema version of this process.
-  package func prepared(_ step: PreparedStep, schema: Int? = nil) throws {
+  package func recordPrepared(_ step: PreparedStep, schema: Int? = nil) throws {
     run(
       .prepared, .integer(step.transaction.epoch), .integer(step.transaction.sequence),
       .integer(step.move.recordedVersion), .text(step.move.state), .text(step.event),
@@ -25,13 +25,13 @@ extension Journal {
   }
 
   /// Records that a prepared step was aborted.
-  package func aborted(_ transaction: TransactionID) throws {
+  package func recordAbort(of transaction: TransactionID) throws {
     if marker.preparedStepRecord.markAborted(transaction) { return }
     run(.aborted, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// Records that an instance is prepared for a step.
-  package func prepared(_ step: PreparedStep, of key: InstanceKey) throws {
+  package func recordPrepared(_ step: PreparedStep, of key: InstanceKey) throws {
     run(
       .instancePrepared, .text(key.text), .integer(step.transaction.epoch),
       .integer(step.transaction.sequence), .integer(step.move.recordedVersion),
@@ -40,7 +40,7 @@ extension Journal {
 
   /// Deletes the prepared step of an instance after its transaction has ended. For a committed
   /// step, the same record must also contain the resulting state.
-  package func decided(_ transaction: TransactionID, of key: InstanceKey) throws {
+  package func removePreparedStep(_ transaction: TransactionID, of key: InstanceKey) throws {
     run(
       .instanceDecided, .text(key.text), .integer(transaction.epoch),
       .integer(transaction.sequence))
@@ -56,7 +56,7 @@ extension Journal {
 
   /// Records that the node has taken the step of a transaction. The same record must contain the
   /// resulting state.
-  package func applied(_ transaction: TransactionID) throws {
+  package func recordAppliedTransaction(_ transaction: TransactionID) throws {
     lastApplied = transaction
     if durability == .process, marker.preparedStepRecord.markTaken(transaction) { return }
     recordApplied(transaction)
@@ -68,7 +68,7 @@ extension Journal {
 
   /// Records the coordinator for which the node is prepared, and its journal; `nil` if the
   /// coordinator has no journal.
-  package func coordinatorChanged(to coordinator: RecordedCoordinator?) throws {
+  package func recordCoordinator(_ coordinator: RecordedCoordinator?) throws {
     if let coordinator {
       run(.meta, .text(JournalSnapshot.coordinatorKey), .text(coordinator.journalValue))
     } else {
@@ -87,13 +87,13 @@ extension Journal {
   }
 
   /// Records the start of a coordinator.
-  package func coordinatorStarted(epoch: UInt64) throws {
+  package func recordCoordinatorStart(epoch: UInt64) throws {
     run(.coordinatorStarted, .integer(epoch))
   }
 
   /// Records the commit of a transaction. The transaction is committed as soon as this record
   /// exists.
-  package func committed(_ commit: CommitRecord) throws {
+  package func recordCommit(_ commit: CommitRecord) throws {
     let moves = commit.moves.mapValues { move -> JSONValue in
       [
         "version": .integer(Int64(bitPattern: move.version)),
@@ -107,20 +107,20 @@ extension Journal {
   }
 
   /// Records that all participants have acknowledged a commit.
-  package func acknowledged(_ transaction: TransactionID) throws {
+  package func recordCommitAcknowledged(_ transaction: TransactionID) throws {
     run(.acknowledged, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// Deletes the record of a commit that is no longer required. Also records the highest deleted
   /// transaction.
-  package func forgotten(_ transaction: TransactionID) throws {
+  package func removeCommit(of transaction: TransactionID) throws {
     run(.forgotten, .integer(transaction.epoch), .integer(transaction.sequence))
     run(.forgottenThrough, .integer(transaction.epoch), .integer(transaction.sequence))
   }
 
   /// Records that the coordinator no longer knows some requesters, whose request numbers were at
   /// most `last`.
-  package func requestsForgotten(through last: UInt64) throws {
+  package func recordForgottenRequests(through last: UInt64) throws {
     run(.meta, .text(JournalSnapshot.forgottenRequestsKey), .text(String(last)))
   }
 
@@ -140,7 +140,8 @@ extension Journal {
       journal.epoch = row.unsigned(0)
       journal.forgottenThrough = row.transaction(1)
     }
-    journal.requestsForgotten = try JournalCheck.forgottenRequests(in: database)
+    journal.highestForgottenRequestNumber = try JournalCheck.highestForgottenRequestNumber(
+      in: database)
     journal.id = stream
     journal.followsReset = try JournalCheck.metaValue(JournalSnapshot.resetKey, in: database) != nil
     journal.mayLackRecords = mayLackRecords

@@ -33,20 +33,20 @@ package final class Journal {
   /// The identity of the open file. It remains the same if the file is renamed.
   let fileIdentity: FileIdentity?
   /// Whether this node had no journal before.
-  package let isFirst: Bool
+  package let isFirstJournal: Bool
 
   /// The database. It may lack the latest records; ``updatedDatabase()`` first adds them.
   let database: Database
   private let writer: RecordWriter
-  private var opening: JournalOpening
+  private var opening: JournalOpeningCounters
   /// The records that the database lacks. Always empty with the durability `power`.
   private(set) var log: RecordLog
-  private var hasLeft = false
+  private var hasReleasedLock = false
   /// The encoded operations of the record that ``record(_:)`` currently assembles.
   private var pendingOperations: [UInt8] = []
   let boot = BootClock.bootID
   package let durability: Durability
-  private var lastRecord: Int64 = 0
+  private var lastStateRecordID: Int64 = 0
   private lazy var lookupTransaction = (
     begin: Result { try database.prepare("BEGIN") }, end: Result { try database.prepare("COMMIT") }
   )
@@ -101,7 +101,7 @@ package final class Journal {
         try marker.checkNothingRecorded(path: path, node: identity.node)
         try Self.make(path, identity, durability, isHeld: incarnation != nil)
       }
-      isFirst = isNew && !marker.didExist
+      isFirstJournal = isNew && !marker.didExist
       database = try Database(path, .readWrite)
       // Set before the first read, so that SQLite uses no shared memory for the write-ahead log.
       // Hosts cannot share memory, and each host would see only its own records.
@@ -125,15 +125,15 @@ package final class Journal {
       try JournalSchema.upgradeTables(database, from: version)
       stream = try JournalCheck.streamID(of: database, path, node: identity.node)
       let written = try RecordWriter.lastWrittenNumber(in: database)
-      log = RecordLog(marker.logWords, stream: stream, written: written)
-      opening = try JournalOpening(database)
+      log = RecordLog(marker.logWords, stream: stream, lastWrittenNumber: written)
+      opening = try JournalOpeningCounters(database)
       mayLackRecords = opening.isOpen && !opening.isSameBoot
       lacksLog =
         try !isNew
         && marker.check(
-          stream, last: log.last, written: written, opening, durability, path: path,
+          stream, last: log.lastNumber, written: written, opening, durability, path: path,
           node: identity.node)
-      if !log.isEmpty { try writer.write(log.records(), through: log.last) }
+      if !log.isEmpty { try writer.write(log.records(), through: log.lastNumber) }
       try JournalSchema.upgradeContents(database, from: version)
       contents = try JournalContents.read(database)
       if let prepared = marker.preparedStepRecord.read(), let version = contents?.record.version {
@@ -142,7 +142,7 @@ package final class Journal {
       lastApplied = contents?.participant.lastApplied ?? .zero
       oldestRecord = try Self.oldestRecord(database)
       if contents != nil { states = try RecordedStates(database) }
-      lastRecord = contents?.record.id ?? 0
+      lastStateRecordID = contents?.record.id ?? 0
       lastVersion = contents?.record.version ?? 0
     } catch {
       throw JournalError(error, path: path, node: identity.node)
@@ -167,7 +167,7 @@ package final class Journal {
       // Writes the step file before the database. So a step file with a lower count than the
       // database is an older copy.
       opening.begin(durability)
-      try marker.begin(stream, opening: opening.count, record: log.last)
+      try marker.begin(stream, opening: opening.count, record: log.lastNumber)
       try opening.write(to: database)
       // The file that marks a reset is obsolete as soon as the new journal is in use.
       unlink(path + JournalFiles.resetSuffix)
@@ -196,8 +196,8 @@ package final class Journal {
   /// Unlocks the journal for the next incarnation of the node, which can run in this process if the
   /// node is embedded. Records that the database lacks remain in the log, where the next
   /// incarnation reads them. Do not record anything after this call.
-  package func leave() {
-    hasLeft = true
+  package func releaseLock() {
+    hasReleasedLock = true
     marker.unlock()
   }
 
@@ -210,13 +210,13 @@ package final class Journal {
     do {
       pendingOperations.removeAll(keepingCapacity: true)
       if Failpoint.shouldFail(.recordError) {
-        throw DatabaseError(code: SQLITE_FULL, message: "database or disk is full")
+        throw DatabaseError(resultCode: SQLITE_FULL, message: "database or disk is full")
       }
       try write()
       if !pendingOperations.isEmpty { try appendToLog(pendingOperations) }
       // Releases a buffer that a long queue has enlarged.
       if pendingOperations.capacity > Self.bufferLimit { pendingOperations = [] }
-      marker.lastRecord = log.last
+      marker.lastRecord = log.lastNumber
       countRecord()
     } catch {
       states.forgetBase()
@@ -230,8 +230,8 @@ package final class Journal {
     if durability == .process, log.append(record) { return }
     try writeLog()
     if durability == .process, log.append(record) { return }
-    marker.willWrite(log.last + 1)
-    try writer.write(record, as: log.last + 1)
+    marker.willWrite(log.lastNumber + 1)
+    try writer.write(record, as: log.lastNumber + 1)
     log.skip()
     try finishFirstWrite()
   }
@@ -254,7 +254,7 @@ package final class Journal {
     if step != nil || lastApplied > .zero {
       try record {
         recordApplied(lastApplied)
-        if let step { try prepared(step, schema: step.schema) }
+        if let step { try recordPrepared(step, schema: step.schema) }
       }
     }
     try writePendingRecords()
@@ -264,10 +264,10 @@ package final class Journal {
   }
 
   private func writeLog() throws {
-    guard !log.isEmpty, !hasLeft, !writer.isHeld else { return }
+    guard !log.isEmpty, !hasReleasedLock, !writer.isHeld else { return }
     endLookups()
     Failpoint.hit(.writeBefore)
-    try writer.write(log.records(), through: log.last)
+    try writer.write(log.records(), through: log.lastNumber)
     Failpoint.hit(.writeAfter)
     log.clear()
     try finishFirstWrite()
@@ -337,23 +337,26 @@ package final class Journal {
   ///   - version: The node's version after the batch.
   ///   - steps: The number of steps in the batch.
   ///   - cause: The name of the event, timer or effect that caused the last step.
-  package func moved(
+  package func recordState(
     to state: [UInt8], version: UInt64, steps: UInt64, cause: String, time: Int64,
     incarnation: UInt64
   ) throws {
-    lastRecord += 1
+    lastStateRecordID += 1
     lastVersion = version
-    let entry = states.entry(for: state, record: lastRecord)
+    let entry = states.entry(for: state, record: lastStateRecordID)
     if let base = entry.baseRecord {
       run(
-        .movedFrom, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+        .movedFrom, .integer(lastStateRecordID), .integer(version), .integer(incarnation),
+        .integer(time),
         .text(cause), .integer(steps), .integer(base), .text(entry.text), .schema(schema))
     } else {
       run(
-        .moved, .integer(lastRecord), .integer(version), .integer(incarnation), .integer(time),
+        .moved, .integer(lastStateRecordID), .integer(version), .integer(incarnation),
+        .integer(time),
         .text(cause), .integer(steps), .text(state), .schema(schema))
     }
-    guard let first = states.firstKept(of: lastRecord, oldest: oldestRecord) else { return }
+    guard let first = states.oldestRecordToKeep(upTo: lastStateRecordID, oldest: oldestRecord)
+    else { return }
     oldestRecord = first
     run(.deleteRecords, .integer(oldestRecord))
     // A long queue leaves free pages in the file. Each step returns some of them to the file
@@ -502,6 +505,6 @@ package final class Journal {
   ///   request of an unknown client as a repetition if its number is at most `last`.
   package func recordForgottenClient(_ client: UInt64, through last: UInt64) throws {
     run(.clientForgotten, .integer(client))
-    try requestsForgotten(through: last)
+    try recordForgottenRequests(through: last)
   }
 }

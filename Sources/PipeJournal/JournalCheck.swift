@@ -69,7 +69,7 @@ enum JournalCheck {
   }
 
   /// Returns the highest request number of any forgotten client; 0 if no client was forgotten.
-  static func forgottenRequests(in database: Database) throws -> UInt64 {
+  static func highestForgottenRequestNumber(in database: Database) throws -> UInt64 {
     try metaValue(JournalSnapshot.forgottenRequestsKey, in: database).flatMap { UInt64($0) } ?? 0
   }
 

@@ -32,7 +32,7 @@ package struct JournalContents {
 
   /// The progress of an outbound pipe.
   package struct OutPipeProgress {
-    package var queued: UInt64
+    package var lastQueuedNumber: UInt64
     package var lastAcknowledged: UInt64
     /// The events after `lastAcknowledged`.
     package var events = RecordedEvents()
@@ -44,11 +44,11 @@ package struct JournalContents {
     package var name: String
     /// The number of the pipe's last event that went to an earlier receiver; 0 if the pipe had no
     /// earlier receiver.
-    package var redirectedAfter: UInt64
+    package var lastNumberBeforeRedirection: UInt64
 
-    package init(_ name: String, redirectedAfter: UInt64 = 0) {
+    package init(_ name: String, lastNumberBeforeRedirection: UInt64 = 0) {
       self.name = name
-      self.redirectedAfter = redirectedAfter
+      self.lastNumberBeforeRedirection = lastNumberBeforeRedirection
     }
   }
 
@@ -69,7 +69,8 @@ package struct JournalContents {
     package var startInstant: BootClock.Instant {
       let elapsed = elapsedTime.clampedNanoseconds
       return BootClock.Instant(
-        time: readInstant.timeOfDay &- elapsed, clock: readInstant.timeSinceBoot &- elapsed)
+        timeOfDay: readInstant.timeOfDay &- elapsed,
+        timeSinceBoot: readInstant.timeSinceBoot &- elapsed)
     }
 
     /// For timers, the time from the entry into the state to the expiry of the next timer.
@@ -121,8 +122,8 @@ package struct JournalContents {
 
   package var record: Record
   package var participant = Participant()
-  package var consumed: [String: InPipeProgress] = [:]
-  package var sent: [String: OutPipeProgress] = [:]
+  package var inPipeProgressByPipe: [String: InPipeProgress] = [:]
+  package var outPipeProgressByPipe: [String: OutPipeProgress] = [:]
   package var effects: [Effect] = []
   /// The most recent dead letters.
   package var deadLetters: [DeadLetter] = []
@@ -133,11 +134,11 @@ package struct JournalContents {
   /// dead letters.
   package var lostDeadLetterCount: UInt64 = 0
   /// The highest id that a dead letter has ever had. Ids are never reused.
-  package var lastDeadLetter: UInt64 = 0
+  package var lastDeadLetterID: UInt64 = 0
   package var requests: [Request] = []
   /// The highest request number of any forgotten client. If a client is not in `requests`, its
   /// request is new only if the request's number is higher.
-  package var forgottenRequestCount: UInt64 = 0
+  package var highestForgottenRequestNumber: UInt64 = 0
 }
 
 extension JournalContents {
@@ -172,7 +173,7 @@ extension JournalContents {
     try contents.readPipes(database)
     contents.effects = try readEffects(database)
     contents.participant = try readParticipant(database)
-    contents.lastDeadLetter = UInt64(
+    contents.lastDeadLetterID = UInt64(
       try JournalCheck.selectNumber(
         "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dead_letter'", in: database
       ))
@@ -191,7 +192,8 @@ extension JournalContents {
         state: $0.bytes(3))
     }
     try contents.addRecordedStates(database, states)
-    contents.forgottenRequestCount = try JournalCheck.forgottenRequests(in: database)
+    contents.highestForgottenRequestNumber = try JournalCheck.highestForgottenRequestNumber(
+      in: database)
     return contents
   }
 
@@ -230,26 +232,28 @@ extension JournalContents {
 
   private mutating func readPipes(_ database: Database) throws {
     try database.prepare("SELECT pipe, stream, applied, closed FROM consumed").forEachRow { row in
-      consumed[row.text(0)] = InPipeProgress(
+      inPipeProgressByPipe[row.text(0)] = InPipeProgress(
         stream: row.unsigned(1), lastApplied: row.unsigned(2), isClosed: row.integer(3) != 0)
     }
     try database.prepare("SELECT id, pipe, sequence, event, schema FROM postponed ORDER BY id")
       .forEachRow { row in
-        consumed[row.text(1)]?.postponedEvents.append(
+        inPipeProgressByPipe[row.text(1)]?.postponedEvents.append(
           (row.integer(0), row.unsigned(2), row.bytes(3), row.schema(4)))
       }
     try database.prepare("SELECT pipe, queued, acknowledged FROM sent").forEachRow { row in
-      sent[row.text(0)] = OutPipeProgress(
-        queued: row.unsigned(1), lastAcknowledged: row.unsigned(2))
+      outPipeProgressByPipe[row.text(0)] = OutPipeProgress(
+        lastQueuedNumber: row.unsigned(1), lastAcknowledged: row.unsigned(2))
     }
     try database.prepare("SELECT pipe, last, count, events, schema FROM outbox ORDER BY pipe, last")
       .forEachRow { row in
         let pipe = row.text(0)
         let (last, count) = (row.unsigned(1), row.unsigned(2))
-        guard let acknowledged = sent[pipe]?.lastAcknowledged, count <= last else { return }
+        guard let acknowledged = outPipeProgressByPipe[pipe]?.lastAcknowledged, count <= last else {
+          return
+        }
         let before = last - count
         let dropped = acknowledged - min(before, acknowledged)
-        sent[pipe]?.events.append(
+        outPipeProgressByPipe[pipe]?.events.append(
           row.bytes(3), count: Int(count), droppingFirst: Int(clamping: dropped),
           schema: row.schema(4))
       }
@@ -309,7 +313,7 @@ extension JournalContents {
       ORDER BY version, feedback
       """
     ) { row in
-      let startInstant = BootClock.Instant(time: row.integer(3), clock: row.integer(5))
+      let startInstant = BootClock.Instant(timeOfDay: row.integer(3), timeSinceBoot: row.integer(5))
       return Effect(
         origin: EffectOrigin(version: row.unsigned(0), feedback: Int(row.integer(1))),
         state: row.bytes(2),
@@ -323,7 +327,9 @@ extension JournalContents {
 // The form in the journal: the id of the journal, the transaction and the name of the coordinator,
 // separated by spaces.
 extension RecordedCoordinator {
-  var journalValue: String { "\(journal) \(since.epoch) \(since.sequence) \(name)" }
+  var journalValue: String {
+    "\(journal) \(lastTransaction.epoch) \(lastTransaction.sequence) \(name)"
+  }
 
   init?(journalValue: String) {
     let parts = journalValue.split(separator: " ", maxSplits: 3)
@@ -332,7 +338,7 @@ extension RecordedCoordinator {
     else { return nil }
     self.init(
       name: String(parts[3]), journal: journal,
-      since: TransactionID(epoch: epoch, sequence: sequence))
+      lastTransaction: TransactionID(epoch: epoch, sequence: sequence))
   }
 }
 

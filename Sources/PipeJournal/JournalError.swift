@@ -16,7 +16,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The tables have a version that this program does not read.
   case otherVersion(path: String, node: String, found: Int64)
   /// The journal belongs to another topology, node or machine.
-  case other(path: String, node: String, attribute: String, found: String, expected: String)
+  case mismatch(path: String, node: String, attribute: String, found: String, expected: String)
   /// The machine's state type cannot decode the recorded state.
   case undecodable(path: String, node: String, problem: String)
   /// The recorded state exceeds the maximum size of a message. Only an earlier version of this
@@ -33,7 +33,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var isTransient: Bool {
     switch self {
     case .full, .failed, .locked: true
-    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable, .stateTooLarge,
+    case .missing, .inaccessible, .damaged, .otherVersion, .mismatch, .undecodable, .stateTooLarge,
       .superseded:
       false
     }
@@ -43,7 +43,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   package var exitCode: Int32 {
     switch self {
     case .full: NodeHandshake.diskFullCode
-    case .missing, .inaccessible, .damaged, .otherVersion, .other, .undecodable, .stateTooLarge,
+    case .missing, .inaccessible, .damaged, .otherVersion, .mismatch, .undecodable, .stateTooLarge,
       .locked, .superseded, .failed:
       EXIT_FAILURE
     }
@@ -67,7 +67,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
       "the journal '\(path)' has tables of version \(found), but this program reads version "
         + "\(JournalSchema.version); run the program that wrote the journal, or reset the node "
         + "with 'orchestrator reset \(node)'"
-    case .other(let path, let node, let attribute, let found, let expected):
+    case .mismatch(let path, let node, let attribute, let found, let expected):
       "the journal '\(path)' belongs to \(attribute) '\(found)', not to '\(expected)'; correct the "
         + "topology, or reset the node with 'orchestrator reset \(node)'"
     case .undecodable(let path, let node, let problem):

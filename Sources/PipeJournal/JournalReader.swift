@@ -177,7 +177,7 @@ package struct JournalReader {
     ) { row in
       .init(
         version: row.unsigned(0), incarnation: row.unsigned(1), time: row.integer(2),
-        cause: row.text(3), steps: row.unsigned(4),
+        cause: row.text(3), stepCount: row.unsigned(4),
         state: JSONValue(lenient: try states.state(of: row, at: 5)))
     }.reversed()
   }
@@ -191,7 +191,8 @@ package struct JournalReader {
       """
     ) { row in
       JournalSnapshot.InPipe(
-        name: row.text(0), stream: String(row.unsigned(1), radix: 16), consumed: row.unsigned(2),
+        name: row.text(0), stream: String(row.unsigned(1), radix: 16),
+        lastConsumedNumber: row.unsigned(2),
         senderClosed: row.integer(3) != 0, postponedCount: Int(row.integer(4)))
     }
     let postponed = try database.prepare(
@@ -224,8 +225,11 @@ package struct JournalReader {
         var sequence = row.unsigned(0) - row.unsigned(1)
         for event in row.bytes(2).split(separator: 0x0A, omittingEmptySubsequences: false) {
           sequence += 1
-          guard sequence > acknowledged, outs[index].waiting.count < limit else { continue }
-          outs[index].waiting.append(.init(sequence: sequence, event: JSONValue(lenient: event)))
+          guard sequence > acknowledged, outs[index].unacknowledgedEvents.count < limit else {
+            continue
+          }
+          outs[index].unacknowledgedEvents.append(
+            .init(sequence: sequence, event: JSONValue(lenient: event)))
         }
       }
     }

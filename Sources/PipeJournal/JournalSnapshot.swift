@@ -11,8 +11,13 @@ package struct JournalSnapshot: Codable, Sendable {
     /// The cause of the last step of the batch.
     package var cause: String
     /// The number of steps in the batch.
-    package var steps: UInt64
+    package var stepCount: UInt64
     package var state: JSONValue
+
+    private enum CodingKeys: String, CodingKey {
+      case version, incarnation, time, cause, state
+      case stepCount = "steps"
+    }
   }
 
   /// An event, with its number in the pipe.
@@ -28,12 +33,17 @@ package struct JournalSnapshot: Codable, Sendable {
     package var stream: String
     /// The highest sequence number up to which the node has applied, refused or postponed all
     /// events.
-    package var consumed: UInt64
+    package var lastConsumedNumber: UInt64
     /// Whether the sender has stopped gracefully.
     package var senderClosed: Bool
     package var postponedCount: Int
     /// The first postponed events.
     package var postponed: [Event] = []
+
+    private enum CodingKeys: String, CodingKey {
+      case name, stream, senderClosed, postponedCount, postponed
+      case lastConsumedNumber = "consumed"
+    }
   }
 
   /// An outbound pipe.
@@ -42,8 +52,13 @@ package struct JournalSnapshot: Codable, Sendable {
     package var queued: UInt64
     package var acknowledged: UInt64
     /// The first unacknowledged events.
-    package var waiting: [Event] = []
+    package var unacknowledgedEvents: [Event] = []
     package var waitingCount: UInt64 { queued - min(acknowledged, queued) }
+
+    private enum CodingKeys: String, CodingKey {
+      case name, queued, acknowledged
+      case unacknowledgedEvents = "waiting"
+    }
   }
 
   /// An unfinished effect.

@@ -30,12 +30,12 @@ package enum LostInstances {
       let state = JSONValue.object(Dictionary(counts) { first, _ in first })
       journal.hasInstances = true
       try journal.record {
-        try journal.moved(
+        try journal.recordState(
           to: state.bytes, version: version, steps: 0, cause: "accept-loss",
           time: WallClock.nanoseconds, incarnation: 0)
       }
     }
     try journal.finish()
-    journal.leave()
+    journal.releaseLock()
   }
 }

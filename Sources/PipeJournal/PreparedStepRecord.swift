@@ -13,7 +13,7 @@ struct PreparedStepRecord {
   // transaction, state, event. The upper half of the word with the event's length contains the
   // schema version of the machine; 0 for version 1.
   private enum Word {
-    static let end = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
+    static let outcome = 0, checksum = 1, epoch = 2, sequence = 3, version = 4, state = 5, event = 6
     static let appliedEpoch = 7, appliedSequence = 8, bytes = 9
   }
 
@@ -45,7 +45,7 @@ struct PreparedStepRecord {
     let (state, event) = (step.move.state, step.event)
     guard state.count <= Self.payloadCapacity, event.count <= Self.payloadCapacity - state.count
     else { return false }
-    words[Word.end] = Outcome.unknown.rawValue
+    words[Word.outcome] = Outcome.unknown.rawValue
     words[Word.epoch] = step.transaction.epoch
     words[Word.sequence] = step.transaction.sequence
     words[Word.version] = step.move.recordedVersion
@@ -74,7 +74,7 @@ struct PreparedStepRecord {
   private func setOutcome(_ transaction: TransactionID, _ end: Outcome) -> Bool {
     guard words[Word.epoch] == transaction.epoch, words[Word.sequence] == transaction.sequence
     else { return false }
-    words[Word.end] = end.rawValue
+    words[Word.outcome] = end.rawValue
     return true
   }
 
@@ -95,7 +95,7 @@ struct PreparedStepRecord {
         recordedVersion: words[Word.version], state: Array(bytes[..<stateCount])),
       schema: max(1, schema))
     return Contents(
-      step: step, outcome: Outcome(rawValue: words[Word.end]) ?? .unknown,
+      step: step, outcome: Outcome(rawValue: words[Word.outcome]) ?? .unknown,
       lastApplied: TransactionID(
         epoch: words[Word.appliedEpoch], sequence: words[Word.appliedSequence]))
   }

@@ -19,26 +19,27 @@ struct RecordLog {
   /// The position of the next record. Unit: words.
   private var endPosition = 0
   /// The number of the last record.
-  private(set) var last: UInt64
+  private(set) var lastNumber: UInt64
   /// The number of the last record in the database.
-  private(set) var written: UInt64
+  private(set) var lastWrittenNumber: UInt64
 
   /// - Parameters:
   ///   - words: The part of the step marker file that contains the log.
   ///   - stream: The random id of the journal.
-  ///   - written: The number of the last record in the database.
-  init(_ words: UnsafeMutablePointer<UInt64>, stream: UInt64, written: UInt64) {
+  ///   - lastWrittenNumber: The number of the last record in the database.
+  init(_ words: UnsafeMutablePointer<UInt64>, stream: UInt64, lastWrittenNumber: UInt64) {
     self.words = words
     checksumSeed = stream
-    self.written = written
-    last = written
-    let remaining = Self.records(words, count: Self.byteCount / 8, stream: stream, after: written)
-    last += UInt64(remaining.count)
+    self.lastWrittenNumber = lastWrittenNumber
+    lastNumber = lastWrittenNumber
+    let remaining = Self.records(
+      words, count: Self.byteCount / 8, stream: stream, after: lastWrittenNumber)
+    lastNumber += UInt64(remaining.count)
     if !remaining.isEmpty { endPosition = Self.byteCount / 8 }
   }
 
   /// Whether the database has all records.
-  var isEmpty: Bool { last == written }
+  var isEmpty: Bool { lastNumber == lastWrittenNumber }
 
   /// Appends a record. Returns `false` if the log has no space for the record.
   mutating func append(_ record: [UInt8]) -> Bool {
@@ -50,8 +51,8 @@ struct RecordLog {
       start[Word.bytes + length - 1] = 0
       UnsafeMutableRawPointer(start + Word.bytes).copyMemory(from: first, byteCount: bytes.count)
     }
-    last += 1
-    start[Word.number] = last
+    lastNumber += 1
+    start[Word.number] = lastNumber
     start[Word.count] = UInt64(record.count)
     // The checksum detects a partly written record.
     start[Word.checksum] = Self.checksum(start, length: length, seed: checksumSeed)
@@ -62,18 +63,18 @@ struct RecordLog {
   /// Returns the bytes of the records that the database lacks. The pointers are valid until the
   /// next `append`.
   func records() -> [UnsafeRawBufferPointer] {
-    Self.records(words, count: endPosition, stream: checksumSeed, after: written)
+    Self.records(words, count: endPosition, stream: checksumSeed, after: lastWrittenNumber)
   }
 
   /// Empties the log after all its records were written into the database.
   mutating func clear() {
-    written = last
+    lastWrittenNumber = lastNumber
     endPosition = 0
   }
 
   /// Empties the log, and counts a record that was written directly into the database.
   mutating func skip() {
-    last += 1
+    lastNumber += 1
     clear()
   }
 

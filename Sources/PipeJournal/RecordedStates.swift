@@ -29,9 +29,9 @@ struct RecordedStates {
   /// The size of all groups. Unit: bytes.
   private var byteCount = 0
   /// The number of consecutive attempts in which the difference was too large.
-  private var failureCount = 0
+  private var failedDifferenceCount = 0
   /// The number of following states to record completely without computing a difference.
-  private var skipCount = 0
+  private var undifferencedStateCount = 0
 
   /// The minimum size of a state that may be recorded as a difference. Unit: bytes.
   static let minimumByteCount = 4 << 10
@@ -67,18 +67,18 @@ struct RecordedStates {
     // Keeps the total size of the differences in a group below the size of their base.
     let limit = min(state.count / 2, 2 * base.state.count - group.byteCount)
     guard limit > 0 else { return nil }
-    guard skipCount == 0 else {
-      skipCount -= 1
+    guard undifferencedStateCount == 0 else {
+      undifferencedStateCount -= 1
       return nil
     }
     guard let text = StateDifference.make(from: base.state, to: state, limit: limit) else {
       // Some states change completely with each step. So after each failure in a row, twice as many
       // states are recorded before the next attempt.
-      skipCount = min(1 << failureCount, 64) - 1
-      failureCount = min(failureCount + 1, 6)
+      undifferencedStateCount = min(1 << failedDifferenceCount, 64) - 1
+      failedDifferenceCount = min(failedDifferenceCount + 1, 6)
       return nil
     }
-    failureCount = 0
+    failedDifferenceCount = 0
     groups[groups.count - 1].lastRecord = record
     groups[groups.count - 1].byteCount += text.count
     byteCount += text.count
@@ -97,7 +97,7 @@ struct RecordedStates {
   /// - Parameters:
   ///   - last: The number of the last record.
   ///   - oldest: The number of the oldest record.
-  mutating func firstKept(of last: Int64, oldest: Int64) -> Int64? {
+  mutating func oldestRecordToKeep(upTo last: Int64, oldest: Int64) -> Int64? {
     var first = oldest
     if last - oldest > Self.recordLimit + Self.recordLimit / 4 {
       first = last - Self.recordLimit + 1

@@ -14,13 +14,13 @@ package struct ShardMove {
   package struct Process: Hashable, Sendable {
     package var name: String
     /// The path of the journal.
-    package var path: String
+    package var journalPath: String
     package var machine: String
     package var durability: Durability
 
-    package init(name: String, path: String, machine: String, durability: Durability) {
+    package init(name: String, journalPath: String, machine: String, durability: Durability) {
       self.name = name
-      self.path = path
+      self.journalPath = journalPath
       self.machine = machine
       self.durability = durability
     }
@@ -70,7 +70,7 @@ package struct ShardMove {
   private let pipes: [Pipe]
   /// The receiver of each outbound pipe of the node's processes, by pipe; `nil` for a receiver
   /// without a journal.
-  private let receivers: [String: Process?]
+  private let receiversByPipe: [String: Process?]
 
   /// Creates a move.
   /// - Parameters:
@@ -79,11 +79,11 @@ package struct ShardMove {
   ///   - processes: The processes after the move. The index of a process is the index of its shard.
   ///   - former: The processes that have journals before the move.
   ///   - pipes: The pipes from other nodes, and from the node itself, to the node.
-  ///   - receivers: The receiver of each outbound pipe of the former processes, by pipe; `nil` for
+  ///   - receiversByPipe: The receiver of each outbound pipe of the former processes, by pipe; `nil` for
   ///     a receiver without a journal.
   package init(
     of node: String, key: String, topology: String, to processes: [Process],
-    from former: [Process], pipes: [Pipe], receivers: [String: Process?]
+    from former: [Process], pipes: [Pipe], receiversByPipe: [String: Process?]
   ) {
     self.node = node
     self.keyField = key
@@ -91,7 +91,7 @@ package struct ShardMove {
     self.processes = processes
     self.formerProcesses = former
     self.pipes = pipes
-    self.receivers = receivers
+    self.receiversByPipe = receiversByPipe
   }
 
   // MARK: The need for a move
@@ -125,13 +125,13 @@ package struct ShardMove {
       guard let index = processes.firstIndex(where: { $0.name == process.name }) else {
         return true
       }
-      let reader = try JournalReader(process.path, node: process.name)
+      let reader = try JournalReader(process.journalPath, node: process.name)
       do {
         let mark = try JournalCheck.metaValue(JournalSnapshot.shardKey, in: reader.database)
-        let isMoving = try !Self.movedMarks(reader.database).isEmpty
+        let isMoving = try !Self.incompleteMoveMarkers(reader.database).isEmpty
         if mark != Self.shardMark(index, of: processes.count) || isMoving { return true }
       } catch {
-        throw JournalError(error, path: process.path, node: process.name)
+        throw JournalError(error, path: process.journalPath, node: process.name)
       }
     }
     return false
@@ -155,7 +155,8 @@ package struct ShardMove {
     // complete.
     for journal in journals.values {
       try journal.changeDatabase {
-        try Self.setMeta(Self.movedKey + "begun", String(processes.count), in: journal.database)
+        try Self.setMeta(
+          Self.moveMarkerKeyPrefix + "begun", String(processes.count), in: journal.database)
       }
     }
     try recordForgottenRequests(journals)
@@ -176,11 +177,11 @@ package struct ShardMove {
     }
     for journal in journals.values {
       try journal.finish()
-      journal.leave()
+      journal.releaseLock()
     }
     journals = [:]
     for source in formerProcesses where isRemoved(source) {
-      try JournalFiles(source.path, node: source.name).remove()
+      try JournalFiles(source.journalPath, node: source.name).remove()
       Failpoint.hit(.shardRemoved)
     }
     try removeMarks()
@@ -195,15 +196,16 @@ package struct ShardMove {
   private func open(_ process: Process) throws(JournalError) -> Journal {
     var machine = process.machine
     do {
-      if try JournalCheck.exists(process.path, node: process.name) {
-        let reader = try JournalReader(process.path, node: process.name)
+      if try JournalCheck.exists(process.journalPath, node: process.name) {
+        let reader = try JournalReader(process.journalPath, node: process.name)
         machine = try JournalCheck.metaValue("machine", in: reader.database) ?? machine
       }
     } catch {
-      throw JournalError(error, path: process.path, node: process.name)
+      throw JournalError(error, path: process.journalPath, node: process.name)
     }
     return try Journal(
-      process.path, identity: .init(topology: topology, node: process.name, machine: machine),
+      process.journalPath,
+      identity: .init(topology: topology, node: process.name, machine: machine),
       durability: process.durability)
   }
 
@@ -211,19 +213,21 @@ package struct ShardMove {
 
   /// The prefix of keys in the table `meta`. The rest of the key is the id of a journal whose
   /// instances were copied into this journal, or `begun`.
-  static let movedKey = "moved "
+  static let moveMarkerKeyPrefix = "moved "
 
   /// Returns the progress of an incomplete move: `begun`, and the ids of the journals whose
   /// instances were copied into this journal. `count` is the number of shards after the move.
-  static func movedMarks(_ database: Database) throws -> [(id: String, count: Int)] {
-    try database.select("SELECT key, value FROM meta WHERE key GLOB ?", .text(movedKey + "*")) {
-      (String($0.text(0).dropFirst(movedKey.count)), Int($0.text(1)) ?? 0)
+  static func incompleteMoveMarkers(_ database: Database) throws -> [(id: String, count: Int)] {
+    try database.select(
+      "SELECT key, value FROM meta WHERE key GLOB ?", .text(moveMarkerKeyPrefix + "*")
+    ) {
+      (String($0.text(0).dropFirst(moveMarkerKeyPrefix.count)), Int($0.text(1)) ?? 0)
     }
   }
 
   private func checkUnfinishedMoves(_ journals: [String: Journal]) throws {
     for journal in journals.values {
-      let marks = try Self.movedMarks(journal.updatedDatabase())
+      let marks = try Self.incompleteMoveMarkers(journal.updatedDatabase())
       if let other = marks.first(where: { $0.count != processes.count }) {
         throw ShardMoveError.unfinished(node: node, count: other.count)
       }
@@ -235,15 +239,15 @@ package struct ShardMove {
   private func checkDelivery(_ journals: [String: Journal]) throws {
     for source in formerProcesses {
       guard let journal = journals[source.name] else { continue }
-      for (pipe, sent) in try journal.readCurrentContents()?.sent ?? [:] where !sent.events.isEmpty
-      {
-        guard let known = receivers[pipe] else { continue }
+      for (pipe, sent) in try journal.readCurrentContents()?.outPipeProgressByPipe ?? [:]
+      where !sent.events.isEmpty {
+        guard let known = receiversByPipe[pipe] else { continue }
         var lastAcceptedNumber: UInt64 = 0
         if let receiver = known {
           lastAcceptedNumber = try self.lastAcceptedNumber(
             of: pipe, from: journal, by: receiver, journals)
         }
-        let count = sent.queued - max(sent.lastAcknowledged, lastAcceptedNumber)
+        let count = sent.lastQueuedNumber - max(sent.lastAcknowledged, lastAcceptedNumber)
         if count > 0 {
           throw ShardMoveError.undelivered(node: node, pipe: pipe, count: count)
         }
@@ -274,7 +278,7 @@ package struct ShardMove {
       return try Self.lastAcceptedNumber(of: pipe, stream: sender.stream, journal.updatedDatabase())
     }
     do {
-      let reader = try JournalReader(receiver.path, node: receiver.name)
+      let reader = try JournalReader(receiver.journalPath, node: receiver.name)
       return try Self.lastAcceptedNumber(of: pipe, stream: sender.stream, reader.database)
     } catch JournalError.missing {
       return 0
@@ -297,7 +301,7 @@ package struct ShardMove {
   private func routeEvents(_ pipe: Pipe, _ journals: [String: Journal]) throws -> Int {
     let isOpen = journals[pipe.sender.name]
     let sender = try isOpen ?? open(pipe.sender)
-    let recorded = try sender.readCurrentContents()?.sent ?? [:]
+    let recorded = try sender.readCurrentContents()?.outPipeProgressByPipe ?? [:]
     var keys = InstanceKeyReader(field: keyField)
     var waiting = Array(repeating: [RecordedEvents.Event](), count: pipe.newEnds.count)
     var positions: [String: UInt64] = [:]
@@ -351,7 +355,7 @@ package struct ShardMove {
     }
     if isOpen == nil {
       try sender.finish()
-      sender.leave()
+      sender.releaseLock()
     }
     return waiting.reduce(0) { $0 + $1.count }
   }
@@ -373,7 +377,7 @@ package struct ShardMove {
       let recorded = try JournalCheck.selectNumber(
         "SELECT coalesce(max(id), 0) FROM request", in: database)
       highest = max(
-        highest, UInt64(recorded), try JournalCheck.forgottenRequests(in: database))
+        highest, UInt64(recorded), try JournalCheck.highestForgottenRequestNumber(in: database))
     }
     for process in processes {
       guard let journal = journals[process.name] else { continue }
@@ -396,7 +400,7 @@ package struct ShardMove {
   private func copy(
     _ source: Journal, _ target: Journal, shard index: Int, isRemoved: Bool
   ) throws -> Int {
-    let mark = Self.movedKey + String(source.stream)
+    let mark = Self.moveMarkerKeyPrefix + String(source.stream)
     guard try JournalCheck.metaValue(mark, in: target.updatedDatabase()) == nil else { return 0 }
     let from = try source.updatedDatabase()
     var count = 0
@@ -502,7 +506,7 @@ package struct ShardMove {
         JournalCheck.selectNumber("SELECT coalesce(sum(version), 0) FROM instance", in: database)))
     journal.hasInstances = true
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: state.bytes, version: version + 1, steps: 1, cause: "shards",
         time: WallClock.nanoseconds,
         incarnation: 0)
@@ -523,10 +527,10 @@ package struct ShardMove {
       let journal = try open(process)
       try journal.changeDatabase {
         try journal.database.prepare("DELETE FROM meta WHERE key GLOB ?")
-          .run(.text(Self.movedKey + "*"))
+          .run(.text(Self.moveMarkerKeyPrefix + "*"))
       }
       try journal.finish()
-      journal.leave()
+      journal.releaseLock()
     }
   }
 }

@@ -48,14 +48,14 @@ package enum StateDifference {
     }
     for var part in parts {
       // A part must begin and end at the boundary of a character.
-      while part.byteCount > 0, isInsideCharacter(part.start, of: state) { part.removeFirst() }
-      while part.byteCount > 0, isInsideCharacter(part.start + part.byteCount, of: state) {
+      while part.byteCount > 0, isInsideCharacter(part.stateStart, of: state) { part.removeFirst() }
+      while part.byteCount > 0, isInsideCharacter(part.stateStart + part.byteCount, of: state) {
         part.byteCount -= 1
       }
       guard part.byteCount > 0 else { continue }
-      guard appendInsertion(through: part.start) else { return nil }
+      guard appendInsertion(through: part.stateStart) else { return nil }
       text += ",[\(part.baseStart),\(part.byteCount)]".utf8
-      end = part.start + part.byteCount
+      end = part.stateStart + part.byteCount
       if text.count > limit { return nil }
     }
     guard appendInsertion(through: state.count) else { return nil }
@@ -108,12 +108,12 @@ struct CommonParts {
     /// The position in the first text.
     var baseStart: Int
     /// The position in the second text.
-    var start: Int
+    var stateStart: Int
     var byteCount: Int
 
     mutating func removeFirst() {
       baseStart += 1
-      start += 1
+      stateStart += 1
       byteCount -= 1
     }
   }
@@ -149,7 +149,7 @@ struct CommonParts {
     let suffix = commonSuffix(upTo: min(base.count, state.count) - prefix)
     let (baseEnd, end) = (base.count - suffix, state.count - suffix)
     var (baseIndex, index) = (prefix, prefix)
-    add(Part(baseStart: 0, start: 0, byteCount: prefix))
+    add(Part(baseStart: 0, stateStart: 0, byteCount: prefix))
     var inserted = 0
     while baseIndex < baseEnd, index < end {
       guard let (nextBase, next) = resume(after: baseIndex, index, before: baseEnd, end) else {
@@ -158,11 +158,11 @@ struct CommonParts {
       inserted += next - index
       guard inserted <= limit, parts.count < Self.partLimit else { return false }
       let count = commonPrefix(from: nextBase, next, through: baseEnd, end)
-      add(Part(baseStart: nextBase, start: next, byteCount: count))
+      add(Part(baseStart: nextBase, stateStart: next, byteCount: count))
       (baseIndex, index) = (nextBase + count, next + count)
     }
     inserted += end - index
-    add(Part(baseStart: baseEnd, start: end, byteCount: suffix))
+    add(Part(baseStart: baseEnd, stateStart: end, byteCount: suffix))
     return inserted <= limit
   }
 

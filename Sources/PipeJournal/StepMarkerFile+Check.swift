@@ -11,13 +11,15 @@ extension StepMarkerFile {
   /// - Throws: ``JournalError`` if a record is missing, or if the step marker file or the database
   ///   is an older copy.
   func check(
-    _ stream: UInt64, last: UInt64, written: UInt64, _ opening: JournalOpening,
+    _ stream: UInt64, last: UInt64, written: UInt64, _ opening: JournalOpeningCounters,
     _ durability: Durability, path: String, node: String
   ) throws(JournalError) -> Bool {
     func damageError(_ reason: String) -> JournalError {
       .damaged(path: path, node: node, reason: reason)
     }
-    guard let formerContents, formerContents.streamID == stream || formerContents.record > 0 else {
+    guard let formerContents,
+      formerContents.streamID == stream || formerContents.lastRecordNumber > 0
+    else {
       guard opening.isOpen else { return false }
       guard opening.isSameBoot else { return true }
       throw damageError(
@@ -29,19 +31,19 @@ extension StepMarkerFile {
     }
     // After a power failure, records that were only in memory can be missing without an error.
     guard formerContents.isSameBoot || durability == .power else { return false }
-    guard last >= formerContents.record else {
+    guard last >= formerContents.lastRecordNumber else {
       throw damageError(
-        "the journal ends at record \(last), but record \(formerContents.record) was written: the '-wal' "
+        "the journal ends at record \(last), but record \(formerContents.lastRecordNumber) was written: the '-wal' "
           + "file was removed, or a file of the journal is an older copy")
     }
     guard formerContents.isSameBoot else { return false }
     // The process writes a record's number to the step marker file before it writes the record to
     // the database.
-    guard written <= max(formerContents.record, formerContents.lastWrittenRecord),
+    guard written <= max(formerContents.lastRecordNumber, formerContents.lastWrittenRecord),
       formerContents.openingCount >= opening.count
     else {
       throw damageError(
-        "the '.step' file is an older copy: it ends at record \(formerContents.record) of opening "
+        "the '.step' file is an older copy: it ends at record \(formerContents.lastRecordNumber) of opening "
           + "\(formerContents.openingCount), the database at record \(written) of opening \(opening.count)"
       )
     }

@@ -53,7 +53,7 @@ package final class StepMarkerFile {
   /// The data about the journal that the file had when it was opened.
   struct FormerContents {
     /// The number of the last record.
-    var record: UInt64
+    var lastRecordNumber: UInt64
     /// The number of the last record that bypassed the log. The process may have ended before it
     /// had written this record into the database.
     var lastWrittenRecord: UInt64
@@ -128,7 +128,7 @@ package final class StepMarkerFile {
     formerContents =
       hasKnownFormat
       ? FormerContents(
-        record: words[Word.record], lastWrittenRecord: words[Word.written],
+        lastRecordNumber: words[Word.record], lastWrittenRecord: words[Word.written],
         streamID: words[Word.stream],
         openingCount: words[Word.opening],
         preparedChecksum: words[Word.prepared], isSameBoot: words[Word.boot] == Self.bootHash) : nil
@@ -317,7 +317,7 @@ package final class StepMarkerFile {
   }
 
   /// Requests that the next incarnation check the size of the state after each step.
-  package func measureEachStepNext() { words[Word.measures] = 1 }
+  package func requestStateMeasurement() { words[Word.measures] = 1 }
 
   /// The number that is stored in place of a feedback's number if the timers of a state have ended
   /// the process.

@@ -124,7 +124,7 @@ struct ViewCommand {
         view: view,
         feed: ViewFeed(
           client: client, node: arguments.positionals[1],
-          arguments.flag("every") ? .every : .latest),
+          arguments.contains(option: "every") ? .every : .latest),
         signals: signals,
         limit: arguments.countValue("count"))
       // The loop does not retain the objects that it calls, so this call keeps the shell alive.

@@ -97,7 +97,7 @@ struct StateSearch: Sendable {
     case .exactly:
       // Finds the longest run of consecutive states that ends with this state and matches the first
       // patterns. Missed states interrupt a run.
-      var run = change.missed == 0 ? matchedStates + [change] : [change]
+      var run = change.missedCount == 0 ? matchedStates + [change] : [change]
       while !run.isEmpty, !zip(run, patterns).allSatisfy({ $1.accepts($0.state) }) {
         run.removeFirst()
       }

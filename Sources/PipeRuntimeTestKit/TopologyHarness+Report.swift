@@ -103,7 +103,7 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
         lines.append("  … \(seen.count - Self.displayLimit) earlier states")
       }
       for change in seen.suffix(Self.displayLimit) {
-        let missed = change.missed > 0 ? ", after \(change.missed) missed states" : ""
+        let missed = change.missedCount > 0 ? ", after \(change.missedCount) missed states" : ""
         lines.append(
           "  \(change.incarnation).\(change.version) \(change.state.text) "
             + "(\(change.cause)\(missed))")

@@ -51,7 +51,7 @@ struct StepDetector {
       // The feed has repeated the state for a new subscriber, so the node has taken no step.
       return []
     }
-    missed += change.missed
+    missed += change.missedCount
     var steps: [TopologyStep] = []
     if change.version > 0, synchronizedEvents[change.node]?.contains(change.cause) == true {
       steps.append(.synchronized(change.cause, by: change.node))

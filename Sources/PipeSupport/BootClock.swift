@@ -14,9 +14,9 @@ package enum BootClock {
     /// The time since the system booted, including sleep.
     package var timeSinceBoot: Int64
 
-    package init(time: Int64, clock: Int64) {
-      self.timeOfDay = time
-      self.timeSinceBoot = clock
+    package init(timeOfDay: Int64, timeSinceBoot: Int64) {
+      self.timeOfDay = timeOfDay
+      self.timeSinceBoot = timeSinceBoot
     }
 
     /// The time of day at which the system booted, calculated from this instant.
@@ -42,7 +42,7 @@ package enum BootClock {
   }
 
   package static var now: Instant {
-    Instant(time: WallClock.nanoseconds, clock: nanoseconds)
+    Instant(timeOfDay: WallClock.nanoseconds, timeSinceBoot: nanoseconds)
   }
 
   /// The current time of the boot clock. Unit: nanoseconds since the system booted, including

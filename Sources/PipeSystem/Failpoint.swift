@@ -147,7 +147,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// together with `isArmed`.
   private nonisolated(unsafe) static var switchFile: String?
   /// The thread that runs the node and its embedded coordinators. Written together with `isArmed`.
-  private nonisolated(unsafe) static var thread = pthread_self()
+  private nonisolated(unsafe) static var nodeThread = pthread_self()
   private static let processFailpoints = Locked(ProcessFailpoints())
 
   /// Reads this process's failpoints from its environment. Call this before the process starts any
@@ -164,7 +164,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
       guard environment[FailpointCounter.rulesVariable]?.isEmpty == false else { return }
       processFailpoints.withLock { $0.add(armed ?? FailpointCounter(), as: 0, prefix: "") }
       switchFile = environment[FailpointCounter.switchVariable]
-      thread = pthread_self()
+      nodeThread = pthread_self()
       isArmed = true
     } catch {
       StandardError.write("error: \(error)\n")
@@ -178,7 +178,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// Reads the failpoints of an embedded coordinator. Call this on the thread that called `arm` for
   /// the process.
   /// - Parameters:
-  ///   - ownerID: The number by which ``enter(_:)`` identifies the embedded coordinator.
+  ///   - ownerID: The number by which ``setCurrentOwner(_:)`` identifies the embedded coordinator.
   ///   - prefix: The prefix of the embedded coordinator's lines in the log.
   package static func arm(
     ownerID: Int, prefix: String, node: String, incarnation: UInt64,
@@ -194,7 +194,9 @@ package enum Failpoint: String, CaseIterable, Sendable {
 
   /// Sets the owner of the work that this thread does after this call: 0 for the node itself, or
   /// the number of an embedded coordinator.
-  package static func enter(_ ownerID: Int) { processFailpoints.withLock { $0.current = ownerID } }
+  package static func setCurrentOwner(_ ownerID: Int) {
+    processFailpoints.withLock { $0.currentOwnerID = ownerID }
+  }
 
   /// Reports that the process has reached a failpoint. The call may crash, stop or delay the process.
   /// - Returns: Whether the caller must cut its connection.
@@ -213,8 +215,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
 
   @inline(never)
   private static func triggeredAction(at point: Failpoint) -> FailpointAction? {
-    // Work of any thread other than `thread` belongs to the node itself.
-    let belongsToNode = pthread_equal(thread, pthread_self()) == 0
+    // Work of any thread other than `nodeThread` belongs to the node itself.
+    let belongsToNode = pthread_equal(nodeThread, pthread_self()) == 0
     guard
       let (action, count, prefix) = processFailpoints.withLock({
         $0.hit(point, belongsToNode: belongsToNode)
@@ -373,7 +375,7 @@ struct ProcessFailpoints {
   private var counters: [Int: (counter: FailpointCounter, prefix: String)] = [:]
   /// The owner of the main thread's current work: 0 for the node, or the number of an embedded
   /// coordinator.
-  var current = 0
+  var currentOwnerID = 0
 
   mutating func add(_ counter: FailpointCounter, as ownerID: Int, prefix: String) {
     counters[ownerID] = (counter, prefix)
@@ -386,7 +388,7 @@ struct ProcessFailpoints {
   mutating func hit(
     _ point: Failpoint, belongsToNode: Bool
   ) -> (action: FailpointAction, count: UInt64, prefix: String)? {
-    let ownerID = belongsToNode ? 0 : current
+    let ownerID = belongsToNode ? 0 : currentOwnerID
     guard let prefix = counters[ownerID]?.prefix,
       let (action, count) = counters[ownerID]?.counter.hit(point)
     else { return nil }

@@ -118,14 +118,14 @@ package struct FailpointRule: Hashable, Sendable {
 /// An error in an environment variable with failpoints.
 package struct FailpointError: Error, Hashable, CustomStringConvertible {
   package let variable: String
-  package let text: String
+  package let invalidText: String
   package let problem: String
 
   init(_ text: String, _ problem: String, variable: String = FailpointCounter.rulesVariable) {
     self.variable = variable
-    self.text = text
+    self.invalidText = text
     self.problem = problem
   }
 
-  package var description: String { "\(variable): '\(text)': \(problem)" }
+  package var description: String { "\(variable): '\(invalidText)': \(problem)" }
 }

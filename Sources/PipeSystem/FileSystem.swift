@@ -98,7 +98,7 @@ package enum FileSystem {
   /// - Returns: The number of bytes written, and the errno if not all bytes were written.
   package static func write(
     _ bytes: [UInt8], to descriptor: Int32
-  ) -> (count: Int, problem: Int32?) {
+  ) -> (byteCount: Int, errorCode: Int32?) {
     bytes.withUnsafeBytes { bytes in
       var done = 0
       while done < bytes.count {

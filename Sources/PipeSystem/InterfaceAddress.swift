@@ -36,7 +36,7 @@ package struct InterfaceAddress: Hashable, Sendable {
       else { continue }
       addresses.append(
         InterfaceAddress(
-          address: IPv4Address(number: address), mask: mask,
+          address: IPv4Address(addressBits: address), mask: mask,
           isLoopback: interface.ifa_flags & UInt32(IFF_LOOPBACK) != 0))
     }
     return addresses
@@ -57,8 +57,8 @@ package struct IPv4Address: Hashable, Sendable {
   /// The four bytes of the address. The first byte is in the highest bits.
   package let addressBits: UInt32
 
-  package init(number: UInt32) {
-    self.addressBits = number
+  package init(addressBits: UInt32) {
+    self.addressBits = addressBits
   }
 
   /// Parses an address such as `127.0.0.1`: four numbers from 0 to 255 without leading zeros.

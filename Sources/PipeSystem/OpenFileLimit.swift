@@ -20,25 +20,28 @@ package enum OpenFileLimit {
 
   /// Returns the number of open files that an orchestrator requires, including a reserve for
   /// clients.
-  /// - Parameter watched: The number of nodes for whose states other nodes wait.
-  package static func ofOrchestrator(nodes: Int, watched: Int = 0) -> Int {
-    64 + 6 * nodes + 2 * watched
+  /// - Parameter watchedNodeCount: The number of nodes for whose states other nodes wait.
+  package static func ofOrchestrator(nodeCount: Int, watchedNodeCount: Int = 0) -> Int {
+    64 + 6 * nodeCount + 2 * watchedNodeCount
   }
 
   /// Returns the number of open files that a node requires, including a reserve for clients.
   /// - Parameters:
-  ///   - outs: The number of the node's outbound connections: its outgoing pipes and, for a
+  ///   - outboundConnectionCount: The number of the node's outbound connections: its outgoing pipes and, for a
   ///     coordinator, its participants.
-  ///   - ins: The number of the node's incoming pipes.
-  package static func ofNode(outs: Int, ins: Int) -> Int { 64 + 4 * outs + 2 * ins }
+  ///   - inboundPipeCount: The number of the node's incoming pipes.
+  package static func ofNode(outboundConnectionCount: Int, inboundPipeCount: Int) -> Int {
+    64 + 4 * outboundConnectionCount + 2 * inboundPipeCount
+  }
 
   /// Raises the soft limit of this process, and of the processes that it starts, to `required`.
   /// - Throws: ``ExceededError`` if the hard limit is lower.
-  package static func raise(to required: Int, for subject: String) throws(ExceededError) {
+  package static func raise(to required: Int, for processDescription: String) throws(ExceededError)
+  {
     guard let limit = currentLimit, limit.rlim_cur < rlim_t(required) else { return }
     guard limit.rlim_max >= rlim_t(required) else {
       throw ExceededError(
-        processDescription: subject, requiredCount: required,
+        processDescription: processDescription, requiredCount: required,
         hardLimit: Int(clamping: limit.rlim_max))
     }
     set(limit, to: rlim_t(required))

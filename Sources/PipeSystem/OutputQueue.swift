@@ -14,7 +14,7 @@ package final class OutputQueue: Sendable {
     var droppedLines = 0
     /// The number of calls of `append` that the writer thread has not handled yet, including calls
     /// whose lines were dropped.
-    var unservedCount = 0
+    var unhandledAppendCount = 0
     /// The total number of bytes written, modulo 2^64.
     var writtenByteCount: UInt64 = 0
     /// The errno that ended the writer permanently.
@@ -29,10 +29,10 @@ package final class OutputQueue: Sendable {
 
   /// Starts the writer thread. The caller must first block the signals that the process reads from
   /// descriptors.
-  /// - Parameter limit: The maximum size of the pending output. Unit: bytes.
-  package init(_ descriptor: Int32, limit: Int = 1 << 20) {
+  /// - Parameter byteLimit: The maximum size of the pending output. Unit: bytes.
+  package init(_ descriptor: Int32, byteLimit: Int = 1 << 20) {
     self.descriptor = descriptor
-    self.maximumPendingByteCount = limit
+    self.maximumPendingByteCount = byteLimit
     var thread = pthread_t()
     let argument = Unmanaged.passRetained(self)
     let code = pthread_create(
@@ -63,7 +63,7 @@ package final class OutputQueue: Sendable {
       } else {
         state.pendingBytes += bytes
       }
-      state.unservedCount += 1
+      state.unhandledAppendCount += 1
       return true
     }
     if isOpen { outputAvailable.signal() }
@@ -74,7 +74,9 @@ package final class OutputQueue: Sendable {
   package var isOpen: Bool { state.withLock { $0.endErrorCode == nil } }
 
   /// Whether all queued output was written, or can no longer be written.
-  package var isEmpty: Bool { state.withLock { $0.endErrorCode != nil || $0.unservedCount == 0 } }
+  package var isEmpty: Bool {
+    state.withLock { $0.endErrorCode != nil || $0.unhandledAppendCount == 0 }
+  }
 
   /// Waits until all output is written, or until the reader has read nothing for `patience`.
   package func drain(patience: Duration) {
@@ -106,7 +108,7 @@ package final class OutputQueue: Sendable {
       let (count, problem) = write(batch)
       isMidLine = problem != nil && count > 0 && batch[count - 1] != 0x0A
       state.withLock { state in
-        state.unservedCount -= 1
+        state.unhandledAppendCount -= 1
         switch problem {
         case nil: break
         case EPIPE, EIO, EBADF, ENXIO: state.endErrorCode = problem
@@ -135,7 +137,7 @@ package final class OutputQueue: Sendable {
 
   /// Writes all bytes. Waits for the reader as long as necessary.
   /// - Returns: The number of bytes written, and the errno if not all bytes were written.
-  private func write(_ bytes: [UInt8]) -> (count: Int, problem: Int32?) {
+  private func write(_ bytes: [UInt8]) -> (byteCount: Int, errorCode: Int32?) {
     var done = 0
     while done < bytes.count {
       let count = bytes.withUnsafeBytes {

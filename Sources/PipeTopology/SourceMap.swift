@@ -68,7 +68,7 @@ public struct SourceMap: Sendable {
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at mark: TextPosition,
     _ message: String
   ) -> Diagnostic {
-    Diagnostic(file: file, mark: mark, severity: severity, code: code, message: message)
+    Diagnostic(file: file, position: mark, severity: severity, code: code, message: message)
   }
 
   private func nearestPosition(_ path: [String], in marks: [[String]: TextPosition]) -> TextPosition

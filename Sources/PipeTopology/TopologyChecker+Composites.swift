@@ -128,7 +128,7 @@ extension TopologyChecker {
       for event in machine.alphabet {
         let vectors = composites.composition.vectors(of: node.name, event: event)
         if node.key != nil, !vectors.isEmpty,
-          machine.effects?.contains(where: { $0.gives.contains(event) }) == true
+          machine.effects?.contains(where: { $0.producedEvents.contains(event) }) == true
         {
           report(
             .synchronizedEvent, at: ["nodes", node.name],
@@ -204,12 +204,12 @@ extension TopologyChecker {
         "pipe '\(pipe.name)': node '\(node.name)' accepts '\(event)' only as a synchronized event; "
           + "send the event to composite " + Self.listText(found))
     } else if let port = outPort(of: pipe) {
-      let events = (port.sent ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
+      let events = (port.sentEvents ?? port.events.map(\.name)).filter { !vectors(of: $0).isEmpty }
       guard !events.isEmpty else { return }
       // If the machine does not declare which events the port sends, the port perhaps sends none of
       // these events.
-      let isCertain = port.sent != nil || events.count == port.events.count
-      let isAll = events.count == (port.sent?.count ?? port.events.count)
+      let isCertain = port.sentEvents != nil || events.count == port.events.count
+      let isAll = events.count == (port.sentEvents?.count ?? port.events.count)
       report(
         .synchronizedEvent, isCertain ? .error : .warning, at: path + ["to"],
         "pipe '\(pipe.name)': out-port '\(port.name)' of node '\(pipe.sender)' "
@@ -242,7 +242,7 @@ extension MachineDescription {
   fileprivate func mayEmit(_ event: String) -> Bool {
     outputs.contains { output in
       if unmappedOutputs?.contains(output.name) == true { return false }
-      return effects?.first { $0.name == output.name }?.gives.contains(event) ?? true
+      return effects?.first { $0.name == output.name }?.producedEvents.contains(event) ?? true
     }
   }
 }

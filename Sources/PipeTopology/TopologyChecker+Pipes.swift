@@ -151,7 +151,7 @@ extension TopologyChecker {
     guard let port = outPort(of: pipe) else {
       return Receiver(holder: holder, events: events, alphabet: names)
     }
-    let sent = port.sent ?? port.events.map(\.name)
+    let sent = port.sentEvents ?? port.events.map(\.name)
     guard sent.contains(where: names.contains) else {
       report(
         .notSynchronized, at: path + ["to"],
@@ -160,7 +160,7 @@ extension TopologyChecker {
           + "; connect the port to a node")
       return nil
     }
-    let unsynchronized = (port.sent ?? []).filter { !names.contains($0) }
+    let unsynchronized = (port.sentEvents ?? []).filter { !names.contains($0) }
     if !unsynchronized.isEmpty {
       report(
         .notSynchronized, at: path + ["to"],
@@ -185,7 +185,9 @@ extension TopologyChecker {
   ) {
     guard pipe.capacity == 1, topology.node(pipe.sender) != nil else { return }
     let sent =
-      outPort(of: pipe).map { $0.sent ?? $0.events.map(\.name) } ?? [pipe.send?.caseName ?? ""]
+      outPort(of: pipe).map { $0.sentEvents ?? $0.events.map(\.name) } ?? [
+        pipe.send?.caseName ?? ""
+      ]
     let own = sent.first { event in
       let vector = try? composites.composition.vector(event, of: pipe.receiver)
       return vector?.participants.contains(pipe.sender) == true

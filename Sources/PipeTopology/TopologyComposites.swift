@@ -110,8 +110,8 @@ package struct TopologyComposites: Sendable {
     for event in refusals.keys { ownEvents[event] = owner(of: event, in: composite.name) }
     return CompositePlan(
       name: composite.name, components: composite.components, nodes: nodes, vectors: vectors,
-      events: vectors.map(event(of:)), refusals: refusals, own: ownEvents,
-      limits: limits(of: vectors),
+      events: vectors.map(event(of:)), refusalReasonsByEvent: refusals, nodesByOwnEvent: ownEvents,
+      evaluationLimitsByEvent: limits(of: vectors),
       projection: composite.projection, key: composite.key)
   }
 

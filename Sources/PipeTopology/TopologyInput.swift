@@ -101,7 +101,8 @@ package enum TopologyInput: Hashable, Sendable {
   }
 
   private func failure(_ message: String, at mark: TextPosition = .unknown) -> TopologyErrors {
-    TopologyErrors([Diagnostic(file: name, mark: mark, code: .unreadableFile, message: message)])
+    TopologyErrors([Diagnostic(file: name, position: mark, code: .unreadableFile, message: message)]
+    )
   }
 }
 

@@ -22,7 +22,7 @@ extension TopologyReading {
         }
       }
       guard let diagnostic = problem.diagnostic(in: topology, source) else { continue }
-      report(diagnostic.code, at: diagnostic.mark, diagnostic.message)
+      report(diagnostic.code, at: diagnostic.position, diagnostic.message)
     }
     for composite in topology.composites {
       for name in composite.components where topology.node(name)?.constant != nil {

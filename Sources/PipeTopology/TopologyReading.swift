@@ -277,13 +277,13 @@ extension TopologyReading {
       root = try YAMLDocument.parse(text)
     } catch {
       throw TopologyErrors([
-        Diagnostic(file: file, mark: error.position, code: error.code, message: error.message)
+        Diagnostic(file: file, position: error.position, code: error.code, message: error.message)
       ])
     }
     guard let root else {
       throw TopologyErrors([
         Diagnostic(
-          file: file, mark: TextPosition(line: 1, column: 1), code: .missingKey,
+          file: file, position: TextPosition(line: 1, column: 1), code: .missingKey,
           message: "the file is empty; a \(kind.noun) starts with '\(kind.usualFirstLine)'")
       ])
     }

@@ -42,7 +42,7 @@ public struct TopologyVariables: Sendable {
     }
     let added = EnvironmentFile(bytes)
     let diagnostics = added.lineErrors.map {
-      Diagnostic(file: file, mark: $0.mark, code: .badVariable, message: $0.message)
+      Diagnostic(file: file, position: $0.mark, code: .badVariable, message: $0.message)
     }
     return (added.values.merging(values) { _, own in own }, diagnostics)
   }

@@ -32,7 +32,7 @@ package final class FeedWatch {
   private let socket: Socket
   private let loop: PollLoop
   private let topic: FeedTopic
-  private let receive: (StateChange) -> Void
+  private let onChange: (StateChange) -> Void
   private var registration: PollLoop.Registration?
   private let reportsInDoubt: Bool
   private var lastValues: [String: LastValue] = [:]
@@ -56,7 +56,7 @@ package final class FeedWatch {
     self.loop = loop
     self.topic = topic
     self.reportsInDoubt = reportsInDoubt
-    self.receive = receive
+    self.onChange = receive
     socket = try Socket(.subscriber, in: context)
     try socket.setHighWaterMark(FeedSubscriptions.queueLimit)
     try socket.subscribe(to: topic.bytes)
@@ -119,12 +119,12 @@ package final class FeedWatch {
           guard last.differs(from: change, reportsInDoubt: reportsInDoubt) else { return }
         } else {
           guard change.version > last.version else { return }
-          change.missed = change.version - last.version - 1
+          change.missedCount = change.version - last.version - 1
         }
       }
     }
     lastValues[change.node] = LastValue(change)
-    receive(change)
+    onChange(change)
   }
 
   /// The number of messages without a pause after which the last value is requested again. After

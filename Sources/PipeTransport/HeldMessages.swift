@@ -38,12 +38,14 @@ package final class HeldMessages {
   package var awaitedCauseNumbers: [UInt64]? { (batches.first ?? newestBatch)?.causeNumbers }
 
   /// - Parameters:
-  ///   - latest: Returns, for each receiver, the number of the last report sent.
-  ///   - recorded: Returns, for each receiver, the number of the last report that the receiver has
+  ///   - latestCauseNumbers: Returns, for each receiver, the number of the last report sent.
+  ///   - recordedCauseNumbers: Returns, for each receiver, the number of the last report that the receiver has
   ///     recorded.
-  package init(latest: @escaping () -> [UInt64], recorded: @escaping () -> [UInt64]) {
-    self.latestCauseNumbers = latest
-    self.recordedCauseNumbers = recorded
+  package init(
+    latestCauseNumbers: @escaping () -> [UInt64], recordedCauseNumbers: @escaping () -> [UInt64]
+  ) {
+    self.latestCauseNumbers = latestCauseNumbers
+    self.recordedCauseNumbers = recordedCauseNumbers
   }
 
   /// Queues a message if one of its causes is not recorded yet.

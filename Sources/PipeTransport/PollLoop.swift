@@ -17,8 +17,8 @@ package final class PollLoop {
     let id: UInt64
     let socket: Socket?
     let descriptor: Int32
-    /// The number of the node that registered the source; see ``PollLoop/resident``.
-    let residentNumber: Int
+    /// The number of the node that registered the source; see ``PollLoop/currentNodeNumber``.
+    let nodeNumber: Int
     let onReadable: () -> Void
     // Without run-time exclusivity checks, because each turn reads this property, and only the
     // loop's thread uses this object.
@@ -33,7 +33,7 @@ package final class PollLoop {
       _ onReadable: @escaping () -> Void
     ) {
       self.id = id
-      self.residentNumber = resident
+      self.nodeNumber = resident
       self.socket = socket
       self.descriptor = descriptor
       self.onReadable = onReadable
@@ -71,14 +71,14 @@ package final class PollLoop {
   /// belongs to the node that registered the callback. Work that other threads post belongs to node
   /// 0.
   @exclusivity(unchecked)
-  private(set) var resident = 0
-  /// Called with the new value whenever ``resident`` changes.
+  private(set) var currentNodeNumber = 0
+  /// Called with the new value whenever ``currentNodeNumber`` changes.
   @exclusivity(unchecked)
-  package var onResidentChange: ((Int) -> Void)?
+  package var onCurrentNodeChange: ((Int) -> Void)?
 
   private final class TurnHandler {
     let id: UInt64
-    let residentNumber: Int
+    let nodeNumber: Int
     /// Calls the owner's `take` once. Returns whether the owner has work left.
     let run: () -> Bool
     @exclusivity(unchecked)
@@ -86,7 +86,7 @@ package final class PollLoop {
 
     init(_ id: UInt64, of resident: Int, run: @escaping () -> Bool) {
       self.id = id
-      self.residentNumber = resident
+      self.nodeNumber = resident
       self.run = run
     }
   }
@@ -108,7 +108,7 @@ package final class PollLoop {
   /// the socket is closed.
   @discardableResult
   package func add(_ socket: Socket, onReadable: @escaping () -> Void) -> Registration {
-    let source = Source(nextID(), socket, socket.descriptor, of: resident, onReadable)
+    let source = Source(nextID(), socket, socket.descriptor, of: currentNodeNumber, onReadable)
     socket.isInputNotified = false
     socket.onPossibleInput = { [unowned self, unowned source] in possiblyReadySources.append(source)
     }
@@ -130,7 +130,7 @@ package final class PollLoop {
   /// loop retains the callback until the registration is removed.
   @discardableResult
   package func add(descriptor: Int32, onReadable: @escaping () -> Void) -> Registration {
-    add(Source(nextID(), nil, descriptor, of: resident, onReadable))
+    add(Source(nextID(), nil, descriptor, of: currentNodeNumber, onReadable))
   }
 
   /// Adds a descriptor for an owner without keeping the owner alive.
@@ -145,32 +145,32 @@ package final class PollLoop {
   /// - Parameter hasWork: Returns whether work is left. If so, the loop does not wait.
   @discardableResult
   package func addTurnHandler<Owner: AnyObject>(
-    for owner: Owner, hasWork: @escaping (Owner) -> Bool, take: @escaping (Owner) -> Void
+    for owner: Owner, hasWork: @escaping (Owner) -> Bool, beforeWait: @escaping (Owner) -> Void
   ) -> Registration {
     let id = nextID()
     turnHandlers.append(
-      TurnHandler(id, of: resident) { [weak owner] in
+      TurnHandler(id, of: currentNodeNumber) { [weak owner] in
         guard let owner else { return false }
-        take(owner)
+        beforeWait(owner)
         return hasWork(owner)
       })
     return Registration(id: id)
   }
 
-  /// Runs `body` as work of the node with this number; see ``resident``.
-  package func runAsResident<Result, Failure: Error>(
-    _ number: Int, _ body: () throws(Failure) -> Result
+  /// Runs `body` as work of the node with this number; see ``currentNodeNumber``.
+  package func run<Result, Failure: Error>(
+    asNode number: Int, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let former = resident
+    let former = currentNodeNumber
     enter(number)
     defer { enter(former) }
     return try body()
   }
 
   private func enter(_ number: Int) {
-    guard number != resident else { return }
-    resident = number
-    onResidentChange?(number)
+    guard number != currentNodeNumber else { return }
+    currentNodeNumber = number
+    onCurrentNodeChange?(number)
   }
 
   package func remove(_ registration: Registration) {
@@ -187,9 +187,9 @@ package final class PollLoop {
   @discardableResult
   package func schedule(after delay: Duration, _ work: @escaping () -> Void) -> TimerQueue.ID {
     let time = BootClock.nanoseconds + delay.clampedNanoseconds
-    guard resident != 0 else { return timers.schedule(at: time, work) }
-    return timers.schedule(at: time) { [unowned self, resident] in
-      enter(resident)
+    guard currentNodeNumber != 0 else { return timers.schedule(at: time, work) }
+    return timers.schedule(at: time) { [unowned self, currentNodeNumber] in
+      enter(currentNodeNumber)
       work()
     }
   }
@@ -216,7 +216,7 @@ package final class PollLoop {
   private func runTurn() {
     var isBusy = false
     for handler in turnHandlers where !handler.isRemoved {
-      enter(handler.residentNumber)
+      enter(handler.nodeNumber)
       let hasWork = handler.run()
       if isStopped { return }
       if hasWork, !handler.isRemoved { isBusy = true }
@@ -262,7 +262,7 @@ package final class PollLoop {
       source.socket?.hasReceived = false
       // An earlier callback may have removed the source.
       if !source.isRemoved {
-        enter(source.residentNumber)
+        enter(source.nodeNumber)
         source.onReadable()
       }
       if isStopped { break }

@@ -19,7 +19,7 @@ enum Orchestrator {
     defer { console.drain() }
     do {
       let invocation = try ArgumentParser(verbs: Verbs.all).parse(arguments)
-      if invocation.arguments.flag("no-color") { console.disableColor() }
+      if invocation.arguments.contains(option: "no-color") { console.disableColor() }
       let code = try await invocation.run(console: console)
       try console.flush()
       return code

@@ -89,7 +89,7 @@ package struct ArgumentParser {
     var rest = arguments
     rest.remove(at: position)
     var parsed = try verb.description.parse(rest[...])
-    guard parsed.flag("help") else { return Invocation(verb: verb, arguments: parsed) }
+    guard parsed.contains(option: "help") else { return Invocation(verb: verb, arguments: parsed) }
     parsed.positionals = [name]
     return Invocation(verb: Help(), arguments: parsed)
   }
@@ -115,7 +115,8 @@ package struct ArgumentParser {
   private func parseWithoutVerb(_ arguments: [String]) throws(UsageError) -> Invocation {
     let description = VerbDescription("", "", options: [.topology, .output, .version])
     let parsed = try description.read(arguments[...])
-    let name = parsed.flag("version") ? "version" : parsed.flag("help") ? "help" : ""
+    let name =
+      parsed.contains(option: "version") ? "version" : parsed.contains(option: "help") ? "help" : ""
     guard let verb = verb(named: name) else { throw .missingVerb(of: description.program) }
     return Invocation(verb: verb, arguments: parsed)
   }
@@ -145,7 +146,7 @@ package struct FileAndNodes: Hashable {
     }
     for node in nodes {
       guard let wanted = ValueKind.node.problem(with: node) else { continue }
-      throw .invalidValue(of: "NODE", value: node, wanted: wanted)
+      throw .invalidValue(for: "NODE", value: node, expected: wanted)
     }
     self.nodes = Array(nodes)
   }

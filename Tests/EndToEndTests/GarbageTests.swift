@@ -24,8 +24,8 @@ struct GarbageTests {
     return [
       Array("hello".utf8), [UInt8](repeating: 0, count: 24), [UInt8](repeating: 0xFF, count: 1_000),
       unknownVersion, unknownKind, Array(header.prefix(23)),
-      FrameHeader(.events, count: 7, sequence: 1, number: 1).frame(body: [1, 2, 3]),
-      FrameHeader(.welcome, sequence: .max, number: .max).frame(),
+      FrameHeader(.events, count: 7, sequence: 1, incarnationOrSession: 1).frame(body: [1, 2, 3]),
+      FrameHeader(.welcome, sequence: .max, incarnationOrSession: .max).frame(),
       FrameHeader(.stop).frame(), FrameHeader(.hello).frame(body: Array("{}".utf8)),
     ]
   }()

@@ -49,7 +49,7 @@ struct MonitorTests {
           count += 1
           let first = try #require(changes.first).version
           #expect(changes.map(\.version) == Array(first...last))
-          #expect(changes.allSatisfy { $0.missed == 0 && $0.node == "left" })
+          #expect(changes.allSatisfy { $0.missedCount == 0 && $0.node == "left" })
           for change in changes {
             #expect(change.state == ["pressed": ["times": .integer(Int64(change.version))]])
           }

@@ -84,7 +84,7 @@ struct NamesakeTests {
       let namesake = try await Namesake("sync/pair", at: topology.status("left").inbox)
       namesake.socket.sendPart([], more: false)
       let kind = try #require(FrameKind(rawValue: kind))
-      let header = FrameHeader(kind, sequence: .max, number: epoch)
+      let header = FrameHeader(kind, sequence: .max, incarnationOrSession: epoch)
       namesake.socket.sendPart(
         header.frame(body: Array("pair\n\"meet\"".utf8)), more: false)
       if epoch == .max { try await topology.expectLog("left", contains: "of epoch \(epoch)") }

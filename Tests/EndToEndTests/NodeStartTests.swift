@@ -82,7 +82,8 @@ struct NodeStartTests {
       let control = try Socket(.dealer, in: Context())
       try control.setRoutingID("node/patient")
       try control.connect(directories.endpoint(.control))
-      control.send(FrameHeader(.hello, number: 1), body: try JSONValue(encoding: hello).bytes)
+      control.send(
+        FrameHeader(.hello, incarnationOrSession: 1), body: try JSONValue(encoding: hello).bytes)
       control.setLinger(milliseconds: 1000)
       #expect(try await run.waitForExit(within: .seconds(20)) == .exited(code: 1))
       #expect(

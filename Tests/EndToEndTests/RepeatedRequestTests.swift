@@ -27,7 +27,7 @@ struct RepeatedRequestTests {
 
     /// Sends a request, and returns the code of its reply.
     func ask(_ event: String, number: UInt64) async throws -> UInt32? {
-      let header = FrameHeader(.request, count: 0, sequence: number, number: 0xC0FFEE)
+      let header = FrameHeader(.request, count: 0, sequence: number, incarnationOrSession: 0xC0FFEE)
       socket.sendPart(header.frame(body: Array("\"\(event)\"".utf8)), more: false)
       return try await poll(within: .seconds(20), of: directory) {
         var code: UInt32?

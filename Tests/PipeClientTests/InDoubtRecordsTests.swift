@@ -24,7 +24,7 @@ struct InDoubtRecordsTests {
   ) -> StateChange {
     StateChange(
       node: node, incarnation: 1, version: version, time: 0, cause: cause,
-      state: .integer(Int64(version)), missed: 7, doubts: inDoubt ? [doubt(node)] : [])
+      state: .integer(Int64(version)), missedCount: 7, doubts: inDoubt ? [doubt(node)] : [])
   }
 
   /// Returns the changes as `name version`, with `?` for each node in doubt.
@@ -58,7 +58,7 @@ struct InDoubtRecordsTests {
     // The other composite has not been shown yet, so there is nothing to mark.
     #expect(Self.text(marked) == ["pair 0?"])
     #expect(marked[0].doubts == [Self.doubt("b")])
-    #expect(marked[0].missed == 0)
+    #expect(marked[0].missedCount == 0)
     #expect(Self.text(records.take(Self.change("other", 0, cause: "c"))) == ["other 0?"])
     #expect(
       Self.text(records.take(Self.change("a", 0, cause: "initial", inDoubt: true)))

@@ -209,7 +209,7 @@ struct LogFileTests {
     let directories = try RuntimeDirectories(topology: "lift", roots: directory.roots)
     try FileSystem.makeDirectories(directories.logs)
     let second: Int64 = 1_000_000_000
-    var now = BootClock.Instant(time: 5_000 * second, clock: 0)
+    var now = BootClock.Instant(timeOfDay: 5_000 * second, timeSinceBoot: 0)
     let logs = NodeLogs(in: directories, clock: { now }) { Issue.record("\($0)") }
     var expected: [String] = []
     func write(_ node: String, afterSetting step: Int64 = 0) {

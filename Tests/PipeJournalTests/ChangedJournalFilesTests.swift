@@ -36,7 +36,7 @@ struct ChangedJournalFilesTests {
         prepared: contents.participant.preparedStep, applied: contents.participant.lastApplied,
         version: version)
       (applied, prepared) = (participant.applied, participant.preparedStep)
-      consumed = contents.consumed["in"]?.lastApplied
+      consumed = contents.inPipeProgressByPipe["in"]?.lastApplied
       coordinator = try journal.coordinator()
     }
   }
@@ -102,11 +102,11 @@ struct ChangedJournalFilesTests {
 
   private static func record(_ journal: Journal, _ version: UInt64) throws {
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("\(version)".utf8), version: version, steps: 1, cause: "in", time: 1,
         incarnation: 1)
       try journal.recordConsumption(of: "in", stream: 9, applied: version, closed: false)
-      try journal.coordinatorStarted(epoch: version)
+      try journal.recordCoordinatorStart(epoch: version)
     }
   }
 
@@ -116,19 +116,19 @@ struct ChangedJournalFilesTests {
       transaction: TransactionID(epoch: 4, sequence: 2), event: Array("pair\n\"meet\"".utf8),
       move: move)
     func prepare() throws {
-      if !journal.markPrepared(step) { try journal.record { try journal.prepared(step) } }
+      if !journal.markPrepared(step) { try journal.record { try journal.recordPrepared(step) } }
     }
     switch last {
     case .step: try record(journal, version + 1)
     case .prepared: try prepare()
     case .aborted:
       try prepare()
-      try journal.record { try journal.aborted(step.transaction) }
+      try journal.record { try journal.recordAbort(of: step.transaction) }
     case .taken:
       try prepare()
       try journal.record {
-        try journal.applied(step.transaction)
-        try journal.moved(
+        try journal.recordAppliedTransaction(step.transaction)
+        try journal.recordState(
           to: move.state, version: move.version, steps: 1, cause: "pair", time: 1, incarnation: 1)
       }
     case .commit:
@@ -136,7 +136,7 @@ struct ChangedJournalFilesTests {
       let commit = CommitRecord(
         transaction: step.transaction, request: RequestID(caller: "me", number: 7),
         moves: ["left": move, "right": move])
-      try journal.record { try journal.committed(commit) }
+      try journal.record { try journal.recordCommit(commit) }
     }
   }
 

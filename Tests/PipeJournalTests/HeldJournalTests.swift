@@ -32,9 +32,13 @@ struct HeldJournalTests {
       #expect("\(error)".contains("belongs to incarnation 7 of the node, so incarnation 6"))
       #expect(!error.isTransient)
       for next: UInt64 in [7, 8] {
-        #expect(try open(path, by: next).contents?.consumed["orders"]?.lastApplied == nil)
+        #expect(
+          try open(path, by: next).contents?.inPipeProgressByPipe["orders"]?.lastApplied == nil)
       }
-      #expect(try JournalReader(path, node: "door").snapshot(limit: 9).ins.map(\.consumed) == [4])
+      #expect(
+        try JournalReader(path, node: "door").snapshot(limit: 9).ins.map(\.lastConsumedNumber) == [
+          4
+        ])
       #expect(throws: JournalError.superseded(path: path, incarnation: 7, by: 8)) {
         try open(path, by: 7)
       }

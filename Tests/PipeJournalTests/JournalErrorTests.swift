@@ -26,7 +26,7 @@ struct JournalErrorTests {
           + "'orchestrator reset door'"
       ),
       (
-        .other(path: "/j", node: "door", attribute: "machine", found: "Motor", expected: "Door"),
+        .mismatch(path: "/j", node: "door", attribute: "machine", found: "Motor", expected: "Door"),
         "the journal '/j' belongs to machine 'Motor', not to 'Door'; correct the topology, or reset the node "
           + "with 'orchestrator reset door'"
       ),

@@ -71,7 +71,7 @@ struct JournalReaderTests {
       }
       #expect(try taken("orders", 7) == 4)
       try journal.record {
-        try journal.committed(
+        try journal.recordCommit(
           CommitRecord(
             transaction: TransactionID(epoch: 1, sequence: 1), request: request, moves: [:]))
       }
@@ -88,11 +88,11 @@ struct JournalReaderTests {
       #expect(try journal.recordedReceivers() == [:])
       try journal.record {
         try journal.recordReceiver(of: "orders", .init("motor"))
-        try journal.recordReceiver(of: "a b", .init("lift", redirectedAfter: 12))
+        try journal.recordReceiver(of: "a b", .init("lift", lastNumberBeforeRedirection: 12))
       }
       #expect(
         try journal.recordedReceivers()
-          == ["orders": .init("motor"), "a b": .init("lift", redirectedAfter: 12)])
+          == ["orders": .init("motor"), "a b": .init("lift", lastNumberBeforeRedirection: 12)])
       #expect(journal.path(ofNode: "motor") == path.replacing("door", with: "motor"))
     }
   }
@@ -123,7 +123,7 @@ struct JournalReaderTests {
       (.damaged(path: "/j/door.sqlite", node: "door", reason: "no"), "orchestrator reset door"),
       (.otherVersion(path: "/j/door.sqlite", node: "door", found: 2), "orchestrator reset door"),
       (
-        .other(
+        .mismatch(
           path: "/j/door.sqlite", node: "door", attribute: "node", found: "a", expected: "door"),
         "orchestrator reset door"
       ),

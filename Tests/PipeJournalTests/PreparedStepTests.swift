@@ -20,12 +20,12 @@ struct PreparedStepTests {
     do {
       let journal = try Journal(path, identity: identity, durability: durability)
       try journal.record {
-        try journal.moved(
+        try journal.recordState(
           to: Array("1".utf8), version: 1, steps: 1, cause: "in", time: 1, incarnation: 1)
       }
       let isMarked = journal.markPrepared(step)
       #expect(isMarked == (durability == .process))
-      if !isMarked { try journal.record { try journal.prepared(step) } }
+      if !isMarked { try journal.record { try journal.recordPrepared(step) } }
       try journal.writePendingRecords()
     }
     let next = try Journal(path, identity: identity, durability: durability)

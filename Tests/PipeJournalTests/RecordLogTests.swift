@@ -102,7 +102,8 @@ struct RecordLogTests {
       let size = chance(20) ? 60_000 : 20
       let state = Array("{\"counting\":{\"text\":\"\(String(repeating: "x", count: size))\"}}".utf8)
       parts.append {
-        try $0.moved(to: state, version: number, steps: 1, cause: "in", time: 5, incarnation: 1)
+        try $0.recordState(
+          to: state, version: number, steps: 1, cause: "in", time: 5, incarnation: 1)
       }
       for pipe in ["in", "again"] where chance(2) {
         parts.append {
@@ -180,8 +181,8 @@ struct RecordLogTests {
         let commit = CommitRecord(
           transaction: TransactionID(epoch: 1, sequence: number),
           request: RequestID(caller: "c", number: number), moves: [:])
-        parts.append { try $0.committed(commit) }
-        if chance(2) { parts.append { try $0.acknowledged(commit.transaction) } }
+        parts.append { try $0.recordCommit(commit) }
+        if chance(2) { parts.append { try $0.recordCommitAcknowledged(commit.transaction) } }
       }
       return { journal in try journal.record { for part in parts { try part(journal) } } }
     }
@@ -218,7 +219,7 @@ struct RecordLogTests {
   /// one.
   private func compareOutboxes(of journal: Journal, _ records: RandomRecords) throws {
     for (pipe, last) in records.queued {
-      var sent = try #require(journal.contents?.sent[pipe])
+      var sent = try #require(journal.contents?.outPipeProgressByPipe[pipe])
       for dropped in [0, 1, 6] {
         let left = RandomRecords.events(after: sent.lastAcknowledged, through: last).dropFirst(
           dropped)
@@ -236,7 +237,7 @@ struct RecordLogTests {
     let bench = try Bench()
     func record(_ version: UInt64) throws {
       try bench.journal.record {
-        try bench.journal.moved(
+        try bench.journal.recordState(
           to: Array("\"on\"".utf8), version: version, steps: 1, cause: "in", time: 1,
           incarnation: 1)
       }
@@ -282,7 +283,7 @@ struct RecordLogTests {
     let (bench, other) = (try Bench(), try Bench())
     func record(_ journal: Journal, _ version: UInt64, byteCount: Int = 2) throws {
       try journal.record {
-        try journal.moved(
+        try journal.recordState(
           to: Array(repeating: 0x31, count: byteCount), version: version, steps: 1, cause: "in",
           time: 1, incarnation: 1)
       }
@@ -317,7 +318,7 @@ struct RecordLogTests {
     let bench = try Bench()
     func record(_ journal: Journal, _ version: UInt64) throws {
       try journal.record {
-        try journal.moved(
+        try journal.recordState(
           to: Array("\"on\"".utf8), version: version, steps: 1, cause: "in", time: 1,
           incarnation: 1)
       }
@@ -337,7 +338,7 @@ struct RecordLogTests {
         let next = try Journal(copy, identity: Bench.identity, durability: .process)
         #expect(next.contents?.record.version == 1)
         for version in 2...last { try record(next, version) }
-        next.leave()
+        next.releaseLock()
       }
       let then = try Journal(copy, identity: Bench.identity, durability: .process)
       #expect(then.contents?.record.version == last)

@@ -35,7 +35,7 @@ struct RecordedStatesTests {
       version += 1
       states[version] = state
       try journal.record {
-        try journal.moved(
+        try journal.recordState(
           to: state, version: version, steps: 1, cause: "request", time: Int64(version),
           incarnation: 1)
       }
@@ -43,7 +43,7 @@ struct RecordedStatesTests {
 
     /// Opens the journal again, as the process after a kill does.
     func kill() throws {
-      journal.leave()
+      journal.releaseLock()
       journal = try Self.open(directory)
     }
 

@@ -16,18 +16,19 @@ struct ShardMoveTests {
 
   private func process(_ name: String) -> ShardMove.Process {
     ShardMove.Process(
-      name: name, path: directory.path + "/\(name).sqlite", machine: "m", durability: .process)
+      name: name, journalPath: directory.path + "/\(name).sqlite", machine: "m",
+      durability: .process)
   }
 
   private func open(_ name: String) throws -> Journal {
     try Journal(
-      process(name).path, identity: .init(topology: "t", node: name, machine: "m"),
+      process(name).journalPath, identity: .init(topology: "t", node: name, machine: "m"),
       durability: .process)
   }
 
   private func end(_ journal: Journal) throws {
     try journal.finish()
-    journal.leave()
+    journal.releaseLock()
   }
 
   /// Records a sender with 40 events and a receiver that has acknowledged 5 and applied 12 of them. The
@@ -37,7 +38,7 @@ struct ShardMoveTests {
     let receiver = try open("visitors")
     try receiver.store(instanceField: "key")
     try sender.record {
-      try sender.moved(
+      try sender.recordState(
         to: Array("\"idle\"".utf8), version: 1, steps: 1, cause: "initial", time: 1,
         incarnation: 1)
       try sender.recordQueuedEvents(
@@ -52,7 +53,7 @@ struct ShardMoveTests {
             label: "visited", state: Array("\"visited\"".utf8), ended: nil))
       }
       try receiver.recordConsumption(of: "p", stream: sender.stream, applied: 12, closed: true)
-      try receiver.moved(
+      try receiver.recordState(
         to: Array(#"{"visited":20}"#.utf8), version: 40, steps: 40, cause: "p", time: 1,
         incarnation: 1)
     }
@@ -69,7 +70,7 @@ struct ShardMoveTests {
       of: "visitors", key: "key", topology: "t", to: wanted.map(process),
       from: former.map(process),
       pipes: [.init(sender: process("sender"), former: ends(former), ends: ends(wanted))],
-      receivers: [:])
+      receiversByPipe: [:])
   }
 
   private static func names(_ count: Int) -> [String] {
@@ -84,11 +85,11 @@ struct ShardMoveTests {
   /// applied, in order.
   private func check(_ count: Int) throws {
     let sender = try open("sender")
-    let sent = try #require(try sender.readCurrentContents()?.sent)
+    let sent = try #require(try sender.readCurrentContents()?.outPipeProgressByPipe)
     let pipes = count == 1 ? ["p"] : (0..<count).map { "p.\($0)" }
     #expect(Set(sent.keys) == Set(pipes))
     for (index, name) in Self.names(count).enumerated() {
-      let found = try InstanceReader(process(name).path, node: name)
+      let found = try InstanceReader(process(name).journalPath, node: name)
         .instances(InstanceSelection(limit: 100))
       let keys = try (1...20).map { "i\($0)" }.filter { try Self.shard($0, count) == index }
       #expect(Set(found.map(\.key.text)) == Set(keys))
@@ -99,11 +100,11 @@ struct ShardMoveTests {
         let isOfKey = { (text: String) in text.contains("\"\(key)\"") }
         #expect(texts.filter(isOfKey) == events.dropFirst(12).filter(isOfKey))
       }
-      #expect(pipe.queued == pipe.lastAcknowledged + UInt64(texts.count))
+      #expect(pipe.lastQueuedNumber == pipe.lastAcknowledged + UInt64(texts.count))
       let receiver = try open(name)
       let contents = try #require(try receiver.readCurrentContents())
-      #expect(contents.consumed[pipes[index]]?.lastApplied == pipe.lastAcknowledged)
-      #expect(contents.consumed[pipes[index]]?.stream == sender.stream)
+      #expect(contents.inPipeProgressByPipe[pipes[index]]?.lastApplied == pipe.lastAcknowledged)
+      #expect(contents.inPipeProgressByPipe[pipes[index]]?.stream == sender.stream)
       let counted = keys.isEmpty ? "{}" : #"{"visited":\#(keys.count)}"#
       #expect(String(decoding: contents.record.state, as: UTF8.self) == counted)
       try end(receiver)
@@ -141,7 +142,7 @@ struct ShardMoveTests {
         let journal = try open(name)
         let contents = try #require(try journal.readCurrentContents())
         #expect(contents.requests.isEmpty)
-        #expect(contents.forgottenRequestCount == number)
+        #expect(contents.highestForgottenRequestNumber == number)
         try end(journal)
       }
       former = count
@@ -158,7 +159,7 @@ struct ShardMoveTests {
     }
     try end(journal)
     let shards = Self.names(2)
-    try Self.mark(process("visitors.0").path)
+    try Self.mark(process("visitors.0").journalPath)
     let marked = try open("visitors.0")
     #expect(throws: JournalError.self) {
       try marked.store(shard: NodeShard(named: "visitors.0", count: 2))

@@ -20,7 +20,7 @@ struct StoredValuesTests {
     journal.schema = schema
     let now = BootClock.now
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("1".utf8), version: 3, steps: 1, cause: "in", time: 1, incarnation: 1)
       try journal.recordEffectStart(
         EffectOrigin(version: 2, feedback: 1), state: Array("2".utf8), progress: now)
@@ -43,7 +43,7 @@ struct StoredValuesTests {
     let step = PreparedStep(
       transaction: TransactionID(epoch: 1, sequence: 9), event: Array("pair\n7".utf8),
       move: ParticipantMove(version: 4, state: Array("8".utf8)))
-    if !journal.markPrepared(step) { try journal.record { try journal.prepared(step) } }
+    if !journal.markPrepared(step) { try journal.record { try journal.recordPrepared(step) } }
   }
 
   private static func values(_ path: String) throws -> [String] {
@@ -88,9 +88,9 @@ struct StoredValuesTests {
     #expect(next.contents?.record.schema == schema)
     #expect(next.contents?.effects.map(\.schema).first == schema)
     #expect(next.contents?.participant.preparedStep?.schema == schema)
-    #expect(next.contents?.sent["out"]?.events.map(\.schema) == [schema, schema])
+    #expect(next.contents?.outPipeProgressByPipe["out"]?.events.map(\.schema) == [schema, schema])
     try next.finish()
-    next.leave()
+    next.releaseLock()
     #expect(try Self.values(path) == Self.expected(schema))
   }
 
@@ -113,7 +113,7 @@ struct StoredValuesTests {
     #expect(journal.contents?.record.schema == 1)
     journal.schema = 2
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("1".utf8), version: 3, steps: 0, cause: "in", time: 1, incarnation: 1)
     }
     try journal.finish()

@@ -17,7 +17,7 @@ struct TopologyCoverageTests {
   ) -> StateChange {
     StateChange(
       node: node, incarnation: incarnation, version: version, time: 0, cause: cause, state: state,
-      missed: missed)
+      missedCount: missed)
   }
 
   @Test("A step is counted if a node's feed reports the states before and after the step")

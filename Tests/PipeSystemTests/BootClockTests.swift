@@ -14,8 +14,8 @@ struct BootClockTests {
     ])
   func jumps(secondsSet: Int64, isSameBoot: Bool, passed: Int64) {
     let second: Int64 = 1_000_000_000
-    let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
-    let now = BootClock.Instant(time: (103 + secondsSet) * second, clock: 53 * second)
+    let then = BootClock.Instant(timeOfDay: 100 * second, timeSinceBoot: 50 * second)
+    let now = BootClock.Instant(timeOfDay: (103 + secondsSet) * second, timeSinceBoot: 53 * second)
     #expect(now.duration(since: then, isSameBoot: isSameBoot) == .seconds(passed))
   }
 
@@ -24,8 +24,9 @@ struct BootClockTests {
     arguments: [(0, 100), (-3_600, -3_500), (1_000_000, 1_000_100)] as [(Int64, Int64)])
   func start(secondsSet: Int64, start: Int64) {
     let second: Int64 = 1_000_000_000
-    let then = BootClock.Instant(time: 100 * second, clock: 50 * second)
-    let now = BootClock.Instant(time: (110 + secondsSet) * second + 1_000, clock: 60 * second)
+    let then = BootClock.Instant(timeOfDay: 100 * second, timeSinceBoot: 50 * second)
+    let now = BootClock.Instant(
+      timeOfDay: (110 + secondsSet) * second + 1_000, timeSinceBoot: 60 * second)
     let restored = then.timeOfDay(asOf: now)
     #expect(abs(restored - start * second) <= 1_000)
   }

@@ -83,7 +83,7 @@ struct OutputQueueTests {
   func stalled() throws {
     let pipe = try Pipe()
     pipe.fill()
-    let queue = OutputQueue(pipe.write, limit: 1_000)
+    let queue = OutputQueue(pipe.write, byteLimit: 1_000)
     let count = 20_000
     for number in 0..<count { #expect(queue.append(Self.lines(number..<number + 1))) }
     #expect(!queue.isEmpty)
@@ -104,7 +104,7 @@ struct OutputQueueTests {
     for seed in 0..<20 as Range<UInt64> {
       var random = Seeded(state: seed)
       let pipe = try Pipe()
-      let queue = OutputQueue(pipe.write, limit: Int.random(in: 200...20_000, using: &random))
+      let queue = OutputQueue(pipe.write, byteLimit: Int.random(in: 200...20_000, using: &random))
       var next = 0
       var text = ""
       for _ in 0..<200 {

@@ -24,7 +24,7 @@ struct UsageErrorTests {
         "option '--quiet' takes no value, but was given 'yes'"
       ),
       (
-        .invalidValue(of: "-n", value: "x", wanted: "must be an integer"),
+        .invalidValue(for: "-n", value: "x", expected: "must be an integer"),
         "invalid value 'x' for -n: must be an integer"
       ),
       (

@@ -40,13 +40,13 @@ extension Described {
         .init(name: "closes", eventType: "Closing", events: [.init(name: "close")]),
         .init(
           name: "shuts", eventType: "LiftDoor.Event",
-          events: [.init(name: "open"), .init(name: "close")], sent: ["close"]),
+          events: [.init(name: "open"), .init(name: "close")], sentEvents: ["close"]),
         .init(
           name: "opens", eventType: "LiftDoor.Event",
-          events: [.init(name: "open"), .init(name: "close")], sent: ["open"]),
+          events: [.init(name: "open"), .init(name: "close")], sentEvents: ["open"]),
         .init(
           name: "turns", eventType: "LiftDoor.Event",
-          events: [.init(name: "open"), .init(name: "close")], sent: ["close", "open"]),
+          events: [.init(name: "open"), .init(name: "close")], sentEvents: ["close", "open"]),
       ]),
   ]
 

@@ -344,7 +344,9 @@ struct TopologyCompositeTests {
     let (topology, source) = try TopologyReader.read(text: text.utf8, file: "t")
     for (gives, codes) in [(["go"], []), (["open"], [Diagnostic.Code.ambiguousEvent])] {
       var odd = try #require(Described.lift.first { $0.machine == "OddMotor" })
-      odd.effects = [EffectDescription(name: "hum", gives: gives, mayEnd: true)]
+      odd.effects = [
+        EffectDescription(name: "hum", producedEvents: gives, mayEndWithoutEvent: true)
+      ]
       let found = TopologyChecker.check(
         topology, source: source,
         against: .init(programs: ["nodes": Described.program], nodes: ["odd": odd]))
@@ -393,7 +395,7 @@ struct TopologyCompositeTests {
     #expect(
       lift.refusal(of: "close")
         == "composite 'lift' does not synchronize 'close'; send it to 'door'")
-    #expect(lift.own == ["close": "door", "arrive": "motor"])
+    #expect(lift.nodesByOwnEvent == ["close": "door", "arrive": "motor"])
     #expect(
       lift.refusal(of: "opn")
         == "composite 'lift' has no event 'opn'; it synchronizes 'go', 'open'. Did you mean "
@@ -402,12 +404,12 @@ struct TopologyCompositeTests {
     #expect(house.components == ["lift", "panel"])
     #expect(house.nodes == ["door", "motor", "panel"])
     #expect(house.vector(of: "go")?.composite == "lift")
-    #expect(lift.limits == nil)
+    #expect(lift.evaluationLimitsByEvent == nil)
     var slow = machines
     slow["door"]?.selfContained = ["open": 200, "close": 9]
     slow["motor"]?.selfContained = ["open": 500]
     let limited = try #require(try TopologyComposites(topology, machines: slow).plans[0]["lift"])
-    #expect(limited.limits == ["open": 500])
+    #expect(limited.evaluationLimitsByEvent == ["open": 500])
     let data = try JSONEncoder().encode(plans)
     #expect(try JSONDecoder().decode([ConflictClassPlan].self, from: data) == plans)
   }

@@ -20,7 +20,7 @@ struct ConnectingRouterTests {
         while inbox.socket.receive({ peer, bytes in
           inbox.names.append(String(decoding: peer, as: UTF8.self))
           if bytes.isEmpty { inbox.probes += 1 }
-          inbox.socket.send(FrameHeader(.ping, number: number), to: peer)
+          inbox.socket.send(FrameHeader(.ping, incarnationOrSession: number), to: peer)
         }) {}
       }
     }
@@ -47,7 +47,8 @@ struct ConnectingRouterTests {
       }
       loop.add(router.socket, for: self) { receivedMessages in
         while receivedMessages.router.receive({ peer, bytes in
-          receivedMessages.messages.append((peer, (try? FrameHeader(bytes))?.number ?? 0))
+          receivedMessages.messages.append(
+            (peer, (try? FrameHeader(bytes))?.incarnationOrSession ?? 0))
         }) {}
         pollMessages()
       }

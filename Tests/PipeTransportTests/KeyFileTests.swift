@@ -48,7 +48,7 @@ struct KeyFileTests {
     try KeyFile.write(try CurveKeyPair.make(), to: path)
     chmod(path, mode_t(mode))
     let error = try #require(throws: KeyFileError.self) { try KeyFile.read(path) }
-    #expect(error == .open(path, mode: UInt32(mode)))
+    #expect(error == .readableByOthers(path, mode: UInt32(mode)))
     #expect("\(error)".contains("'\(path)' has mode \(String(mode, radix: 8))"))
   }
 

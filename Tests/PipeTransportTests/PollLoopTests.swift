@@ -135,9 +135,9 @@ struct PollLoopTests {
     // Posts may come from other threads, but not here.
     nonisolated(unsafe) var now = 0
     nonisolated(unsafe) var seen: [String: Int] = [:]
-    loop.onResidentChange = { now = $0 }
+    loop.onCurrentNodeChange = { now = $0 }
     let worker = Worker(1)
-    loop.runAsResident(2) {
+    loop.run(asNode: 2) {
       #expect(now == 2)
       loop.addTurnHandler(for: worker, hasWork: { _ in false }) { _ in seen["turn"] = now }
       loop.schedule(after: .milliseconds(1)) { [unowned loop] in

@@ -122,7 +122,7 @@ final class SecuredServer: Sendable {
 
   var now: Observations { observations.now }
 
-  func allow(_ key: PublicKey, as names: ZapPolicy.AllowedNames) {
+  func allow(_ key: PublicKey, as names: ZapPolicy.AllowedRoutingIDs) {
     thread.handle.post { [sockets] in sockets.gate.allow(key, as: names) }
   }
 

@@ -35,7 +35,9 @@ struct ZapPolicyTests {
   @Test(
     "A member can use its own names, and a client can use any name that has no owner",
     arguments: [
-      (ZapPolicy.AllowedNames.only("pipe/a", "sync/b"), "pipe/a", ZapPolicy.Admission.admitted),
+      (
+        ZapPolicy.AllowedRoutingIDs.only("pipe/a", "sync/b"), "pipe/a", ZapPolicy.Admission.admitted
+      ),
       (.only("pipe/a", "sync/b"), "sync/b", .admitted),
       (.only("pipe/a"), "pipe/b", .foreignName),
       (.only("pipe/a"), "", .foreignName),
@@ -47,7 +49,7 @@ struct ZapPolicyTests {
       (.clientNames, "sync/b", .foreignName),
       (.clientNames, "node/c", .foreignName),
     ])
-  func names(_ names: ZapPolicy.AllowedNames, _ name: String, _ admission: ZapPolicy.Admission)
+  func names(_ names: ZapPolicy.AllowedRoutingIDs, _ name: String, _ admission: ZapPolicy.Admission)
     throws
   {
     var policy = ZapPolicy()

@@ -32,7 +32,7 @@ struct FeedTopicTests {
   @Test("A frame begins with the topic of its kind and name")
   func frames() {
     let header = FrameHeader(
-      .step, count: FeedTopic.topicNumber(of: "door"), sequence: 7, number: 2)
+      .step, count: FeedTopic.topicNumber(of: "door"), sequence: 7, incarnationOrSession: 2)
     #expect(header.frame().starts(with: FeedTopic.steps(of: "door").bytes))
     #expect(header.frame().starts(with: FeedTopic.steps(of: nil).bytes))
     #expect(!header.frame().starts(with: FeedTopic.steps(of: "motor").bytes))

@@ -9,7 +9,7 @@ struct FrameTests {
   @Test("The header's bytes match the protocol document")
   func golden() {
     let header = FrameHeader(
-      .events, flags: 0, count: 2, sequence: 0x0102_0304_0506_0708, number: 9)
+      .events, flags: 0, count: 2, sequence: 0x0102_0304_0506_0708, incarnationOrSession: 9)
     #expect(
       header.frame() == [
         0x70, 3, 2, 0, 2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1, 9, 0, 0, 0, 0, 0, 0, 0,
@@ -74,7 +74,7 @@ struct FrameTests {
   @Test("Every kind of frame is preserved by encoding and decoding", arguments: FrameKind.allCases)
   func roundTrip(kind: FrameKind) throws {
     let header = FrameHeader(
-      kind, flags: 3, count: .max, sequence: .max - 1, number: 1 << 40)
+      kind, flags: 3, count: .max, sequence: .max - 1, incarnationOrSession: 1 << 40)
     let frame = header.frame(body: [1, 2, 3])
     let read = try frame.withUnsafeBytes { try FrameHeader($0) }
     #expect(read == header)

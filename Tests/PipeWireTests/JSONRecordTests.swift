@@ -9,7 +9,8 @@ struct JSONRecordTests {
     machine: "Door", initial: ["open": [:]],
     states: [CaseDescription(name: "open", fields: [.init(name: "_0", type: "Array<Int>")])],
     events: [], alphabet: ["go"], outputs: [],
-    outPorts: [PortDescription(name: "out", eventType: "E", events: [], sent: nil)], inPorts: [],
+    outPorts: [PortDescription(name: "out", eventType: "E", events: [], sentEvents: nil)],
+    inPorts: [],
     error: "no \"door\" at /dev/door: \\ \n")
 
   private static let hello = NodeHello(

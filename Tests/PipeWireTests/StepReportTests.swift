@@ -33,20 +33,20 @@ struct StepReportTests {
   @Test("A step report with the largest or deepest allowed state can be read")
   func limits() throws {
     let last = TransactionID(epoch: .max, sequence: .max)
-    let text = String(repeating: "x", count: StepReport.stateByteCount - 2)
-    let depth = StepReport.stateDepth
+    let text = String(repeating: "x", count: StepReport.maximumStateByteCount - 2)
+    let depth = StepReport.maximumStateDepth
     let nest = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     for state in [Array("\"\(text)\"".utf8), Array(nest.utf8)] {
-      #expect(StepReport.obstacle(toReporting: state) == nil)
+      #expect(StepReport.reasonNotToReport(state) == nil)
       let step = StepReport(.first, transaction: last, state: state)
       var bytes: [UInt8] = []
       step.write(into: &bytes)
       #expect(bytes.count <= WireLimits.maximumEventByteCount)
       #expect(StepReport(bytes) == step)
     }
-    let large = try #require(StepReport.obstacle(toReporting: Array("\"\(text)x\"".utf8)))
+    let large = try #require(StepReport.reasonNotToReport(Array("\"\(text)x\"".utf8)))
     #expect(large.hasPrefix("the state has 1048449 bytes; the limit is 1048448; "))
-    let deep = try #require(StepReport.obstacle(toReporting: Array("[\(nest)]".utf8)))
+    let deep = try #require(StepReport.reasonNotToReport(Array("[\(nest)]".utf8)))
     #expect(deep.hasPrefix("the state is nested more than 498 levels deep, which is the limit; "))
   }
 }

@@ -19,7 +19,7 @@ struct TransactionFramesTests {
   func coordinator(message: CoordinatorMessage) throws {
     let (header, body) = message.frame
     #expect(try body.withUnsafeBytes { try CoordinatorMessage(header, $0) } == message)
-    #expect(header.number == 3)
+    #expect(header.incarnationOrSession == 3)
     #expect(header.sequence == 17)
   }
 

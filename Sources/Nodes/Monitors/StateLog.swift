@@ -4,7 +4,7 @@ import PipeRuntime
 package enum StateLog: Monitor {
   package static func observe(_ states: StateStream) async throws {
     for await change in states {
-      let missed = change.missed > 0 ? " (\(change.missed) earlier states missed)" : ""
+      let missed = change.missedCount > 0 ? " (\(change.missedCount) earlier states missed)" : ""
       print("\(change.node) \(change.state.text) after \(change.cause)\(missed)")
     }
   }

@@ -115,7 +115,7 @@ struct LockRecord: Codable {
   var startedAt: Timestamp? {
     guard let started = Timestamp(started) else { return nil }
     guard let clock, boot == BootClock.bootID else { return started }
-    let start = BootClock.Instant(time: started.nanoseconds, clock: clock)
+    let start = BootClock.Instant(timeOfDay: started.nanoseconds, timeSinceBoot: clock)
     return Timestamp(nanoseconds: start.timeOfDay(asOf: BootClock.now))
   }
 }

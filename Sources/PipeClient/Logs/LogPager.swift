@@ -124,13 +124,13 @@ private struct LogPart {
     guard let current = LogFile(path) else { return nil }
     let files = current.identity == mark?.file ? [current] : LogFile.all(path, from: current)
     let former =
-      current.identity == mark?.file ? mark?.former ?? [] : files.dropLast().map(\.identity)
+      current.identity == mark?.file ? mark?.formerFiles ?? [] : files.dropLast().map(\.identity)
     var lastTime = mark.map { Timestamp(nanoseconds: $0.time) } ?? Timestamp(milliseconds: 0)
     func makePosition(_ position: Position) -> LogPosition {
       let behind = files.count == 1 ? former : Array(former.prefix(position.fileIndex))
       return LogPosition(
         node: node, file: files[position.fileIndex].identity, offset: position.offset,
-        time: lastTime.nanoseconds, former: behind.suffix(Self.maximumFormerCount))
+        time: lastTime.nanoseconds, formerFiles: behind.suffix(Self.maximumFormerCount))
     }
     var position: Position
     if let mark {
@@ -203,7 +203,7 @@ private struct LogPart {
     }
     // The position contains the identities of the newest files that are older than the file of the
     // position. These files, and all older files, were already read.
-    let next = files.lastIndex { mark.former.contains($0.identity) }.map { $0 + 1 } ?? 0
+    let next = files.lastIndex { mark.formerFiles.contains($0.identity) }.map { $0 + 1 } ?? 0
     return next < files.count ? Position(fileIndex: next, offset: 0) : nil
   }
 

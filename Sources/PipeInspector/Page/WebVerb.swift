@@ -38,7 +38,7 @@ struct WebVerb: InspectorVerb {
     let token = WebGuard.makeToken()
     let accessControl = WebGuard(
       hosts: endpoint.hosts(port: listener.port), token: token,
-      isReadOnly: arguments.flag("read-only"))
+      isReadOnly: arguments.contains(option: "read-only"))
     let address = endpoint.address(of: listener)
     let recording = LiveRecording(target, name: name)
     let service = WebService(recording, accessControl: accessControl)

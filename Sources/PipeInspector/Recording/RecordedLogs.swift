@@ -90,7 +90,7 @@ package enum RecordedPast {
               "node": .string(node.name), "incarnation": .count(record.incarnation),
               "version": .count(record.version), "time": .integer(record.time),
               "cause": .string(record.cause), "state": record.state,
-              "recorded": .count(record.steps),
+              "recorded": .count(record.stepCount),
             ]
           ))
       }

@@ -25,7 +25,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   private lazy var decoder = JSONDecoder()
   private let bareCases = BareCases<Value>()
   /// The cases that are encoded and decoded in place; `nil` if there are none.
-  private let plainCases: PlainCases?
+  private let inPlaceCodec: InPlaceEnumCodec?
   /// The memory in which values are decoded.
   // Allocated once, and not an optional: in code that is not specialized for the type, the runtime
   // would look up `Optional<Value>` in its tables at each use.
@@ -34,7 +34,7 @@ package final class EventCodec<Value: Codable & Sendable> {
   /// Creates a codec.
   /// - Parameter isSynthesized: Whether the type is a ``SynthesizedCodable``.
   package init(isSynthesized: Bool = false) {
-    plainCases = isSynthesized ? PlainCases(Value.self) : nil
+    inPlaceCodec = isSynthesized ? InPlaceEnumCodec(Value.self) : nil
   }
 
   deinit {
@@ -50,12 +50,12 @@ package final class EventCodec<Value: Codable & Sendable> {
         bytes.append(contentsOf: label)
         return true
       }
-      guard let plainCases, let place = plainCases.caseIndex(of: value),
-        matchesCodable(place, in: plainCases)
+      guard let inPlaceCodec, let caseIndex = inPlaceCodec.caseIndex(of: value),
+        matchesCodable(caseIndex, in: inPlaceCodec)
       else {
         return false
       }
-      return plainCases.append(value, of: place, to: &bytes)
+      return inPlaceCodec.append(value, of: caseIndex, to: &bytes)
     }
     if !isWritten { try encodeByCodable(value, into: &bytes) }
   }
@@ -75,7 +75,7 @@ package final class EventCodec<Value: Codable & Sendable> {
 
   /// Decodes a value. Throws ``UndecodableValue``, which names the cases that the type accepts.
   package func decode(_ bytes: UnsafeRawBufferPointer) throws -> Value {
-    if bareCases.make(bytes, in: storage) || makePlain(bytes) { return storage.move() }
+    if bareCases.make(bytes, in: storage) || makeInPlace(bytes) { return storage.move() }
     return try decodeByCodable(bytes)
   }
 
@@ -115,51 +115,52 @@ package final class EventCodec<Value: Codable & Sendable> {
 extension EventCodec {
   /// Decodes a value in place into `storage`; returns `false` if the text must be decoded in
   /// another way.
-  private func makePlain(_ text: UnsafeRawBufferPointer) -> Bool {
-    guard let plainCases, let place = plainCases.caseIndex(of: text),
-      matchesCodable(place, in: plainCases)
+  private func makeInPlace(_ text: UnsafeRawBufferPointer) -> Bool {
+    guard let inPlaceCodec, let caseIndex = inPlaceCodec.caseIndex(of: text),
+      matchesCodable(caseIndex, in: inPlaceCodec)
     else {
       return false
     }
-    return plainCases.make(text, of: place, in: storage)
+    return inPlaceCodec.make(text, of: caseIndex, in: storage)
   }
 
   /// Returns whether a case can be encoded and decoded in place, with the same result as by
   /// `Codable`.
-  /// - Parameter place: The index of the case in `plain`.
-  private func matchesCodable(_ place: Int, in plain: PlainCases) -> Bool {
-    switch plain.agreement(of: place) {
+  /// - Parameter caseIndex: The index of the case in `codec`.
+  private func matchesCodable(_ caseIndex: Int, in codec: InPlaceEnumCodec) -> Bool {
+    switch codec.agreement(of: caseIndex) {
     case .same: true
     case .different: false
-    case .unknown: compare(place, in: plain)
+    case .unknown: compare(caseIndex, in: codec)
     }
   }
 
   /// Compares the in-place encoding of a case with the type's `Codable`, for sample values. The
   /// first sample omits all optional values. Returns whether all results are the same.
   @export(interface)
-  private func compare(_ place: Int, in plain: PlainCases) -> Bool {
+  private func compare(_ caseIndex: Int, in codec: InPlaceEnumCodec) -> Bool {
     var numbers = SplitMix64(seed: 1)
     let matchesCodable = (0..<8).allSatisfy { index in
-      plain.makeSample(of: place, &numbers, isMinimal: index == 0, in: storage)
-      return agrees(on: storage.move(), place, in: plain)
+      codec.makeSample(of: caseIndex, &numbers, isMinimal: index == 0, in: storage)
+      return agrees(on: storage.move(), caseIndex, in: codec)
     }
-    plain.set(matchesCodable ? .same : .different, of: place)
+    codec.set(matchesCodable ? .same : .different, of: caseIndex)
     if !matchesCodable {
       Warnings.tell(
         "\(TypeName.of(Value.self)) conforms to SynthesizedCodable, but its Codable "
           + "implementation differs from the compiler's in case "
-          + "'\(EnumCases<Value>.names[plain.tag(of: place)])'; the type's own implementation is "
+          + "'\(EnumCases<Value>.names[codec.tag(of: caseIndex)])'; the type's own implementation is "
           + "used for this case; remove SynthesizedCodable from the type")
     }
     return matchesCodable
   }
 
-  private func agrees(on sample: Value, _ place: Int, in plain: PlainCases) -> Bool {
+  private func agrees(on sample: Value, _ caseIndex: Int, in codec: InPlaceEnumCodec) -> Bool {
     func written(_ value: Value) -> [UInt8]? {
       var bytes: [UInt8] = []
       return withUnsafePointer(to: value) {
-        plain.caseIndex(of: $0) == place && plain.append($0, of: place, to: &bytes) ? bytes : nil
+        codec.caseIndex(of: $0) == caseIndex && codec.append($0, of: caseIndex, to: &bytes)
+          ? bytes : nil
       }
     }
     var bytes: [UInt8] = []
@@ -167,7 +168,7 @@ extension EventCodec {
       text == bytes
     else { return false }
     return text.withUnsafeBytes { text in
-      guard plain.make(text, of: place, in: storage) else { return false }
+      guard codec.make(text, of: caseIndex, in: storage) else { return false }
       let read = storage.move()
       guard let other = try? decodeByCodable(text) else { return false }
       return written(read) == bytes && written(other) == bytes

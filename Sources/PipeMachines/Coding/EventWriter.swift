@@ -39,16 +39,16 @@ final class EventWriter {
   private var containerCache = ContainerCache()
   /// Whether a value could not be written. Functions that cannot throw set this flag.
   @exclusivity(unchecked)
-  private var isBroken = false
+  private var hasUnsupportedValue = false
 
   /// Appends the JSON of a value to `target`, or throws and leaves `target` unchanged.
   func write(_ value: some Encodable, into target: inout [UInt8]) throws {
     text.removeAll()
     openContainers.removeAll(keepingCapacity: true)
-    isBroken = false
+    hasUnsupportedValue = false
     try append(encoding: value)
     close(downTo: 0)
-    guard !isBroken, text.count > 0 else { throw UnsupportedValue() }
+    guard !hasUnsupportedValue, text.count > 0 else { throw UnsupportedValue() }
     target.append(contentsOf: text.bytes)
   }
 
@@ -62,7 +62,7 @@ final class EventWriter {
   func begin(_ bracket: Bracket, at depth: Int) -> Int {
     if openContainers.count > depth {
       close(downTo: depth + 1)
-      if openContainers[depth].bracket != bracket { isBroken = true }
+      if openContainers[depth].bracket != bracket { hasUnsupportedValue = true }
       return openContainers[depth].id
     }
     lastID += 1
@@ -108,7 +108,7 @@ final class EventWriter {
     guard depth < openContainers.count, openContainers[depth].id == id else {
       // The object or array is already closed, because the caller writes into two containers
       // alternately.
-      isBroken = true
+      hasUnsupportedValue = true
       return
     }
     close(downTo: depth + 1)

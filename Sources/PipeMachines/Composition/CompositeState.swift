@@ -57,16 +57,16 @@ public struct Projection<Whole>: Sendable {
     // Reads all states before the call of `project`, so that an error prevents the call. The reader
     // is a separate class for the reason that ``TupleReader`` gives.
     make = { (states) throws(ProjectionError) in
-      guard states.count == count else { throw .count(states.count, expected: count) }
+      guard states.count == count else { throw .componentCount(states.count, expected: count) }
       let reader = ProjectionReader()
-      for type in repeat (each State).self { reader.read(type, states[reader.count]) }
+      for type in repeat (each State).self { reader.read(type, states[reader.readCount]) }
       if let problem = reader.problem { throw problem }
       return project(repeat reader.nextValue((each State).self))
     }
     decode = { (states) throws(ProjectionError) in
-      guard states.count == count else { throw .count(states.count, expected: count) }
+      guard states.count == count else { throw .componentCount(states.count, expected: count) }
       let reader = ProjectionReader()
-      for type in repeat (each State).self { reader.decode(type, states[reader.count]) }
+      for type in repeat (each State).self { reader.decode(type, states[reader.readCount]) }
       if let problem = reader.problem { throw problem }
       return project(repeat reader.nextValue((each State).self))
     }
@@ -88,14 +88,14 @@ public struct Projection<Whole>: Sendable {
 /// An error in the projection of states.
 public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The number of components differs from the number that the projection expects.
-  case count(Int, expected: Int)
+  case componentCount(Int, expected: Int)
   /// The state of a component is not of the expected type.
   case type(String, index: Int, expected: String)
 
   /// A message that describes the error.
   public var description: String {
     switch self {
-    case .count(let count, let expected):
+    case .componentCount(let count, let expected):
       "the projection expects the states of \(expected) components, not of \(count)"
     case .type(let type, let index, let expected):
       "component \(index + 1): the projection expects a state of type \(expected), not \(type)"
@@ -106,7 +106,7 @@ public enum ProjectionError: Error, Hashable, Sendable, CustomStringConvertible 
 /// A reader that first reads all states of a projection, and then returns them one by one.
 private final class ProjectionReader {
   private(set) var problem: ProjectionError?
-  private(set) var count = 0
+  private(set) var readCount = 0
   private var values: [any MachineState] = []
   private var returnedCount = 0
 
@@ -114,9 +114,9 @@ private final class ProjectionReader {
     if let value = state as? Value {
       values.append(value)
     } else {
-      fail(.type("\(type(of: state))", index: count, expected: "\(Value.self)"))
+      fail(.type("\(type(of: state))", index: readCount, expected: "\(Value.self)"))
     }
-    count += 1
+    readCount += 1
   }
 
   func decode<Value: MachineState>(_: Value.Type, _ state: JSONValue) {
@@ -124,9 +124,9 @@ private final class ProjectionReader {
       values.append(
         try EnumCases<Value>.bareValue(named: state.string ?? "") ?? state.decode())
     } catch {
-      fail(.type(state.text, index: count, expected: "\(Value.self)"))
+      fail(.type(state.text, index: readCount, expected: "\(Value.self)"))
     }
-    count += 1
+    readCount += 1
   }
 
   /// Returns the next state that was read. Called once for each state, if there is no error.

@@ -8,7 +8,7 @@ extension Composition {
     private let compositesByName: [String: CompositeDeclaration]
     private let alphabets: [String: [String]]
     private(set) var problems: [Problem] = []
-    private(set) var leaves: [String: [String]] = [:]
+    private(set) var machinesByComposite: [String: [String]] = [:]
 
     init(composites: [CompositeDeclaration], machines: [(name: String, alphabet: [String])]) {
       self.composites = composites
@@ -32,14 +32,14 @@ extension Composition {
       // The code below follows the components recursively, so all of them must exist, and there
       // must be no cycles.
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
-      for composite in composites { leaves[composite.name] = machines(of: composite) }
+      for composite in composites { machinesByComposite[composite.name] = machines(of: composite) }
       var vectors: [SyncVector] = []
-      var absorbed: Set<[String]> = []
+      var replacedVectors: Set<[String]> = []
       for composite in composites {
         for synchronization in composite.synchronize {
           let members = participants(of: synchronization, in: composite)
           for member in members where compositesByName[member] != nil {
-            absorb(synchronization.event, in: member, into: &absorbed)
+            absorb(synchronization.event, in: member, into: &replacedVectors)
           }
           guard let machines = resolve(synchronization, members, in: composite) else { continue }
           vectors.append(
@@ -48,7 +48,7 @@ extension Composition {
         }
       }
       guard problems.isEmpty else { throw CompositionError(problems: problems) }
-      return vectors.filter { !absorbed.contains([$0.composite, $0.event]) }
+      return vectors.filter { !replacedVectors.contains([$0.composite, $0.event]) }
     }
 
     private mutating func checkComponents(of composite: CompositeDeclaration) {
@@ -167,7 +167,7 @@ extension Composition {
 
     private func alphabet(of component: String) -> [String] {
       if let alphabet = alphabets[component] { return alphabet }
-      let names = leaves[component]?.flatMap { alphabets[$0] ?? [] } ?? []
+      let names = machinesByComposite[component]?.flatMap { alphabets[$0] ?? [] } ?? []
       return Set(names).sorted()
     }
 

@@ -33,7 +33,7 @@ public struct Composition: Sendable {
   ) throws(CompositionError) {
     var flattening = Flattening(composites: composites, machines: machines)
     vectors = try flattening.flatten()
-    machinesByComposite = flattening.leaves
+    machinesByComposite = flattening.machinesByComposite
     self.machines = machines.map(\.name)
     self.composites = composites
   }

@@ -3,11 +3,11 @@ public struct Exploration: Sendable {
   /// One step between two states. The states are given by their indices in ``Exploration/states``.
   public struct Step: Sendable {
     /// The index of the state before the step.
-    public let from: Int
+    public let sourceIndex: Int
     /// The event of the step.
     public let event: ProductEvent
     /// The index of the state after the step.
-    public let to: Int
+    public let targetIndex: Int
   }
 
   /// The reachable states in breadth-first order, beginning with the initial state.
@@ -41,7 +41,7 @@ public struct Exploration: Sendable {
     while position > 0 {
       let step = transitions[discoveries[position - 1]]
       path.append(step.event)
-      position = step.from
+      position = step.sourceIndex
     }
     return path.reversed()
   }
@@ -98,7 +98,8 @@ extension Product {
             states.append(reached)
             discoveries.append(transitions.count)
           }
-          transitions.append(.init(from: next, event: alternative.event, to: position))
+          transitions.append(
+            .init(sourceIndex: next, event: alternative.event, targetIndex: position))
         }
       }
       if transitions.count == before { deadlocks.append(state) }

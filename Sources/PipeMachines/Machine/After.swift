@@ -67,7 +67,7 @@ public struct After<State: DSLCompatible>: Sendable {
     guard context.pointee.stateType == TypeMetadata(State.self).pointer else {
       Matching<State, Never>.trapOnMisplacedTransition()
     }
-    guard let list = context.pointee.listed?.takeUnretainedValue() else { return }
+    guard let list = context.pointee.eventList?.takeUnretainedValue() else { return }
     // Several timers can have the same source location, for example in a `for`. Counts the earlier
     // timers to distinguish them.
     var location = location

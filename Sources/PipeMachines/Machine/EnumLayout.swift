@@ -13,11 +13,11 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   let payloadOffsets: [[Int]]
   /// For each listed case: whether the case has no payload.
   private let isListedBare: [Bool]
-  /// For each case: the index in `types` of its first payload type. The last element is the total
+  /// For each case: the index in `flatPayloadTypes` of its first payload type. The last element is the total
   /// number of types.
-  @usableFromInline let starts: UnsafePointer<Int>
+  @usableFromInline let typeStartsByTag: UnsafePointer<Int>
   /// The addresses of the payload types of all cases, one case after the other.
-  @usableFromInline let types: UnsafePointer<UnsafeRawPointer>
+  @usableFromInline let flatPayloadTypes: UnsafePointer<UnsafeRawPointer>
   /// For each case: the offset of the payload in a heap box, or 0 if the payload is stored in the
   /// value.
   @usableFromInline let boxOffsets: UnsafePointer<Int>
@@ -54,14 +54,14 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
       let mask = TypeMetadata(payload).alignmentMask
       return (16 + mask) & ~mask
     }
-    self.starts = Self.allocateTable(starts)
-    types = Self.allocateTable(flat)
+    self.typeStartsByTag = Self.allocateTable(starts)
+    flatPayloadTypes = Self.allocateTable(flat)
     boxOffsets = Self.allocateTable(boxes)
   }
 
   deinit {
-    starts.deallocate()
-    types.deallocate()
+    typeStartsByTag.deallocate()
+    flatPayloadTypes.deallocate()
     boxOffsets.deallocate()
   }
 
@@ -96,7 +96,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
 
   /// Returns whether a case has no payload.
   func isBare(_ tag: Int) -> Bool {
-    listedCases == nil ? observedCases.withLock { $0.bare[tag] != nil } : isListedBare[tag]
+    listedCases == nil
+      ? observedCases.withLock { $0.bareValuesByTag[tag] != nil } : isListedBare[tag]
   }
 
   /// Returns the tags of the cases whose payload has exactly these types.
@@ -139,8 +140,8 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
   @inlinable
   func hasPayload<each Payload>(_ tag: Int, _ payload: repeat (each Payload).Type) -> Bool {
     if TypeReading.isReflective, isUnlisted { return true }
-    var index = starts[tag]
-    let end = starts[tag + 1]
+    var index = typeStartsByTag[tag]
+    let end = typeStartsByTag[tag + 1]
     if index == end { return false }
     for type in repeat each payload {
       let metadata = TypeMetadata(type)
@@ -148,7 +149,7 @@ package final class EnumLayout: @unchecked Sendable {  // Immutable except for t
       if kind == TypeMetadata.Kind.tuple || kind == TypeMetadata.Kind.function {
         return hasOnePayload(tag, type)
       }
-      guard index < end, types[index] == metadata.pointer else { return false }
+      guard index < end, flatPayloadTypes[index] == metadata.pointer else { return false }
       index += 1
     }
     return index == end

@@ -1,10 +1,10 @@
 /// The cases of a type that are listed or have occurred in values so far, by tag.
 struct ObservedCases: Sendable {
   private(set) var names: [String] = []
-  private var tags: [String: Int] = [:]
+  private var tagsByName: [String: Int] = [:]
   /// Values of the cases without a payload, by tag.
   // The values have `Sendable` types, but `Any` hides this from the compiler.
-  nonisolated(unsafe) var bare: [Int: Any] = [:]
+  nonisolated(unsafe) var bareValuesByTag: [Int: Any] = [:]
 
   init(names: [String]) {
     for name in names { _ = add(name) }
@@ -12,13 +12,13 @@ struct ObservedCases: Sendable {
 
   /// Returns the tag of the case with this name. Adds the case if it has not occurred in a value
   /// before.
-  mutating func tag(of name: String) -> Int { tags[name] ?? add(name) }
+  mutating func tag(of name: String) -> Int { tagsByName[name] ?? add(name) }
 
-  func existingTag(of name: String) -> Int? { tags[name] }
+  func existingTag(of name: String) -> Int? { tagsByName[name] }
 
   private mutating func add(_ name: String) -> Int {
     names.append(name)
-    tags[name] = names.count - 1
+    tagsByName[name] = names.count - 1
     return names.count - 1
   }
 }
@@ -39,7 +39,9 @@ extension EnumLayout {
     }
     return observedCases.withLock { cases in
       let tag = cases.tag(of: name)
-      if cases.bare[tag] == nil, Self.payload(of: value) == nil { cases.bare[tag] = value }
+      if cases.bareValuesByTag[tag] == nil, Self.payload(of: value) == nil {
+        cases.bareValuesByTag[tag] = value
+      }
       return tag
     }
   }
@@ -88,7 +90,7 @@ extension EnumLayout {
   /// be made.
   func reflectedBareValue<Value>(named name: String, as type: Value.Type) -> Value? {
     let known = observedCases.withLock { cases in
-      cases.existingTag(of: name).flatMap { cases.bare[$0] }
+      cases.existingTag(of: name).flatMap { cases.bareValuesByTag[$0] }
     }
     if let known = known as? Value { return known }
     guard let value = Self.bareValue(named: name, of: type), Self.payload(of: value) == nil,

@@ -11,10 +11,10 @@ package final class EventList {
     var isIgnored = false
     /// The time limit of the transition; `nil` if the transition is not declared to be
     /// self-contained.
-    var limit: Duration?
+    var timeLimit: Duration?
 
     /// Whether the transition is asynchronous, and not declared to be self-contained.
-    var isUnlimited: Bool { isAsynchronous && limit == nil }
+    var isUnlimited: Bool { isAsynchronous && timeLimit == nil }
   }
 
   private(set) var entries: [Entry] = []
@@ -51,23 +51,23 @@ package final class EventList {
   /// Marks the next `On` as asynchronous, if this thread is listing a machine's events.
   static func markNextAsynchronous() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
-    context.pointee.listed?.takeUnretainedValue().isNextAsynchronous = true
+    context.pointee.eventList?.takeUnretainedValue().isNextAsynchronous = true
   }
 
   /// Marks the events of the next `On` as ignored, if this thread is listing a machine's events.
   @usableFromInline
   static func markNextIgnored() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
-    context.pointee.listed?.takeUnretainedValue().isNextIgnored = true
+    context.pointee.eventList?.takeUnretainedValue().isNextIgnored = true
   }
 
   /// Sets the time limit of the last `On`. Does nothing if this `On` is not asynchronous, or if
   /// this thread is not listing a machine's events.
   static func limitLast(to limit: Duration) {
-    guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue(),
+    guard let list = MatchThread.current?.pointee.eventList?.takeUnretainedValue(),
       let last = list.entries.indices.last, list.entries[last].isAsynchronous
     else { return }
-    list.entries[last].limit = limit
+    list.entries[last].timeLimit = limit
   }
 
   @usableFromInline
@@ -77,7 +77,7 @@ package final class EventList {
   @inlinable
   static func recordSkippedBranch() {
     guard let context = MatchThread.current, context.pointee.status == .listing else { return }
-    context.pointee.listed?.takeUnretainedValue().recordSkippedBranch()
+    context.pointee.eventList?.takeUnretainedValue().recordSkippedBranch()
   }
 
   /// Records that the transitions of a builder may contain timers, if this thread is listing them.
@@ -85,7 +85,7 @@ package final class EventList {
   ///   another builder, and may have timers only in branches that were not read.
   @usableFromInline
   static func recordTimers(isCertain: Bool) {
-    guard let list = MatchThread.current?.pointee.listed?.takeUnretainedValue() else { return }
+    guard let list = MatchThread.current?.pointee.eventList?.takeUnretainedValue() else { return }
     if isCertain || list.isIncomplete { list.mayHaveTimers = true }
   }
 
@@ -100,7 +100,7 @@ package final class EventList {
       var context = MatchContext(
         status: status, stateType: State.self, eventType: type, event: memory, tag: -1,
         layout: .of(type),
-        next: memory, listed: self)
+        nextState: memory, eventList: self)
       withUnsafeMutablePointer(to: &context) { MatchThread.with($0, transitions) }
     }
   }

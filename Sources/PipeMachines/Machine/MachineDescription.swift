@@ -39,21 +39,26 @@ public struct PortDescription: Codable, Hashable, Sendable {
   /// For an out-port, the names of the events that the machine sends to it. `nil` if a function
   /// computes some of these events from the state, so that they are unknown before the machine
   /// runs.
-  public var sent: [String]?
+  public var sentEvents: [String]?
   /// For an out-port, the schema version of the receiver's events that the machine sends. `nil` if
   /// the machine does not declare the version.
   public var schema: Int?
 
+  private enum CodingKeys: String, CodingKey {
+    case name, eventType, events, schema
+    case sentEvents = "sent"
+  }
+
   /// Creates a port.
   public init(
-    name: String, eventType: String, events: [CaseDescription], sent: [String]? = nil,
+    name: String, eventType: String, events: [CaseDescription], sentEvents: [String]? = nil,
     schema: Int? = nil
   ) {
     self.schema = schema
     self.name = name
     self.eventType = eventType
     self.events = events
-    self.sent = sent
+    self.sentEvents = sentEvents
   }
 }
 
@@ -63,15 +68,21 @@ public struct EffectDescription: Codable, Hashable, Sendable {
   /// runtime adds the feedbacks.
   public var name: String
   /// The names of the events that the effect can produce.
-  public var gives: [String]
+  public var producedEvents: [String]
   /// Whether the effect can also end without producing an event.
-  public var mayEnd: Bool
+  public var mayEndWithoutEvent: Bool
+
+  private enum CodingKeys: String, CodingKey {
+    case name
+    case producedEvents = "gives"
+    case mayEndWithoutEvent = "mayEnd"
+  }
 
   /// Creates a description of an effect.
-  public init(name: String, gives: [String], mayEnd: Bool) {
+  public init(name: String, producedEvents: [String], mayEndWithoutEvent: Bool) {
     self.name = name
-    self.gives = gives
-    self.mayEnd = mayEnd
+    self.producedEvents = producedEvents
+    self.mayEndWithoutEvent = mayEndWithoutEvent
   }
 }
 

@@ -33,19 +33,19 @@ struct MatchContext {
   @usableFromInline let tag: Int
   @usableFromInline unowned(unsafe) let layout: EnumLayout
   /// Memory for the next state, which is uninitialized until an `On` matches the event.
-  @usableFromInline let next: UnsafeMutableRawPointer
+  @usableFromInline let nextState: UnsafeMutableRawPointer
   // Unmanaged, so that a step that neither suspends nor fills a list does no reference counting.
   /// The retained ``Suspension`` of an asynchronous transition; `nil` until an `On` suspends the
   /// step.
   @usableFromInline var suspension: Unmanaged<AnyObject>?
   /// The list to which the `On`s add themselves, if this thread is listing a machine's events.
-  @usableFromInline let listed: Unmanaged<EventList>?
+  @usableFromInline let eventList: Unmanaged<EventList>?
 
   @inlinable
   init(
     status: Status, stateType: Any.Type, eventType: Any.Type, event: UnsafeRawPointer, tag: Int,
     layout: EnumLayout,
-    next: UnsafeMutableRawPointer, listed: EventList? = nil
+    nextState: UnsafeMutableRawPointer, eventList: EventList? = nil
   ) {
     self.status = status
     self.stateType = TypeMetadata(stateType).pointer
@@ -53,8 +53,8 @@ struct MatchContext {
     self.event = event
     self.tag = tag
     self.layout = layout
-    self.next = next
-    self.listed = listed.map(Unmanaged.passUnretained)
+    self.nextState = nextState
+    self.eventList = eventList.map(Unmanaged.passUnretained)
   }
 
   /// Whether no `On` has answered the event yet, so that the next `On` may answer it.

@@ -32,7 +32,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
     guard let context = unansweredContext else { return nil }
     let tag = withUnsafePointer(to: event) { EnumCases<Event>.tag(at: $0) }
     if context.pointee.status == .listing {
-      context.pointee.listed?.takeUnretainedValue().add([tag], isGuarded: isGuarded)
+      context.pointee.eventList?.takeUnretainedValue().add([tag], isGuarded: isGuarded)
       return nil
     }
     return tag == context.pointee.tag ? context : nil
@@ -44,7 +44,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   static func matching(_ events: OneOf<Event>, isGuarded: Bool = false) -> Context? {
     guard let context = unansweredContext else { return nil }
     if context.pointee.status == .listing {
-      context.pointee.listed?.takeUnretainedValue()
+      context.pointee.eventList?.takeUnretainedValue()
         .add(events.tags, isGuarded: isGuarded)
       return nil
     }
@@ -60,7 +60,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
   ) {
     guard let context = unansweredContext else { return }
     if context.pointee.status == .listing {
-      context.pointee.listed?.takeUnretainedValue()
+      context.pointee.eventList?.takeUnretainedValue()
         .add(CasePattern<Event>.tag(of: constructor).map { [$0] }, isGuarded: isGuarded)
       return
     }
@@ -80,7 +80,7 @@ enum Matching<State: DSLCompatible, Event: DSLCompatible> {
 
   @inlinable
   static func finish(_ context: Context, _ transition: Transition<State>) {
-    context.pointee.next.initializeMemory(as: State.self, to: transition.state)
+    context.pointee.nextState.initializeMemory(as: State.self, to: transition.state)
     context.pointee.status = transition.isInternal ? .stayed : .matched
   }
 
@@ -140,7 +140,7 @@ extension Matching {
   ) {
     guard let context = unansweredContext else { return }
     if context.pointee.status == .listing {
-      context.pointee.listed?.takeUnretainedValue()
+      context.pointee.eventList?.takeUnretainedValue()
         .add(CasePattern<Event>.tag(of: constructor).map { [$0] }, isGuarded: isGuarded)
       return
     }

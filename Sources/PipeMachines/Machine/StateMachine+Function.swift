@@ -102,6 +102,6 @@ extension StateMachine {
           })
       }, emit: output)
     isAsynchronous = true
-    self.selfContained = selfContained
+    self.selfContainedEvents = selfContained
   }
 }

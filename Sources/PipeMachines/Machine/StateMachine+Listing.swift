@@ -28,37 +28,38 @@ extension StateMachine {
       return TransitionListing(
         entries: [], incompleteStates: EnumCases<State>.names, isReadable: false)
     }
-    var taken: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
-    // The events for which a state has a transition. In contrast to `taken`, ignored events are not
+    var eventTagsByState: [Set<Int>] = EnumCases<State>.names.map { _ in [] }
+    // The events for which a state has a transition. In contrast to `eventTagsByState`, ignored events are not
     // included.
-    var moving = taken
-    var isOpen = taken.map { _ in false }
+    var transitionTagsByState = eventTagsByState
+    var isOpen = eventTagsByState.map { _ in false }
     for list in table.sampleLists {
       for tag in table.whens[list.whenIndex].tags {
-        taken[tag].formUnion(list.tags)
-        moving[tag].formUnion(list.transitionTags)
+        eventTagsByState[tag].formUnion(list.tags)
+        transitionTagsByState[tag].formUnion(list.transitionTags)
         isOpen[tag] = isOpen[tag] || list.isIncomplete
       }
     }
-    for tag in taken.indices {
+    for tag in eventTagsByState.indices {
       guard let state = EnumCases<State>.bareValue(tag: tag) else { continue }
       // A state without associated values has only one value. So the list for this value contains
       // every `On` of the state.
       let list = list(state)
-      taken[tag] = list.tags
-      moving[tag] = list.transitionTags
+      eventTagsByState[tag] = list.tags
+      transitionTagsByState[tag] = list.transitionTags
       isOpen[tag] = false
     }
     if let tag = EnumCases<State>.tag(of: initial) {
       let list = list(initial)
-      taken[tag].formUnion(list.tags)
-      moving[tag].formUnion(list.transitionTags)
+      eventTagsByState[tag].formUnion(list.tags)
+      transitionTagsByState[tag].formUnion(list.transitionTags)
     }
     return TransitionListing(
       entries: EnumCases<State>.names.enumerated().flatMap { tag, state in
-        names(of: taken[tag], isIgnored: { !moving[tag].contains($0) }).map {
-          TransitionListing.Entry(state: state, event: $0.name, isIgnored: $0.isIgnored)
-        }
+        names(of: eventTagsByState[tag], isIgnored: { !transitionTagsByState[tag].contains($0) })
+          .map {
+            TransitionListing.Entry(state: state, event: $0.name, isIgnored: $0.isIgnored)
+          }
       },
       incompleteStates: zip(EnumCases<State>.names, isOpen).filter(\.1).map(\.0))
   }
@@ -91,7 +92,7 @@ extension StateMachine {
     guard isListed else {
       guard isAsynchronous else { return [:] }
       let names = EnumCases<Event>.names.enumerated()
-        .filter { selfContained.timeLimit(ofTag: $0.offset) == nil }
+        .filter { selfContainedEvents.timeLimit(ofTag: $0.offset) == nil }
       return Dictionary(uniqueKeysWithValues: names.map { ($0.element, .all) })
     }
     let lists = table.sampleLists
@@ -109,12 +110,12 @@ extension StateMachine {
 
   /// The time limits of the self-contained asynchronous transitions, by the name of the event. If
   /// an event has several such transitions, the longest limit applies.
-  package var selfContainedEvents: [String: Duration] {
+  package var timeLimitsByEvent: [String: Duration] {
     let all = isListed ? table.sampleLists.flatMap(\.entries) : []
     var found: [String: Duration] = [:]
     for (tag, name) in EnumCases<Event>.names.enumerated() {
-      let limits = all.filter { $0.tags.contains(tag) }.compactMap(\.limit)
-      found[name] = (limits + [selfContained.timeLimit(ofTag: tag)].compactMap { $0 }).max()
+      let limits = all.filter { $0.tags.contains(tag) }.compactMap(\.timeLimit)
+      found[name] = (limits + [selfContainedEvents.timeLimit(ofTag: tag)].compactMap { $0 }).max()
     }
     return found
   }

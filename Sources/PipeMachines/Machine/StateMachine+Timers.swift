@@ -3,39 +3,39 @@ import PipeSupport
 /// For each state of a machine, whether the state has timers, as far as this is known without the
 /// values of the state.
 @usableFromInline
-package struct TimerKnowledge: Sendable {
+package struct TimerPresence: Sendable {
   /// Whether the states of one case have timers.
   enum Presence: Sendable {
     case none
     /// The states have timers, or may have them. The timers are read on each entry into the state.
     case some
     /// Unknown, because no sample of the case's associated values can be made.
-    case unread
+    case unknown
   }
 
   /// Whether there are timers, by the tag of the state's case. Empty for a machine without timers.
-  var presence: [Presence] = []
+  var presenceByTag: [Presence] = []
 
   /// Whether no state has timers.
-  package var isNone: Bool { presence.isEmpty }
+  package var isNone: Bool { presenceByTag.isEmpty }
 }
 
 extension StateTable {
   /// Finds the cases with timers: reads each `When` with sample values, without evaluating
   /// durations that depend on values.
-  var timerKnowledge: TimerKnowledge {
-    var presence = [TimerKnowledge.Presence](repeating: .none, count: stateCount)
+  var timerPresence: TimerPresence {
+    var presence = [TimerPresence.Presence](repeating: .none, count: stateCount)
     for list in sampleLists {
       for tag in whens[list.whenIndex].tags where tag < presence.count && presence[tag] != .some {
         if list.mayHaveTimers {
           presence[tag] = .some
         } else if !list.hasSample {
-          presence[tag] = .unread
+          presence[tag] = .unknown
         }
       }
     }
-    var knowledge = TimerKnowledge()
-    if presence.contains(where: { $0 != .none }) { knowledge.presence = presence }
+    var knowledge = TimerPresence()
+    if presence.contains(where: { $0 != .none }) { knowledge.presenceByTag = presence }
     return knowledge
   }
 
@@ -57,7 +57,7 @@ extension StateTable {
     return withUnsafeTemporaryAllocation(of: State.self, capacity: 1) { next in
       var context = MatchContext(
         status: .firing, stateType: State.self, eventType: Event.self, event: next.baseAddress!,
-        tag: -1, layout: eventLayout, next: next.baseAddress!, listed: list)
+        tag: -1, layout: eventLayout, nextState: next.baseAddress!, eventList: list)
       withUnsafeMutablePointer(to: &context) { context in
         MatchThread.with(context) { read(state) { $0() } }
       }
@@ -125,12 +125,12 @@ package struct InvalidTimerError: Error, Hashable, CustomStringConvertible {
 extension StateMachine {
   /// For each state, whether the state has timers.
   @export(interface)
-  package var timerKnowledge: TimerKnowledge { isListed ? table.timerKnowledge : TimerKnowledge() }
+  package var timerPresence: TimerPresence { isListed ? table.timerPresence : TimerPresence() }
 
   /// The names of the states whose transitions contain an `After`. States whose transitions
   /// cannot be read with sample values are missing.
   package var statesWithTimers: [String] {
-    let presence = timerKnowledge.presence
+    let presence = timerPresence.presenceByTag
     return zip(EnumCases<State>.names, presence).filter { $0.1 == .some }.map(\.0)
   }
 
@@ -169,7 +169,9 @@ extension StateMachine {
   /// - Parameter timer: The index of the timer among the timers of the state.
   package func fire(_ timer: Int, in state: State) -> Reduction<State>? {
     guard isListed, let reduction = table.fire(timer, in: state) else { return nil }
-    if case .next(let next) = reduction, let admits, !admits(next, state) {
+    if case .next(let next) = reduction, let admitsTimerTransition,
+      !admitsTimerTransition(next, state)
+    {
       return .refused(.stateTooLarge)
     }
     return reduction
@@ -202,7 +204,7 @@ extension StateMachine {
   /// A description contains the duration if it is known without running the machine: the state has
   /// no values, or the expression does not refer to them. The function makes no transition.
   package func timerDescriptions() -> (all: [TimerDescription], problem: String?) {
-    guard isListed, !timerKnowledge.isNone else { return ([], nil) }
+    guard isListed, !timerPresence.isNone else { return ([], nil) }
     do throws(InvalidTimerError) {
       return (try listedTimers(), nil)
     } catch {

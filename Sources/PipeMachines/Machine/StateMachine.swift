@@ -32,10 +32,10 @@ public struct StateMachine<State: DSLCompatible, Event: DSLCompatible, Output: D
   /// Whether the machine is defined by a function whose transitions are all asynchronous.
   @usableFromInline var isAsynchronous = false
   /// The events for which the asynchronous function acts only on the machine's own state.
-  @usableFromInline var selfContained = SelfContainedEvents<Event>.none
+  @usableFromInline var selfContainedEvents = SelfContainedEvents<Event>.none
   /// Returns whether the transition of a timer may lead from `state` to `next`. If this property is
   /// `nil`, such a transition may lead to any state.
-  var admits: (@Sendable (_ next: State, _ state: State) -> Bool)?
+  var admitsTimerTransition: (@Sendable (_ next: State, _ state: State) -> Bool)?
   /// The tags of the final states; `nil` if there are none.
   var finalTags: Set<Int>?
   /// The reason why the machine cannot run; `nil` if none is known.
@@ -214,7 +214,7 @@ extension StateMachine {
     // Only a call of the function with the event's values can give the answer.
     guard isListed else {
       guard isAsynchronous else { return .dependsOnValues }
-      return selfContained.timeLimit(ofTag: tag) == nil ? .asynchronous : .selfContained
+      return selfContainedEvents.timeLimit(ofTag: tag) == nil ? .asynchronous : .selfContained
     }
     let entries = list(state).entries
     let own = entries.filter { $0.tags.contains(tag) }
@@ -231,7 +231,7 @@ extension StateMachine {
     if entries.contains(where: \.isIgnored) { return .dependsOnValues }
     if entries.allSatisfy({ !$0.isAsynchronous }) { return .accepted }
     if entries.allSatisfy(\.isUnlimited) { return .asynchronous }
-    return entries.allSatisfy { $0.isAsynchronous && $0.limit != nil }
+    return entries.allSatisfy { $0.isAsynchronous && $0.timeLimit != nil }
       ? .selfContained : .dependsOnValues
   }
 }

@@ -130,7 +130,7 @@ extension StateMachine where State: Codable & Sendable {
       case .refused(let refusal): return .refused(refusal)
       }
     }
-    machine.admits = { meter.admits($0, from: $1) }
+    machine.admitsTimerTransition = { meter.admits($0, from: $1) }
     return machine
   }
 

@@ -10,7 +10,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   // The rules of each case's `When`s, one case after the other. Reading them through pointers
   // avoids reference counting in each step.
   private let rules: UnsafeMutableBufferPointer<Rule>
-  @usableFromInline let starts: UnsafeMutablePointer<UnsafePointer<Rule>>
+  @usableFromInline let firstRulesByTag: UnsafeMutablePointer<UnsafePointer<Rule>>
 
   /// The output and the transitions of one `When`.
   @usableFromInline
@@ -29,17 +29,17 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     let count = EnumLayout.of(State.self).cases.count
     let byTag = (0..<count).map { tag in whens.filter { $0.tags.contains(tag) } }
     rules = .allocate(capacity: max(1, byTag.reduce(0) { $0 + $1.count }))
-    starts = .allocate(capacity: count + 1)
+    firstRulesByTag = .allocate(capacity: count + 1)
     var place = 0
     for (tag, whens) in byTag.enumerated() {
-      (starts + tag).initialize(to: rules.baseAddress! + place)
+      (firstRulesByTag + tag).initialize(to: rules.baseAddress! + place)
       for when in whens {
         rules.initializeElement(
           at: place, to: Rule(output: when.output, transitions: when.transitions))
         place += 1
       }
     }
-    (starts + count).initialize(to: rules.baseAddress! + place)
+    (firstRulesByTag + count).initialize(to: rules.baseAddress! + place)
     stateCount = count
     ruleCount = place
   }
@@ -47,7 +47,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   deinit {
     rules.baseAddress!.deinitialize(count: ruleCount)
     rules.deallocate()
-    starts.deallocate()
+    firstRulesByTag.deallocate()
   }
 
   private let ruleCount: Int
@@ -84,8 +84,8 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     let tag = EnumCases<State>.tag(at: state)
     // The case first occurred in a value after the table was created. So no `When` names the case.
     if TypeReading.isReflective, tag >= stateCount { return }
-    var rule = starts[tag]
-    let end = starts[tag + 1]
+    var rule = firstRulesByTag[tag]
+    let end = firstRulesByTag[tag + 1]
     while rule < end, !body(rule) { rule += 1 }
   }
 
@@ -109,7 +109,7 @@ final class StateTable<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     guard metadata.isEnum else { return .refused(.noTransition) }
     var context = MatchContext(
       status: .noTransition, stateType: State.self, eventType: Event.self, event: event,
-      tag: EnumCases<Event>.tag(at: event), layout: eventLayout, next: next)
+      tag: EnumCases<Event>.tag(at: event), layout: eventLayout, nextState: next)
     withUnsafeMutablePointer(to: &context) { context in
       MatchThread.with(context) {
         visit(state) { rule in

@@ -69,7 +69,7 @@ public struct Migration: Sendable {
 public struct Renamed: Hashable, Sendable {
   private let name: String
   private let newName: String
-  private let place: String?
+  private let enclosingCase: String?
 
   /// Describes the renaming of a case or a field.
   /// - Parameters:
@@ -80,18 +80,18 @@ public struct Renamed: Hashable, Sendable {
   public init(_ name: String, to newName: String, in place: String? = nil) {
     self.name = name
     self.newName = newName
-    self.place = place
+    self.enclosingCase = place
   }
 
   /// Changes all names at once, so that two names can be exchanged.
   fileprivate static func apply(_ names: [Renamed], to json: JSONValue) throws -> JSONValue {
-    let outer = names.filter { $0.place == nil }
+    let outer = names.filter { $0.enclosingCase == nil }
     switch json {
     case .string(let label):
       return .string(outer.first { $0.name == label }?.newName ?? label)
     case .object(let members):
       let changed = try members.map { label, value -> (String, JSONValue) in
-        let inner = names.filter { $0.place == label }
+        let inner = names.filter { $0.enclosingCase == label }
         guard !inner.isEmpty, case .object(let fields) = value else { return (label, value) }
         return (label, try rename(fields, inner))
       }

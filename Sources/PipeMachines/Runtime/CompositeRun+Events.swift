@@ -64,8 +64,8 @@ extension CompositeRun {
 
   /// Returns a new request number. The lock of the mailbox guards the counter.
   private func nextRequest() -> UInt64 {
-    lastRequest += 1
-    return lastRequest
+    lastRequestID += 1
+    return lastRequestID
   }
 
   /// Requests a synchronized event for an effect of a component. The request waits until all
@@ -195,8 +195,8 @@ extension CompositeRun {
   private func run(_ transitions: [(Int, SuspendedTransition<any Sendable>)], for id: UInt64) {
     guard let position = requests.firstIndex(where: { $0.id == id }) else { return }
     for participant in requests[position].participants { hosts[participant].isFrozen = true }
-    lastEvaluation += 1
-    let number = lastEvaluation
+    lastEvaluationNumber += 1
+    let number = lastEvaluationNumber
     var evaluation = Evaluation(number: number, missingParticipants: Set(transitions.map(\.0)))
     for (participant, run) in transitions {
       hosts[participant].begin()

@@ -31,8 +31,8 @@ final class CompositeRun: @unchecked Sendable {  // The drainer owns the mutable
   var scheduledPumps: Set<Int> = []
   var hasStepped = false
   var requests: [Request] = []
-  var lastRequest: UInt64 = 0
-  var lastEvaluation: UInt64 = 0
+  var lastRequestID: UInt64 = 0
+  var lastEvaluationNumber: UInt64 = 0
   var lastTransaction: UInt64 = 0
   var mayHaveToWait = false
   let watch: ReaderWatch
@@ -171,7 +171,7 @@ extension CompositeRun {
 
   func publish() {
     let states = states
-    let (_, isAwaited, isFull) = publishedStates.withLock { $0.enter(states) }
+    let (_, isAwaited, isFull) = publishedStates.withLock { $0.publish(states) }
     if isFull { mayHaveToWait = true }
     if isAwaited {
       let waiting = publishedStates.withLock { publishedStates in
@@ -188,7 +188,9 @@ extension CompositeRun {
     mayHaveToWait = publishedStates.withLock { publishedStates in
       publishedStates.readers.count { $0.isFull } > 0
     }
-    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in publishedStates.withLock(\.lag) } }
+    if mayHaveToWait, !watch.hasBegun {
+      watch.begin { [self] in publishedStates.withLock(\.readCountsOfFullReaders) }
+    }
     return mayHaveToWait
   }
 

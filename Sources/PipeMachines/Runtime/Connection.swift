@@ -6,7 +6,7 @@ struct SendRule<Cause: DSLCompatible>: Sendable {
   /// The port by which a topology refers to the pipe; `nil` if the pipe has no name.
   let port: PortDescription?
   /// The tags of the cases that the rule applies to; `nil` if they are unknown.
-  let cases: [Int]?
+  let caseTags: [Int]?
   /// Sends the rule's event, if the rule applies to the given state or event.
   let fire: @Sendable (Cause) -> Void
   let pipe: SendTarget
@@ -20,12 +20,12 @@ struct SendRule<Cause: DSLCompatible>: Sendable {
     _ pipe: EventPipe<Other>, on cases: [Int]? = nil, sent: Other? = nil,
     sends: OneOf<Other>? = nil, _ event: @escaping @Sendable (Cause) -> Other?
   ) {
-    self.cases = cases
+    self.caseTags = cases
     let sent = sent.flatMap { EnumCases<Other>.name(of: $0) }.map { [$0] } ?? sends?.names
     port = pipe.name.map {
       PortDescription(
         name: $0, eventType: TypeName.of(Other.self), events: EnumCases<Other>.descriptions,
-        sent: sent, schema: pipe.schema)
+        sentEvents: sent, schema: pipe.schema)
     }
     fire = { if let event = event($0) { pipe.send(event) } }
     self.pipe = SendTarget(pipe)
@@ -112,7 +112,9 @@ extension Runtime {
   /// Accepts the events that arrive through the pipe.
   public func connectAsReceiver(to pipe: EventPipe<Event>) -> Self {
     var runtime = self
-    if !runtime.receivers.contains(where: { $0 === pipe }) { runtime.receivers.append(pipe) }
+    if !runtime.receivingPipes.contains(where: { $0 === pipe }) {
+      runtime.receivingPipes.append(pipe)
+    }
     return runtime
   }
 

@@ -33,9 +33,9 @@ final class DrainGate: Sendable {
 
   private struct State {
     /// The number of inputs from the engine's own tasks. These inputs can be processed at any time.
-    var posts = 0
+    var pendingPostCount = 0
     /// The number of events from outside. These events are processed when the engine accepts input.
-    var sends = 0
+    var pendingSendCount = 0
     /// Whether a pipe has an event. The event is processed when the engine accepts input.
     var hasReceived = false
     var prefersSends = false
@@ -55,8 +55,8 @@ final class DrainGate: Sendable {
 
   // Each of these functions records an input. If there is no drainer, the caller becomes the
   // drainer, and the function returns `true`.
-  func recordPost() -> Bool { enter { $0.posts += 1 } }
-  func recordSend() -> Bool { enter { $0.sends += 1 } }
+  func recordPost() -> Bool { enter { $0.pendingPostCount += 1 } }
+  func recordSend() -> Bool { enter { $0.pendingSendCount += 1 } }
   func recordReceipt() -> Bool { enter { $0.hasReceived = true } }
   func recordFinish() -> Bool { enter { $0.isFinished = true } }
 
@@ -105,18 +105,18 @@ final class DrainGate: Sendable {
         state.hasReceived = false
         return .stop
       }
-      let canSend = state.sends > 0 && (acceptsInput || state.isStopped)
+      let canSend = state.pendingSendCount > 0 && (acceptsInput || state.isStopped)
       let canReceive = state.hasReceived && acceptsInput && !state.isStopped
-      guard state.posts > 0 || canSend || canReceive else {
+      guard state.pendingPostCount > 0 || canSend || canReceive else {
         state.isDraining = false
-        if !state.isFinished && state.sends == 0 && !state.hasReceived {
+        if !state.isFinished && state.pendingSendCount == 0 && !state.hasReceived {
           word.store(Word.idle, ordering: .releasing)
         }
         return .idle
       }
       if isBudgetSpent { return .handOver }
-      if state.posts > 0 {
-        state.posts -= 1
+      if state.pendingPostCount > 0 {
+        state.pendingPostCount -= 1
         return .post
       }
       // Alternates between pipes and senders, so that neither starves the other.
@@ -125,7 +125,7 @@ final class DrainGate: Sendable {
         state.hasReceived = false
         return .receive
       }
-      state.sends -= 1
+      state.pendingSendCount -= 1
       return .send
     }
   }

@@ -129,7 +129,9 @@ extension Engine {
 
   @export(interface)
   private func updateFeedbacks() {
-    for problem in effects.follow(state, version: version, isFromEffect: isTakingEffectEvent) {
+    for problem in effects.updateFeedbacks(
+      onEntryInto: state, version: version, isFromEffect: isTakingEffectEvent)
+    {
       onError(problem)
     }
   }

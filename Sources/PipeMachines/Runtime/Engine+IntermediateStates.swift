@@ -3,17 +3,17 @@ extension Engine {
   /// Whether the current state is an intermediate state of a transition. If the process dies in
   /// such a state, the step is lost.
   @inlinable
-  package var isIntermediate: Bool { intermediateStates.count > 0 }
+  package var isIntermediate: Bool { intermediateStates.countInStep > 0 }
 
   /// The state after the last complete step.
   @usableFromInline
   package var settledState: State { intermediateStates.origin ?? state }
 
   /// The version of ``settledState``.
-  package var settledVersion: UInt64 { version - intermediateStates.count }
+  package var settledVersion: UInt64 { version - intermediateStates.countInStep }
 
   /// The number of intermediate states since the run began.
-  package var intermediateStateCount: UInt64 { intermediateStates.total }
+  package var intermediateStateCount: UInt64 { intermediateStates.countInRun }
 
   /// Publishes an intermediate state. Events that depend on this state are sent at the end of the
   /// step.

@@ -44,11 +44,11 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   package var mustWait: (() -> Bool)?
   /// The step that sends the next event and waits for the outcome, for the detection of deadlocks.
   /// Default: the step of the calling task.
-  enum Sender {
+  enum AwaitingStep {
     case caller
     case known(PendingStep?)
   }
-  var sender = Sender.caller
+  var awaitingStep = AwaitingStep.caller
   /// Returns whether an intermediate state of a transition may be published.
   package var canShow: ((State) -> Bool)?
   /// Called with the outcome of each asynchronous step that was started without a `done`.
@@ -126,8 +126,8 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
   }
 
   private enum QueuedInput {
-    case taken(Event, cause: String, done: Done?)
-    case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
+    case event(Event, cause: String, done: Done?)
+    case effectEvent(Event, effect: UInt64, kind: EffectEventKind, reply: EffectReply)
     case timerDue(UInt64)
   }
 
@@ -142,10 +142,10 @@ package final class Engine<State: DSLCompatible, Event: DSLCompatible, Output: D
     self.runtime = runtime
     self.post = post
     scope = RunScope(start: machine.initial) { state in
-      if let state = state as? State { post(.passed(state)) }
+      if let state = state as? State { post(.intermediateState(state)) }
     }
     effects = EngineEffects(runtime, scope: scope, post: post)
-    let timerKnowledge = machine.timerKnowledge
+    let timerKnowledge = machine.timerPresence
     timers =
       timerKnowledge.isNone
       ? nil : EngineTimers(machine, timerKnowledge, clock: scope.clock, post: post)
@@ -272,7 +272,7 @@ extension Engine {
   package func take(_ event: Event, cause: String, done: Done? = nil) -> StepOutcome<State> {
     guard !isStopped else { return .pending }
     guard !isInTransition else {
-      enqueue(.taken(event, cause: cause, done: done))
+      enqueue(.event(event, cause: cause, done: done))
       return .pending
     }
     return step(event, cause: cause, done: done)
@@ -285,8 +285,8 @@ extension Engine {
       return
     }
     switch input {
-    case .effectEvent(let event, let effect, let place, let reply):
-      enqueue(.effectEvent(event, effect: effect, place: place, reply: reply))
+    case .effectEvent(let event, let effect, let kind, let reply):
+      enqueue(.effectEvent(event, effect: effect, kind: kind, reply: reply))
     case .effectEnded(let effect):
       effects.end(effect)
     case .transitionEnded(let next):
@@ -310,7 +310,7 @@ extension Engine {
       rollBack(because: ended.cause)
       let done = ended.done ?? onTransitionEnd
       if let done { done(.refused(refusal)) } else { reportThrown(.refused(refusal), ended.event) }
-    case .passed(let state): pass(through: state)
+    case .intermediateState(let state): pass(through: state)
     case .timerDue(let alarm): enqueue(.timerDue(alarm))
     case .wake: break
     }
@@ -327,15 +327,15 @@ extension Engine {
     while canTakeInput, let next = queuedInputs.popFirst() {
       hasQueuedInput = !queuedInputs.isEmpty
       switch next {
-      case .taken(let event, let cause, let done):
+      case .event(let event, let cause, let done):
         step(event, cause: cause, done: done)
-      case .effectEvent(let event, let effect, let place, let reply):
+      case .effectEvent(let event, let effect, let kind, let reply):
         // After this input was posted, a step may have cancelled the effect or withdrawn the event.
-        guard effects.wants(place, of: effect) else {
+        guard effects.shouldProcess(kind, of: effect) else {
           reply.resume(false)
           continue
         }
-        takeEffectEvent(event, of: effect, place, reply)
+        takeEffectEvent(event, of: effect, kind, reply)
       case .timerDue(let alarm): fireTimer(of: alarm)
       }
     }
@@ -375,10 +375,10 @@ extension Engine {
   /// recorded, the effect continues when the step is recorded.
   @export(interface)
   private func takeEffectEvent(
-    _ event: Event, of effect: UInt64, _ place: EffectEventIndex, _ reply: EffectReply
+    _ event: Event, of effect: UInt64, _ kind: EffectEventKind, _ reply: EffectReply
   ) {
     if trace.isOn, let origin = effects.origin(of: effect) { trace.effectVersion = origin.version }
-    let ended = effects.willTakeEvent(from: effect, place)
+    let ended = effects.willTakeEvent(from: effect, kind)
     isTakingEffectEvent = true
     defer { isTakingEffectEvent = false }
     step(event, cause: "effect") { [unowned self] outcome in
@@ -480,7 +480,7 @@ extension Engine {
     let (post, scope) = (post, scope)
     isInTransition = true
     let outer =
-      switch sender {
+      switch awaitingStep {
       case .caller: PendingStep.ofCaller
       case .known(let outer): outer
       }

@@ -70,9 +70,9 @@ package final class EngineEffects<
   package func contains(_ id: UInt64) -> Bool { runningEffects.index(forKey: id) != nil }
 
   /// Returns whether an event of an effect should still be processed.
-  /// - Parameter place: The position of the event among the effect's events.
-  package func wants(_ place: EffectEventIndex, of id: UInt64) -> Bool {
-    !place.isWithdrawn && contains(id)
+  /// - Parameter kind: The kind of the event among the effect's events.
+  package func shouldProcess(_ kind: EffectEventKind, of id: UInt64) -> Bool {
+    !kind.isWithdrawn && contains(id)
   }
 
   /// Returns the origin of an effect; `nil` if the effect has ended.
@@ -107,16 +107,16 @@ package final class EngineEffects<
   /// - Parameter isFromEffect: Whether the event of the step comes from an effect of the machine.
   /// - Returns: Messages about feedbacks that are held.
   @export(interface)
-  func follow(_ state: State, version: UInt64, isFromEffect: Bool) -> [String] {
+  func updateFeedbacks(onEntryInto state: State, version: UInt64, isFromEffect: Bool) -> [String] {
     var problems: [String] = []
     for action in feedbacks.entered(state, isFromEffect: isFromEffect, runtime.feedbacks) {
       switch action {
-      case .cancel(let place): cancelFeedback(place)
-      case .start(let place):
-        if let effect = feedback(place, of: state, version: version) { start(effect) }
-      case .hold(let place, let isFirst):
-        if let effect = feedback(place, of: state, version: version) { hold(effect) }
-        if isFirst { problems.append(FeedbackSteps<State, Event>.problem(at: place)) }
+      case .cancel(let feedbackNumber): cancelFeedback(feedbackNumber)
+      case .start(let feedbackNumber):
+        if let effect = feedback(feedbackNumber, of: state, version: version) { start(effect) }
+      case .hold(let feedbackNumber, let isFirst):
+        if let effect = feedback(feedbackNumber, of: state, version: version) { hold(effect) }
+        if isFirst { problems.append(FeedbackSteps<State, Event>.problem(at: feedbackNumber)) }
       }
     }
     return problems
@@ -168,8 +168,8 @@ package final class EngineEffects<
   }
 
   @export(interface)
-  private func cancelFeedback(_ place: Int) {
-    for (id, effect) in runningEffects where effect.origin.feedback == place {
+  private func cancelFeedback(_ feedbackNumber: Int) {
+    for (id, effect) in runningEffects where effect.origin.feedback == feedbackNumber {
       effect.task?.cancel()
       end(id)
     }
@@ -219,19 +219,19 @@ package final class EngineEffects<
     let recordedOrigin = unrecordedChanges == nil ? nil : effect.origin
     runningEffects[id]?.task = Task(priority: effect.priority) {
       await run.perform(recordedAs: recordedOrigin, clock) {
-        await work { event, place in
+        await work { event, kind in
           guard !Task.isCancelled else { return false }
-          switch place {
+          switch kind {
           case .last:
             // The effect does not wait for the step on its last event.
             isOver.withLock { $0 = true }
             let reply = EffectReply { isTaken in if !isTaken { post(.effectEnded(id)) } }
-            post(.effectEvent(event, effect: id, place: place, reply: reply))
+            post(.effectEvent(event, effect: id, kind: kind, reply: reply))
             return true
           case .oneOfMany, .announced:
             return await withCheckedContinuation { continuation in
               let reply = EffectReply { continuation.resume(returning: $0) }
-              post(.effectEvent(event, effect: id, place: place, reply: reply))
+              post(.effectEvent(event, effect: id, kind: kind, reply: reply))
             }
           }
         }
@@ -261,8 +261,8 @@ package final class EngineEffects<
   /// - Returns: The effect's origin, if the effect ends with this event. Such an effect is removed
   ///   before the step, because the step could cancel the effect. The end of the effect is recorded
   ///   together with the step.
-  func willTakeEvent(from id: UInt64, _ place: EffectEventIndex) -> EffectOrigin? {
-    switch place {
+  func willTakeEvent(from id: UInt64, _ kind: EffectEventKind) -> EffectOrigin? {
+    switch kind {
     case .last: return runningEffects.removeValue(forKey: id)?.origin
     case .oneOfMany, .announced:
       noteProgress(id)
@@ -281,8 +281,8 @@ package final class EngineEffects<
 
   /// Records that the machine accepts the event of an effect together with other machines. Call
   /// this function before the step, so that the event and the step are in one record.
-  package func takeJointly(from id: UInt64, _ place: EffectEventIndex, _ reply: EffectReply) {
-    didTakeEvent(from: id, willTakeEvent(from: id, place), reply)
+  package func takeJointly(from id: UInt64, _ kind: EffectEventKind, _ reply: EffectReply) {
+    didTakeEvent(from: id, willTakeEvent(from: id, kind), reply)
   }
 
   // MARK: Records
@@ -372,12 +372,13 @@ package final class EngineEffects<
   /// Returns a feedback as an effect; `nil` if the runtime has no feedback with this number.
   @export(interface)
   private func feedback(
-    _ place: Int, of state: State, version: UInt64
+    _ feedbackNumber: Int, of state: State, version: UInt64
   ) -> RunningEffect<State, Event>? {
-    guard runtime.feedbacks.indices.contains(place - 1) else { return nil }
-    let feedback = runtime.feedbacks[place - 1]
+    guard runtime.feedbacks.indices.contains(feedbackNumber - 1) else { return nil }
+    let feedback = runtime.feedbacks[feedbackNumber - 1]
     return RunningEffect(
-      origin: EffectOrigin(version: version, feedback: place, instance: instance), state: state,
+      origin: EffectOrigin(version: version, feedback: feedbackNumber, instance: instance),
+      state: state,
       strategy: .continueWhenAnyState, priority: feedback.priority,
       run: { await feedback.run(state, $0) })
   }

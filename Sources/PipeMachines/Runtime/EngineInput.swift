@@ -5,11 +5,11 @@ import PipeSupport
 @usableFromInline
 package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   /// An effect has an event for the machine, and waits for the step.
-  case effectEvent(Event, effect: UInt64, place: EffectEventIndex, reply: EffectReply)
+  case effectEvent(Event, effect: UInt64, kind: EffectEventKind, reply: EffectReply)
   /// An effect has ended.
   case effectEnded(UInt64)
   /// The asynchronous transition has entered an intermediate state.
-  case passed(State)
+  case intermediateState(State)
   /// The asynchronous transition has returned.
   case transitionEnded(TransitionTarget<State>)
   /// The asynchronous transition has thrown an error, so its event is refused.
@@ -20,9 +20,9 @@ package enum EngineInput<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   case wake
 }
 
-/// The position of an event among the events of its effect.
+/// The kind of an event among the events of its effect.
 @usableFromInline
-package enum EffectEventIndex: Sendable {
+package enum EffectEventKind: Sendable {
   case oneOfMany
   /// An event that announces a change. A withdrawn event is not processed.
   case announced(Announcement)

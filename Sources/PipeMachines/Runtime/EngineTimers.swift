@@ -19,16 +19,16 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   package typealias NextTimer = (delay: Duration, entry: Entry)
 
   private let machine: StateMachine<State, Event, Output>
-  private var knowledge: TimerKnowledge
+  private var knowledge: TimerPresence
   private let startStopwatch: () -> () -> Duration
   /// Sets the alarm to a delay; `nil` cancels the alarm. When the alarm goes off, the owner
   /// processes ``EngineInput/timerDue(_:)`` with the number.
   private var setAlarm: (_ delay: Duration?, _ number: UInt64) -> Void
   /// Called on each entry into a state instead of starting the state's timers; `nil` if the engine
   /// itself runs the timers.
-  private var keepTimers: ((_ next: NextTimer?) -> Void)?
+  private var onNextTimerChange: ((_ next: NextTimer?) -> Void)?
   /// The timers that have not fired, in the order in which they are due.
-  package private(set) var running: [StateTimer] = []
+  package private(set) var runningTimers: [StateTimer] = []
   /// The entry that has started the running timers; `nil` if none is running.
   package private(set) var entry: Entry?
   private var elapsedSinceEntry: () -> Duration = { .zero }
@@ -42,7 +42,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   private var needsRecord = false
 
   init(
-    _ machine: StateMachine<State, Event, Output>, _ knowledge: TimerKnowledge,
+    _ machine: StateMachine<State, Event, Output>, _ knowledge: TimerPresence,
     clock: any Clock<Duration>, post: @escaping @Sendable (EngineInput<State, Event>) -> Void
   ) {
     self.machine = machine
@@ -59,9 +59,9 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
 
   /// Lets the owner run the timers of each state that the machine enters. When a timer is due, the
   /// owner calls ``resume(of:version:since:elapsed:isParked:)`` and then processes ``dueInput``.
-  package func letOwnerKeep(_ keepTimers: @escaping (_ next: NextTimer?) -> Void) {
+  package func letOwnerRunTimers(_ onNextTimerChange: @escaping (_ next: NextTimer?) -> Void) {
     setAlarm = { _, _ in }
-    self.keepTimers = keepTimers
+    self.onNextTimerChange = onNextTimerChange
   }
 
   /// Cancels the timers of the former state, and starts the timers of the entered state.
@@ -71,7 +71,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
     cancel()
     let timers = mayHaveTimers(state) ? try machine.timers(in: state) : []
     let entry = Entry(state: state, version: version, instant: BootClock.now)
-    if let keepTimers { return keepTimers(timers.first.map { ($0.duration, entry) }) }
+    if let onNextTimerChange { return onNextTimerChange(timers.first.map { ($0.duration, entry) }) }
     if !timers.isEmpty { start(timers, entry, elapsed: .zero) }
   }
 
@@ -97,7 +97,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   /// Cancels all timers.
   package func cancel() {
     guard entry != nil else { return }
-    (running, entry, elapsedSinceEntry, isParked) = ([], nil, { .zero }, false)
+    (runningTimers, entry, elapsedSinceEntry, isParked) = ([], nil, { .zero }, false)
     lastAlarm &+= 1
     setAlarm(nil, lastAlarm)
   }
@@ -111,7 +111,7 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   }
 
   private func start(_ timers: [StateTimer], _ entry: Entry, elapsed: Duration) {
-    running = timers
+    runningTimers = timers
     self.entry = entry
     let time = startStopwatch()
     self.elapsedSinceEntry = { elapsed + time() }
@@ -125,19 +125,21 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
 
   /// The time until the next timer is due, negative if the timer is overdue; `nil` if no timer is
   /// running.
-  package var remainingTime: Duration? { running.first.map { $0.duration - elapsedSinceEntry() } }
+  package var remainingTime: Duration? {
+    runningTimers.first.map { $0.duration - elapsedSinceEntry() }
+  }
 
   private func mayHaveTimers(_ state: State) -> Bool {
-    guard let tag = EnumCases<State>.tag(of: state), tag < knowledge.presence.count else {
+    guard let tag = EnumCases<State>.tag(of: state), tag < knowledge.presenceByTag.count else {
       return true
     }
-    switch knowledge.presence[tag] {
+    switch knowledge.presenceByTag[tag] {
     case .none: return false
     case .some: return true
-    case .unread:
+    case .unknown:
       // All states of a case have the same transitions. So the first of them decides for the case.
       let mayHaveTimers = machine.mayHaveTimers(in: state)
-      knowledge.presence[tag] = mayHaveTimers ? .some : .none
+      knowledge.presenceByTag[tag] = mayHaveTimers ? .some : .none
       return mayHaveTimers
     }
   }
@@ -147,20 +149,20 @@ package final class EngineTimers<State: DSLCompatible, Event: DSLCompatible, Out
   package var dueInput: EngineInput<State, Event> { .timerDue(lastAlarm) }
 
   /// Returns the timer of an alarm; `nil` if the machine has left the state.
-  func dueTimer(of alarm: UInt64) -> StateTimer? { alarm == lastAlarm ? running.first : nil }
+  func dueTimer(of alarm: UInt64) -> StateTimer? { alarm == lastAlarm ? runningTimers.first : nil }
 
   /// Drops the earliest timer, whose transition cannot be made.
   func dropFirst() {
     guard let entry else { return }
-    running.removeFirst()
-    guard let next = running.first else {
+    runningTimers.removeFirst()
+    guard let next = runningTimers.first else {
       cancel()
-      keepTimers?(nil)
+      onNextTimerChange?(nil)
       return
     }
-    if let keepTimers {
+    if let onNextTimerChange {
       cancel()
-      keepTimers((next.duration, entry))
+      onNextTimerChange((next.duration, entry))
     } else {
       setNextAlarm()
     }

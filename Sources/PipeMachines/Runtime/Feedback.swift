@@ -147,7 +147,7 @@ public struct Feedback<State: DSLCompatible, Event: DSLCompatible>: Sendable {
 
 /// Passes an event to the machine, and returns after the machine's step. Returns `false` if the
 /// work should stop.
-typealias EffectDelivery<Event> = @Sendable (Event, EffectEventIndex) async -> Bool
+typealias EffectDelivery<Event> = @Sendable (Event, EffectEventKind) async -> Bool
 
 extension Runtime {
   /// Adds a feedback to the runtime.

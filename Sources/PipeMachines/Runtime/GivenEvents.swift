@@ -43,6 +43,6 @@ public struct GivenEvents<Event: DSLCompatible>: Sendable {
       let name = EnumCases<Event>.names[tag]
       if !events.contains(name) { events.append(name) }
     }
-    return EffectDescription(name: effect, gives: events, mayEnd: mayEnd)
+    return EffectDescription(name: effect, producedEvents: events, mayEndWithoutEvent: mayEnd)
   }
 }

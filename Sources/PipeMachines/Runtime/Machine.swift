@@ -87,7 +87,7 @@ extension Machine {
     description.unmappedOutputs = runtime.unmappedOutputs
     description.asynchronous = names(.all)
     description.partlyAsynchronous = names(.some)
-    let limits = machine.selfContainedEvents.filter { machine.alphabet.contains($0.key) }
+    let limits = machine.timeLimitsByEvent.filter { machine.alphabet.contains($0.key) }
     let ignored = machine.ignoredEvents
     description.ignored = ignored.isEmpty ? nil : ignored
     description.selfContained = limits.isEmpty ? nil : limits.mapValues(\.wholeMilliseconds)

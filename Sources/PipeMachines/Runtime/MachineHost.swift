@@ -14,10 +14,10 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   private var receivers: [(pipe: EventPipe<Event>, receiver: PipeReceiver<Event>)] = []
   private var nextReceiver = 0
   private var prefersSends = false
-  private let pipes: [EventPipe<Event>]
+  private let receivingPipes: [EventPipe<Event>]
   private var preparedStep: (event: Event, next: TransitionTarget<State>?, isTentative: Bool)?
   private var adoptedStep: (event: Event, isInternal: Bool)?
-  private var unreturnedTransitions = UnreturnedTransitions()
+  private var unreturnedTransitions = RunningTransitionLimit()
   var isFrozen = false
 
   /// An event that was sent to this machine alone.
@@ -40,14 +40,14 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
     self.run = run
     let names = EnumCases<Event>.names
     self.synchronizedTags = Set(names.indices.filter { synchronized.contains(names[$0]) })
-    pipes = runtime.receivers
+    receivingPipes = runtime.receivingPipes
     let owner = HostReference()
     engine = Engine(machine: machine, runtime: runtime) { [weak run] input in
       // Processes the input in a new task, because the posting thread may be in the middle of
       // another machine's step.
       run?.post(inTask: true) { owner.host?.process(input) }
     }
-    engine.sender = .known(nil)
+    engine.awaitingStep = .known(nil)
     owner.host = self
     engine.onEntry = { [unowned self] state, _, _ in self.run.publishState(state, at: self.position)
     }
@@ -67,7 +67,7 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
 
   func start() {
     engine.start()
-    for pipe in pipes {
+    for pipe in receivingPipes {
       let position = position
       receivers.append(
         (
@@ -107,13 +107,13 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
   }
 
   private func process(_ input: EngineInput<State, Event>) {
-    if case .effectEvent(let event, let effect, let part, let reply) = input,
+    if case .effectEvent(let event, let effect, let kind, let reply) = input,
       isSynchronized(event)
     {
       // The effect waits until all participants accept the event, or until the effect is cancelled.
       run.emit(
         SynchronizedEvent(event), of: position,
-        isWanted: { [unowned self] in engine.effects.wants(part, of: effect) },
+        isWanted: { [unowned self] in engine.effects.shouldProcess(kind, of: effect) },
         answer: { reply.resume($0) })
     } else {
       let (version, wasBusy) = (engine.version, engine.isInTransition)
@@ -142,8 +142,8 @@ final class MachineHost<State: MachineState, Event: MachineEvent, Output: DSLCom
 
   private func processNextSend() -> Bool {
     guard let send = queuedSends.popFirst() else { return false }
-    engine.sender = .known(send.sender)
-    defer { engine.sender = .known(nil) }
+    engine.awaitingStep = .known(send.sender)
+    defer { engine.awaitingStep = .known(nil) }
     engine.take(send.event, cause: "send") { [run, position] outcome in
       switch outcome {
       case .accepted(let state, _): send.answer(.accepted(state))

@@ -79,7 +79,7 @@ extension MachineParameters {
     }
     // The JSON of the defaults omits an optional parameter without a value, but the type lists this
     // parameter.
-    let types = fieldTypes
+    let types = fieldTypesByName
     let known = Set(members.keys).union(types.keys)
     if let unknown = given.keys.sorted().first(where: { !known.contains($0) }) {
       throw .unknown(unknown, known: known.sorted())
@@ -93,10 +93,10 @@ extension MachineParameters {
   }
 
   /// Returns whether the parameters have a stored property of this name.
-  package static func hasParameter(named name: String) -> Bool { fieldTypes[name] != nil }
+  package static func hasParameter(named name: String) -> Bool { fieldTypesByName[name] != nil }
 
   /// The types of the stored properties, by their names; empty if the type is not a struct.
-  private static var fieldTypes: [String: String] {
+  private static var fieldTypesByName: [String: String] {
     (StructFields.of(Self.self) ?? []).reduce(into: [:]) { types, field in
       types[field.name] = TypeName.of(field.type)
     }

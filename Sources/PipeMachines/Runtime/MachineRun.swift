@@ -37,7 +37,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
   private var engine: Engine<State, Event, Output>?  // `nil` after the run has stopped.
   /// An unretained reference to the engine. The drainer, which takes the steps, uses this reference
   /// to avoid reference counting. The reference is valid until the run stops.
-  @usableFromInline let quick: Unmanaged<Engine<State, Event, Output>>
+  @usableFromInline let unmanagedEngine: Unmanaged<Engine<State, Event, Output>>
   /// The identity of the machine for ``PendingStep``.
   @usableFromInline let id: ObjectIdentifier
   /// Whether a reader of the states was full after the last step.
@@ -55,7 +55,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     publishedStates = Locked(PublishedStates(machine.initial))
     let owner = Owner()
     let engine = Engine(machine: machine, runtime: runtime) { owner.run.post($0) }
-    quick = .passUnretained(engine)
+    unmanagedEngine = .passUnretained(engine)
     id = ObjectIdentifier(engine)
     owner.run = self
     // Only this run owns the engine, which makes no calls after the run has stopped it.
@@ -71,7 +71,7 @@ final class MachineRun<State: DSLCompatible, Event: DSLCompatible, Output: DSLCo
     engine.mustWait = { [unowned(unsafe) self] in mayHaveToWait && readersAreFull() }
     engine.onTransitionEnd = { [unowned(unsafe) self] in answerSender($0) }
     engine.start()
-    for pipe in runtime.receivers {
+    for pipe in runtime.receivingPipes {
       receivers.append((pipe, pipe.attach { [self] in wakeToReceive() }))
     }
     drain()
@@ -119,7 +119,7 @@ extension MachineRun {
   func sendNow(_ event: Event) -> StepOutcome<State>? {
     guard gate.beginFastPath() else { return nil }
     // The engine lives as long as there is a drainer, and the caller is the drainer.
-    let outcome = quick._withUnsafeGuaranteedRef { engine -> StepOutcome<State>? in
+    let outcome = unmanagedEngine._withUnsafeGuaranteedRef { engine -> StepOutcome<State>? in
       if !engine.isReady || mayHaveToWait && readersAreFull() { return nil }
       return engine.step(event, cause: "send", done: nil) { publish(engine.state) }
     }
@@ -173,7 +173,7 @@ extension MachineRun {
       return
     }
     pendingAnswer = answer
-    engine.sender = .known(send.sender)
+    engine.awaitingStep = .known(send.sender)
     // If no sender waits for the outcome, the engine itself reports a thrown error.
     engine.take(event, cause: "send", done: answer == nil ? nil : { [self] in answerSender($0) })
   }
@@ -204,10 +204,10 @@ extension MachineRun {
   private func drain(budget: Int = 256) {
     var left = budget
     while true {
-      engine?.sender = .caller
+      engine?.awaitingStep = .caller
       let next = gate.nextAction(
         acceptsInput: engine?.canTakeInput ?? false, isBudgetSpent: left == 0)
-      if let engine, next != .idle, next != .handOver { engine.sender = .known(nil) }
+      if let engine, next != .idle, next != .handOver { engine.awaitingStep = .known(nil) }
       left -= 1
       switch next {
       case .post:
@@ -294,7 +294,9 @@ extension MachineRun {
       // back when it has capacity.
       publishedStates.readers.count { $0.isFull } > 0
     }
-    if mayHaveToWait, !watch.hasBegun { watch.begin { [self] in publishedStates.withLock(\.lag) } }
+    if mayHaveToWait, !watch.hasBegun {
+      watch.begin { [self] in publishedStates.withLock(\.readCountsOfFullReaders) }
+    }
     return mayHaveToWait
   }
 
@@ -303,7 +305,7 @@ extension MachineRun {
   func publish(_ state: State) {
     // The previous state is released outside the lock, because releasing it may run a `deinit` of
     // the user.
-    let (_, isAwaited, isFull) = publishedStates.withLock { $0.enter(state) }
+    let (_, isAwaited, isFull) = publishedStates.withLock { $0.publish(state) }
     if isFull { mayHaveToWait = true }
     if isAwaited { wakeReaders() }
   }

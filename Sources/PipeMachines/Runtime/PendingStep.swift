@@ -101,7 +101,7 @@ final class PendingStep: Sendable {
 /// If a transition exceeds its time limit, or its event is abandoned, the transition is cancelled,
 /// and the machine stops waiting for it. A transition that ignores the cancellation keeps running,
 /// and keeps its resources. So the number of such transitions is limited.
-package struct UnreturnedTransitions {
+package struct RunningTransitionLimit {
   private var runningCount = 0
   /// Whether a transition was refused since a transition last returned.
   private var hasRefusedTransition = false

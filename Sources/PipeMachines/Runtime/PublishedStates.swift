@@ -13,7 +13,7 @@ struct PublishedStates<State: Sendable>: Sendable {
   /// The last states, for the first reader. Not used after the first reader is made.
   @usableFromInline var backlog: [State] = []
   /// The index of the oldest state in a full backlog.
-  @usableFromInline var oldest = 0
+  @usableFromInline var oldestIndex = 0
   @usableFromInline var keepsBacklog = true
   private var isStopped = false
 
@@ -26,7 +26,7 @@ struct PublishedStates<State: Sendable>: Sendable {
 
   /// Publishes a state. Returns the previous state, and whether a reader waits or is full.
   @inlinable
-  mutating func enter(_ next: State) -> (former: State, isAwaited: Bool, isFull: Bool) {
+  mutating func publish(_ next: State) -> (former: State, isAwaited: Bool, isFull: Bool) {
     let former = state
     state = next
     var isAwaited = false
@@ -47,8 +47,8 @@ struct PublishedStates<State: Sendable>: Sendable {
     if backlog.count < Self.capacity {
       backlog.append(state)
     } else {
-      backlog[oldest] = state
-      oldest = (oldest + 1) % Self.capacity
+      backlog[oldestIndex] = state
+      oldestIndex = (oldestIndex + 1) % Self.capacity
     }
   }
 
@@ -60,7 +60,7 @@ struct PublishedStates<State: Sendable>: Sendable {
   ) -> StateReader<State> {
     var states = [state]
     if keepsBacklog && !skipsBacklog {
-      states = Array(backlog[oldest...] + backlog[..<oldest])
+      states = Array(backlog[oldestIndex...] + backlog[..<oldestIndex])
       keepsBacklog = false
       backlog = []
     }
@@ -103,12 +103,12 @@ package final class Announcement: Sendable {
 @usableFromInline
 struct IntermediateStates<State> {
   /// The number of intermediate states of the running step.
-  @usableFromInline private(set) var count: UInt64 = 0
+  @usableFromInline private(set) var countInStep: UInt64 = 0
   /// The state in which the transition began; `nil` if the transition has entered no intermediate
   /// state.
   private(set) var origin: State?
   /// The number of intermediate states since the run began.
-  private(set) var total: UInt64 = 0
+  private(set) var countInRun: UInt64 = 0
   /// The intermediate states with consequences (such as events for pipes) that follow when the step
   /// is over.
   private var consequentialStates: [State] = []
@@ -119,10 +119,10 @@ struct IntermediateStates<State> {
   /// - Parameter hasConsequences: Whether the state has consequences that follow when the step is
   ///   over.
   mutating func pass(from state: State, through next: State, hasConsequences: Bool) {
-    if count == 0 { origin = state }
+    if countInStep == 0 { origin = state }
     if hasConsequences { consequentialStates.append(next) }
-    count += 1
-    total += 1
+    countInStep += 1
+    countInRun += 1
   }
 
   /// Handles the failure of the step.
@@ -131,14 +131,14 @@ struct IntermediateStates<State> {
   mutating func rollBack() -> State? {
     guard let origin else { return nil }
     _ = end()
-    total += 1
+    countInRun += 1
     return origin
   }
 
   /// Ends the step.
   /// - Returns: The intermediate states whose consequences are due now.
   mutating func end() -> [State] {
-    defer { (count, origin, consequentialStates) = (0, nil, []) }
+    defer { (countInStep, origin, consequentialStates) = (0, nil, []) }
     return consequentialStates
   }
 }

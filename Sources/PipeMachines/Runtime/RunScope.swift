@@ -33,7 +33,7 @@ package final class RunScope: Sendable {
   /// The clock of the work: the clock that was current when the run was made.
   let clock = EffectClock.current
   private let content: Locked<Content>
-  private let passState: @Sendable (any Sendable) -> Void
+  private let reportState: @Sendable (any Sendable) -> Void
 
   /// Creates the scope of a new run.
   /// - Parameters:
@@ -41,7 +41,7 @@ package final class RunScope: Sendable {
   ///   - pass: Called with each intermediate state of a transition.
   init(start: any Sendable, pass: @escaping @Sendable (any Sendable) -> Void) {
     content = Locked(Content(startState: start))
-    self.passState = pass
+    self.reportState = pass
   }
 
   /// Continues from a state in which an earlier run ended. Called before any work of the run
@@ -73,7 +73,7 @@ package final class RunScope: Sendable {
 
   /// Reports an intermediate state of the transition. The machine does not publish the state if
   /// several machines take the step together.
-  package func reportIntermediateState(through state: some Sendable) { passState(state) }
+  package func reportIntermediateState(through state: some Sendable) { reportState(state) }
 
   /// Whether the step of the current task may be abandoned.
   package static var isTentative: Bool { EffectRun.current?.isTentative == true }

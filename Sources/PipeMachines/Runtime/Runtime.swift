@@ -14,7 +14,7 @@ public struct Runtime<State: DSLCompatible, Event: DSLCompatible, Output: DSLCom
   var stateMiddleware: [Middleware<State>] = []
   var eventMiddleware: [Middleware<Event>] = []
   var stateSendRules: [SendRule<State>] = []
-  var receivers: [EventPipe<Event>] = []
+  var receivingPipes: [EventPipe<Event>] = []
   var eventSendRules: [SendRule<Event>] = []
   var feedbacks: [Feedback<State, Event>] = []
 
@@ -72,11 +72,11 @@ extension Runtime {
         ports.append(port)
         continue
       }
-      guard let known = ports[index].sent, let more = port.sent else {
-        ports[index].sent = nil
+      guard let known = ports[index].sentEvents, let more = port.sentEvents else {
+        ports[index].sentEvents = nil
         continue
       }
-      ports[index].sent = known + more.filter { !known.contains($0) }
+      ports[index].sentEvents = known + more.filter { !known.contains($0) }
     }
     return ports
   }
@@ -85,7 +85,7 @@ extension Runtime {
   package var inPorts: [PortDescription] {
     var seen: Set<String> = []
     var ports: [PortDescription] = []
-    for pipe in receivers {
+    for pipe in receivingPipes {
       guard let name = pipe.name, seen.insert(name).inserted else { continue }
       ports.append(
         PortDescription(
@@ -128,7 +128,7 @@ extension Runtime {
     var count = 0
     for sender in stateSendRules where sender.port == nil { count += 1 }
     for sender in eventSendRules where sender.port == nil { count += 1 }
-    for pipe in receivers where pipe.name == nil { count += 1 }
+    for pipe in receivingPipes where pipe.name == nil { count += 1 }
     return count
   }
 }

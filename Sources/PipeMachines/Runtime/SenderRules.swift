@@ -25,12 +25,12 @@ struct SenderRules<State: DSLCompatible>: Sendable {
     // Written as a loop, because the standard library's generic functions would look up
     // conformances at run time.
     var hasCaseRules = false
-    for sender in senders where sender.cases != nil { hasCaseRules = true }
+    for sender in senders where sender.caseTags != nil { hasCaseRules = true }
     var rulesByCase: [[Rule]] = []
     if hasCaseRules {
       for tag in 0..<EnumCases<State>.descriptions.count {
         var rules: [Rule] = []
-        for sender in senders where sender.cases?.contains(tag) ?? true {
+        for sender in senders where sender.caseTags?.contains(tag) ?? true {
           rules.append(Rule(sender, into: pipes))
         }
         rulesByCase.append(rules)

@@ -8,7 +8,7 @@ import Synchronization
 /// wait for the other.
 @usableFromInline
 final class StateReader<State: Sendable>: @unchecked Sendable {
-  // The counts guard the slots: the slots from `read` to `written` belong to the reader, and all
+  // The counts guard the slots: the slots from `publishedReadCount` to `writtenCount` belong to the reader, and all
   // other slots belong to the writer.
   @usableFromInline let slots: UnsafeMutablePointer<State>
   @usableFromInline let slotCount: Int
@@ -26,7 +26,7 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   private let waiter = Locked<CheckedContinuation<Void, Never>?>(nil)
 
   private let writerPadding = CacheLinePadding()
-  @usableFromInline let written = Atomic(0)
+  @usableFromInline let writtenCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
   var writeSlot = 0
@@ -35,12 +35,12 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   var cachedReadCount = 0
 
   private let readerPadding = CacheLinePadding()
-  @usableFromInline let read = Atomic(0)
+  @usableFromInline let publishedReadCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
   var readSlot = 0
   /// The number of states that have been read. Only the reader changes this number. ``readNow()``
-  /// copies the number to `read` in batches.
+  /// copies the number to `publishedReadCount` in batches.
   @usableFromInline let readCount = Atomic(0)
   @usableFromInline
   @exclusivity(unchecked)
@@ -66,7 +66,7 @@ final class StateReader<State: Sendable>: @unchecked Sendable {
   }
 
   deinit {
-    let count = written.load(ordering: .acquiring) - readCount.load(ordering: .relaxed)
+    let count = writtenCount.load(ordering: .acquiring) - readCount.load(ordering: .relaxed)
     for offset in 0..<count { (slots + (readSlot + offset) % slotCount).deinitialize(count: 1) }
     slots.deallocate()
   }
@@ -81,8 +81,8 @@ extension StateReader {
     writeSlot = writeSlot + 1 == slotCount ? 0 : writeSlot + 1
     // Sequentially consistent, like the flags. So if the writer and the reader access an empty or a
     // full ring at the same time, at least one of them detects the other.
-    written.store(
-      written.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
+    writtenCount.store(
+      writtenCount.load(ordering: .relaxed) &+ 1, ordering: .sequentiallyConsistent)
   }
 
   /// Whether the reader has reached the maximum lag. If it has, `signalCapacity` will be called
@@ -97,9 +97,9 @@ extension StateReader {
   /// request a call of `signalCapacity`.
   @usableFromInline
   var isAtCapacity: Bool {
-    let count = written.load(ordering: .relaxed)
+    let count = writtenCount.load(ordering: .relaxed)
     if count - cachedReadCount < capacity { return false }
-    cachedReadCount = read.load(ordering: .sequentiallyConsistent)
+    cachedReadCount = publishedReadCount.load(ordering: .sequentiallyConsistent)
     return count - cachedReadCount >= capacity && !isEnded.load(ordering: .relaxed)
   }
 
@@ -144,7 +144,7 @@ extension StateReader {
     let count = readCount.load(ordering: .relaxed)
     if cachedWrittenCount == count {
       publishProgress()
-      cachedWrittenCount = written.load(ordering: .sequentiallyConsistent)
+      cachedWrittenCount = writtenCount.load(ordering: .sequentiallyConsistent)
       if cachedWrittenCount == count { return nil }
     }
     let state = (slots + readSlot).move()
@@ -156,7 +156,7 @@ extension StateReader {
 
   @inlinable
   func publishProgress() {
-    read.store(readCount.load(ordering: .relaxed), ordering: .sequentiallyConsistent)
+    publishedReadCount.store(readCount.load(ordering: .relaxed), ordering: .sequentiallyConsistent)
     if isBlocking.load(ordering: .sequentiallyConsistent) { unblock() }
   }
 
@@ -196,7 +196,7 @@ extension StateReader {
         isWaiting.store(true, ordering: .sequentiallyConsistent)
       }
       // Checks again, because a state or the end of the run may have arrived since the last check.
-      if written.load(ordering: .sequentiallyConsistent) != readCount.load(ordering: .relaxed)
+      if writtenCount.load(ordering: .sequentiallyConsistent) != readCount.load(ordering: .relaxed)
         || isFinished.load(ordering: .sequentiallyConsistent)
       {
         wake()
@@ -224,7 +224,7 @@ final class StateReaderHandle<State: Sendable>: Sendable {
 /// Writes a warning if a machine waits for an iterator that no task reads. Warns once per run.
 final class ReaderWatch: Sendable {
   /// For each full reader, the number of states that it has read.
-  typealias Lag = [ObjectIdentifier: Int]
+  typealias ReadCounts = [ObjectIdentifier: Int]
 
   /// The time after which a warning is written, if the machine waits and no reader reads.
   private static let stallTimeout = Duration.seconds(1)
@@ -242,7 +242,7 @@ final class ReaderWatch: Sendable {
   var hasBegun: Bool { isWatching.load(ordering: .relaxed) }
 
   /// Starts the watch. Called when the machine waits for readers.
-  func begin(_ lag: @escaping @Sendable () -> Lag) {
+  func begin(_ lag: @escaping @Sendable () -> ReadCounts) {
     guard !isWatching.exchange(true, ordering: .sequentiallyConsistent) else { return }
     Task { [self] in
       repeat {
@@ -260,7 +260,7 @@ final class ReaderWatch: Sendable {
 
   /// Watches until no reader blocks the machine. Returns whether a reader blocks the machine and
   /// does not read.
-  private func detectStall(_ lag: @Sendable () -> Lag) async -> Bool {
+  private func detectStall(_ lag: @Sendable () -> ReadCounts) async -> Bool {
     var before = lag()
     while !before.isEmpty {
       guard (try? await clock.sleep(for: Self.stallTimeout)) != nil else { return false }
@@ -274,7 +274,7 @@ final class ReaderWatch: Sendable {
 
 extension PublishedStates {
   /// For each full reader, the number of states that it has read.
-  var lag: ReaderWatch.Lag {
+  var readCountsOfFullReaders: ReaderWatch.ReadCounts {
     Dictionary(
       uniqueKeysWithValues: readers.filter(\.isAtCapacity).map {
         // The number of states that the reader has read, including reads that it has not reported

@@ -74,7 +74,7 @@ package final class StepEvaluator<
     self.machine = machine
     self.runtime = runtime.withoutMiddleware
     self.entered = entered
-    hasTimers = !machine.timerKnowledge.isNone
+    hasTimers = !machine.timerPresence.isNone
     let names = EnumCases<Output>.names
     let outputs = runtime.effects.values.sorted { $0.tag < $1.tag }
     effects =
@@ -152,7 +152,7 @@ package final class StepEvaluator<
     engine.onError = { _ in }
     engine.onFailure = { [unowned self] in failure = $0 }
     // The caller decides when a timer fires, so the engine sets no alarm.
-    engine.timers?.letOwnerKeep { _ in }
+    engine.timers?.letOwnerRunTimers { _ in }
     engine.onEntry = { [entered] state, _, _ in entered(state) }
     engine.onInternalTransition = { _, _, _ in }
     return engine

@@ -368,8 +368,9 @@ package struct ScenarioReplay {
       if let vector = model.vector(of: name, requestedFrom: composite.name) {
         nodes = vector.participants
         isInstanceOfComposite = composite.key != nil
-      } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[composite.name] }).first?.own[
-        name]
+      } else if let own = loaded.conflictClasses.lazy.compactMap({ $0[composite.name] }).first?
+        .nodesByOwnEvent[
+          name]
       {
         nodes = [own]
       } else {

@@ -27,7 +27,7 @@ struct EventOrigins {
   static func events(of pipe: PipeSpecification, in loaded: LoadedTopology) -> [String] {
     if let send = pipe.send { return send.caseName.map { [$0] } ?? [] }
     let port = loaded.descriptions[pipe.sender]?.outPorts.first { $0.name == pipe.outPort }
-    return port?.sent ?? port?.events.map(\.name) ?? []
+    return port?.sentEvents ?? port?.events.map(\.name) ?? []
   }
 
   /// Returns the events that an effect may emit, as declared in the topology file or else by the
@@ -35,7 +35,7 @@ struct EventOrigins {
   func declaredEvents(of node: ExploredNode, _ effect: String) -> EffectPattern? {
     if let declared = section.gives[node.baseName]?[effect] { return declared }
     return node.description?.effects?.first { $0.name == effect }.map {
-      EffectPattern($0.gives.map { EventPattern($0) }, mayEnd: $0.mayEnd)
+      EffectPattern($0.producedEvents.map { EventPattern($0) }, mayEnd: $0.mayEndWithoutEvent)
     }
   }
 

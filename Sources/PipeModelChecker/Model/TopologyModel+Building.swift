@@ -444,7 +444,7 @@ extension TopologyModel {
       nodeIndices = vector.participants.compactMap(node(named:))
     } else {
       let plan = loaded.conflictClasses.lazy.compactMap { $0[owner] }.first
-      nodeIndices = [plan?.own[pattern.event]].compactMap { $0.flatMap(node(named:)) }
+      nodeIndices = [plan?.nodesByOwnEvent[pattern.event]].compactMap { $0.flatMap(node(named:)) }
     }
     guard !nodeIndices.isEmpty else { return }
     for event in eventValues.events(pattern, of: owner, fields(of: pattern.event, at: nodeIndices))
@@ -471,7 +471,7 @@ extension TopologyModel {
       isSynchronized = true
     } else if loaded.topology.composite(owner) != nil {
       let plan = loaded.conflictClasses.lazy.compactMap { $0[owner] }.first
-      receivers = [plan?.own[pattern.event]].compactMap(\.self)
+      receivers = [plan?.nodesByOwnEvent[pattern.event]].compactMap(\.self)
     }
     let first = receivers.compactMap { nodeIndices(of: $0).first }
     // A node refuses a synchronized event that does not come through its composite.

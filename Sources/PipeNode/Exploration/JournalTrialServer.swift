@@ -50,7 +50,7 @@ package final class JournalTrialServer {
     self.host = host
     request = try JSONRecord.decode(JournalTrialRequest.self, from: bytes)
     skipped = Set(request.skipped)
-    progress = try TrialProgress(request.progress, limit: request.limit)
+    progress = try TrialProgress(request.progressPath, limit: request.valueTimeLimit)
     // Redirects the machines' output to standard error, so that the caller does not mistake it for
     // an answer.
     output = dup(STDOUT_FILENO)
@@ -82,7 +82,7 @@ package final class JournalTrialServer {
     _ task: JournalTrialRequest.Task, _ index: Int, _ machine: Hosted.Type
   ) throws {
     if let problem = MigrationPlan(machine).problem { throw NodeSetupError(problem) }
-    let reader = try JournalReader(task.journal, node: task.node)
+    let reader = try JournalReader(task.journalPath, node: task.node)
     let parameters = try Hosted.Parameters(parameters: Hosted.migrated(parameters: task.parameters))
     let values = TrialValues<Hosted>(Hosted.stateMachine(parameters))
     var failure: (any Error)?
@@ -96,8 +96,8 @@ package final class JournalTrialServer {
     } else {
       let recorded = try reader.machine
       guard recorded == task.machine else {
-        throw JournalError.other(
-          path: task.journal, node: task.node, attribute: "machine", found: recorded,
+        throw JournalError.mismatch(
+          path: task.journalPath, node: task.node, attribute: "machine", found: recorded,
           expected: task.machine)
       }
       try reader.forEachStoredValue(read)

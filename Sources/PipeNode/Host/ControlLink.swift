@@ -66,7 +66,8 @@ final class ControlLink {
 
   func send(_ kind: FrameKind, sequence: UInt64 = 0, count: UInt32 = 0, _ body: [UInt8] = []) {
     socket.send(
-      FrameHeader(kind, count: count, sequence: sequence, number: incarnation), body: body)
+      FrameHeader(kind, count: count, sequence: sequence, incarnationOrSession: incarnation),
+      body: body)
   }
 
   /// Reads all pending frames.

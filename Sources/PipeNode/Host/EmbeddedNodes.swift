@@ -51,7 +51,7 @@ final class EmbeddedNodes {
   ) {
     self.environment = environment
     self.openNode = open
-    if Failpoint.mayAct { environment.loop.onResidentChange = { Failpoint.enter($0) } }
+    if Failpoint.mayAct { environment.loop.onCurrentNodeChange = { Failpoint.setCurrentOwner($0) } }
   }
 
   var hasNodes: Bool { !nodes.isEmpty }
@@ -99,7 +99,7 @@ final class EmbeddedNodes {
     let localPeer = try carrierPeer(of: shell)
     admittedCount += 1
     let number = admittedCount
-    try environment.loop.runAsResident(number) {
+    try environment.loop.run(asNode: number) {
       let log = NodeLog(ofEmbeddedNode: name)
       Failpoint.arm(
         ownerID: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
@@ -154,7 +154,7 @@ final class EmbeddedNodes {
   /// Stops an embedded node gracefully.
   func stop(_ name: String) {
     guard let embeddedNode = nodes[name] else { return }
-    environment.loop.runAsResident(embeddedNode.number) { embeddedNode.shell.stop() }
+    environment.loop.run(asNode: embeddedNode.number) { embeddedNode.shell.stop() }
   }
 
   /// Stops all embedded nodes gracefully, and then calls `action`.
@@ -170,7 +170,7 @@ final class EmbeddedNodes {
   func endAll(because reason: String) {
     onEmpty = nil
     for (name, embeddedNode) in nodes {
-      environment.loop.runAsResident(embeddedNode.number) {
+      environment.loop.run(asNode: embeddedNode.number) {
         embeddedNode.shell.end(because: reason)
       }
       sayGoodbye(of: name, embeddedNode.number, because: reason, admittingSuccessorTo: nil)

@@ -156,7 +156,7 @@ final class Feed {
   func close() { socket.close(lingering: .milliseconds(300)) }
 
   private func header(_ kind: FrameKind, about topic: UInt32, _ sequence: UInt64) -> FrameHeader {
-    FrameHeader(kind, count: topic, sequence: sequence, number: incarnation)
+    FrameHeader(kind, count: topic, sequence: sequence, incarnationOrSession: incarnation)
   }
 
   private func publish(_ entry: FeedEntry) {
@@ -164,7 +164,7 @@ final class Feed {
     socket.send(
       FrameHeader(
         .state, flags: entry.isCommitted ? FeedTopic.committedFlag : 0, sequence: entry.version,
-        number: incarnation), body: body.finish())
+        incarnationOrSession: incarnation), body: body.finish())
   }
 
   private func body(of entry: FeedEntry) -> FeedBody {
@@ -194,7 +194,7 @@ final class Feed {
     hasSummarySubscriber = subscriptions.hasSubscriber(for: .summaries(of: nil))
     hasStepSubscriber = subscriptions.hasSubscriber(for: .steps(of: nil))
     hasRefusalSubscriber = subscriptions.hasSubscriber(for: .refusals(of: nil))
-    followedInstances = subscriptions.instanceNumbers
+    followedInstances = subscriptions.requestedInstanceTopicNumbers
     // This frame confirms the subscription: the subscriber receives all further states of the
     // instance. So the subscriber can now request the current state without missing a later state.
     for number in newTopics.compactMap(FeedTopic.instanceNumber) {

@@ -114,7 +114,7 @@ package struct NodeHost {
       opening: location.path,
       identity: .init(topology: arguments.topology, node: arguments.node, machine: machine),
       durability: location.durability, heldBy: mayMove ? arguments.incarnation : nil)
-    if journal.isFirst, arguments.incarnation > 1 {
+    if journal.isFirstJournal, arguments.incarnation > 1 {
       log.warning(
         "incarnation \(arguments.incarnation) found no journal '\(location.path)': the node starts in "
           + "its initial state; if the node had a journal before, its records are lost")

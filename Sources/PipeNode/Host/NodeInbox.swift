@@ -198,7 +198,7 @@ final class NodeInbox {
     if let unavailableReason { return answer(.unavailable(unavailableReason)) }
     switch header.kind {
     case .deadLetter:
-      content.deadLetter(header.number, drops: header.count == 1, reply: answer)
+      content.deadLetter(header.incarnationOrSession, drops: header.count == 1, reply: answer)
     case .explain:
       // The body begins with the key of the instance, and the event follows.
       let keyLength = min(Int(header.count), body.count)
@@ -213,7 +213,7 @@ final class NodeInbox {
     case .synchronize: content.synchronize(header, body, reply: answer)
     case _ where body.isEmpty: answer(.invalid("the request has no event"))
     default:
-      let key = RequestKey(client: header.number, id: header.sequence)
+      let key = RequestKey(client: header.incarnationOrSession, id: header.sequence)
       let oldest = header.sequence - min(UInt64(header.count), header.sequence)
       content.request(
         body, key: key, oldest: oldest,

@@ -15,9 +15,9 @@ struct NodeKeys {
   /// - Throws: ``NodeSetupError``, also if the node is embedded and its carrier node has no key.
   init?(_ arguments: NodeArguments, at environment: NodeEnvironment, log: NodeLog) throws {
     guard let keys = arguments.keys else { return nil }
-    guard let control = PublicKey(keys.control) else {
+    guard let control = PublicKey(keys.orchestratorKey) else {
       throw NodeSetupError(
-        "'--control-key' is '\(keys.control)', which is not a public key; use the 40 characters of "
+        "'--control-key' is '\(keys.orchestratorKey)', which is not a public key; use the 40 characters of "
           + "'public' in the orchestrator's key file")
     }
     guard let handler = environment.zapHandler else {

@@ -137,7 +137,7 @@ final class NodeShell {
     loop.add(inbox.socket, for: inbox) { $0.read() }
     loop.add(feed.socket, for: feed) { $0.readSubscriptions() }
     turnRegistration = loop.addTurnHandler(
-      for: self, hasWork: { $0.hasWork }, take: { $0.runTurn() })
+      for: self, hasWork: { $0.hasWork }, beforeWait: { $0.runTurn() })
     loop.schedule(after: Self.greetingTimeout, for: self) { shell in
       if shell.handshake.phase == .greeting {
         shell.fail(
@@ -324,7 +324,7 @@ final class NodeShell {
   private func connect(_ configuration: NodeConfiguration) {
     do {
       let ins = inbox.open(
-        configuration.ins, restored: journal?.contents?.consumed ?? [:])
+        configuration.ins, restored: journal?.contents?.inPipeProgressByPipe ?? [:])
       let context = makePeerContext(configuration)
       let pairs = try outPipes.open(
         configuration.outs, in: context, stream: arguments.incarnation, journal: journal,
@@ -504,7 +504,7 @@ final class NodeShell {
     feed.close()
     if let turnRegistration { loop.remove(turnRegistration) }
     guard embeddedNodes != nil else {
-      journal?.leave()
+      journal?.releaseLock()
       onLeave?(reason)
       return
     }

@@ -151,7 +151,7 @@ final class InstanceEngines<Hosted: Machine> {
       hosted.instance?.isLocked == true || mustWait?() ?? false
     }
     engine.onFailure = { [unowned(unsafe) hosted] in owner.caller?.fail($0, in: hosted) }
-    engine.timers?.letOwnerKeep { [unowned(unsafe) hosted] next in
+    engine.timers?.letOwnerRunTimers { [unowned(unsafe) hosted] next in
       owner.caller?.keep(next, in: hosted)
     }
     engine.beginSharing()

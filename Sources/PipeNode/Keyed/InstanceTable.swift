@@ -283,7 +283,7 @@ final class InstanceTable<Hosted: Machine> {
     for instance in changed {
       let state = try states.encode(instance.state)
       guard state.count <= StateSizeLimit.maximumByteCount else {
-        journal.marker.measureEachStepNext()
+        journal.marker.requestStateMeasurement()
         throw NodeSetupError(
           "a step of instance '\(instance.key)' produced a state of \(state.count) bytes as JSON; "
             + "the limit is \(StateSizeLimit.maximumByteCount); after a restart, the node repeats its "
@@ -296,7 +296,7 @@ final class InstanceTable<Hosted: Machine> {
           cause: instance.cause, label: labels.isEmpty ? "" : labels[tag], state: state,
           ended: endings.tags.contains(tag) ? instance.time : nil))
     }
-    try journal.moved(
+    try journal.recordState(
       to: countsJSON, version: version, steps: version - (recordedVersion ?? 0), cause: last.cause,
       time: last.time, incarnation: incarnation)
   }

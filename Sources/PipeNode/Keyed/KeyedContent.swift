@@ -56,7 +56,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     nodeName = instances.shard?.node ?? hosting.node
     try journal?.store(instanceField: instances.key)
     try journal?.store(shard: instances.shard)
-    let finalTags = try Self.finalTags(instances.final)
+    let finalTags = try Self.finalTags(instances.finalStates)
     let meter = StateMeter<Hosted.State>(
       isSynthesized: Hosted.State._isSynthesizedCodable,
       isExact: journal?.marker.measuresEachStep == true)
@@ -68,7 +68,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     let machine = complete(Hosted.stateMachine(parameters))
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
-    if let timer = description.timers?.first(where: { instances.final.contains($0.state) }) {
+    if let timer = description.timers?.first(where: { instances.finalStates.contains($0.state) }) {
       throw NodeSetupError(
         "machine '\(Hosted.name)' has a timer in state '\(timer.state)', which is listed in 'final': "
           + "an instance that has ended takes no step; remove the 'After' or the state in 'final'")
@@ -98,7 +98,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     outlets = MachineOutlets(log: hosting.log)
     table = try InstanceTable(
       journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
-      limit: instances.resident, endings: InstanceEndings(finalTags, keptFor: instances.keep),
+      limit: instances.maximumInMemory,
+      endings: InstanceEndings(finalTags, keptFor: instances.retention),
       states: core.states)
     core.instanceTimers = timers
     requests = MachineRequests(core, outlets)
@@ -156,14 +157,15 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     try outlets.connect(outs, ports, of: description)
     observePipes()
     guard let contents = core.journal?.contents else { return }
-    for (name, consumed) in contents.consumed {
+    for (name, consumed) in contents.inPipeProgressByPipe {
       guard let pipe = ins.first(where: { $0.name == name && $0.state.isDurable }) else { continue }
       for (_, _, bytes, schema) in consumed.postponedEvents {
         waitingKeys[pipe.index].append(bytes.withUnsafeBytes { key(ofEvent: $0, schema: schema) })
       }
     }
-    pipes.restore(contents.consumed)
-    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
+    pipes.restore(contents.inPipeProgressByPipe)
+    for (name, sent) in contents.outPipeProgressByPipe
+    where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
       core.log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
           + "stay in the journal")
@@ -261,7 +263,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     try events.forEach { bytes, _ in
-      waitingKeys[pipe.index].append(key(ofEvent: bytes, schema: events.schema))
+      waitingKeys[pipe.index].append(key(ofEvent: bytes, schema: events.schemaVersion))
     }
     try pipes.accept(events, from: pipe)
   }
@@ -428,7 +430,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
         hosted.engine.process(running.dueInput)
       } else {
         // The machine or its parameters have changed since the instance entered the state.
-        let next = running.running.first.map { $0.duration.clampedNanoseconds }
+        let next = running.runningTimers.first.map { $0.duration.clampedNanoseconds }
         running.cancel()
         timers.set(
           timer.key,

@@ -125,8 +125,9 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     try outlets.connect(outs, ports, of: description)
     observeStates()
     guard let contents = core.journal?.contents else { return }
-    pipes.restore(contents.consumed)
-    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
+    pipes.restore(contents.inPipeProgressByPipe)
+    for (name, sent) in contents.outPipeProgressByPipe
+    where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
       core.log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
           + "stay in the journal")
@@ -222,7 +223,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   private func process(_ input: Engine<Hosted.State, Hosted.Event, Hosted.Output>.Input) {
     switch input {
     case .effectEvent, .timerDue: break
-    case .effectEnded, .passed, .transitionEnded, .transitionThrew, .wake:
+    case .effectEnded, .intermediateState, .transitionEnded, .transitionThrew, .wake:
       return machineParticipant.process(input)
     }
     let (start, version) = (BootClock.nanoseconds, core.engine.version)

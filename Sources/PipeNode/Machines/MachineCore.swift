@@ -120,7 +120,7 @@ final class MachineCore<Hosted: Machine> {
   ///   next state.
   @export(interface)
   func runningTimer(findsTarget: Bool) -> RunningTimer? {
-    guard let timers = engine.timers, !timers.isParked, let next = timers.running.first,
+    guard let timers = engine.timers, !timers.isParked, let next = timers.runningTimers.first,
       let remaining = timers.remainingTime
     else { return nil }
     return timer(

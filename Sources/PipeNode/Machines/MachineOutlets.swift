@@ -105,7 +105,7 @@ final class MachineOutlets: PortBinder {
     switch state {
     case .success(let bytes):
       reportedState =
-        StepReport.obstacle(toReporting: bytes).map { logOmittedState(because: $0) } == nil
+        StepReport.reasonNotToReport(bytes).map { logOmittedState(because: $0) } == nil
         ? bytes : nil
     case .failure(let error):
       logOmittedState(because: "the state cannot be written as JSON: \(error)")

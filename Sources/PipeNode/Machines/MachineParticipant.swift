@@ -19,13 +19,13 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   @exclusivity(unchecked)
   private var isTentative = false
   /// The time limits in the machine's description, by the names of the events.
-  private lazy var announcedLimits = core.engine.machine.selfContainedEvents
+  private lazy var announcedLimits = core.engine.machine.timeLimitsByEvent
   /// The task that evaluates the transition of an event, with a number that identifies the
   /// evaluation.
   @exclusivity(unchecked)
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
-  private var unreturned = UnreturnedTransitions()
+  private var unreturned = RunningTransitionLimit()
   /// Posts a closure to the loop.
   private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Whether a coordinator has committed the step that the machine is taking.
@@ -296,7 +296,7 @@ extension MachineParticipant {
   var oldestEffect: UInt64? { core.engine.effects.oldestVersion }
 
   func wants(_ emitted: EmittedEvent) -> Bool {
-    core.engine.effects.wants(emitted.index, of: emitted.effect)
+    core.engine.effects.shouldProcess(emitted.index, of: emitted.effect)
   }
 
   func noteTaken(_ emitted: EmittedEvent) {

@@ -63,9 +63,10 @@ final class MachinePipes<Hosted: Machine> {
     let index = pipe.index
     let stream = pipe.state.stream
     try events.forEach { bytes, sequence in
-      let content = core.content(bytes, schema: events.schema)
+      let content = core.content(bytes, schema: events.schemaVersion)
       core.inbox.append(
-        PipeEvent(content, sequence: sequence, stream: stream, schema: events.schema), of: index)
+        PipeEvent(content, sequence: sequence, stream: stream, schema: events.schemaVersion),
+        of: index)
     }
   }
 

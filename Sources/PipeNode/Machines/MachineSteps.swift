@@ -178,7 +178,7 @@ final class MachineSteps<Hosted: Machine> {
     // the large state.
     guard core.meter.isExact || state.count <= max(StateSizeLimit.maximumByteCount, recordedSize)
     else {
-      journal.marker.measureEachStepNext()
+      journal.marker.requestStateMeasurement()
       throw NodeSetupError(
         "a step produced a state of \(state.count) bytes as JSON; the limit is "
           + "\(StateSizeLimit.maximumByteCount); after a restart, the node repeats its last steps and "
@@ -186,7 +186,7 @@ final class MachineSteps<Hosted: Machine> {
     }
     encodedSize = state.count
     core.meter.recordMeasurement(byteCount: state.count)
-    try journal.moved(
+    try journal.recordState(
       to: state, version: version,
       steps: version - (recordedVersion ?? 0), cause: lastStep.cause, time: lastStep.time,
       incarnation: incarnation)
@@ -215,7 +215,7 @@ final class MachineSteps<Hosted: Machine> {
     if let former = timers.recordedVersion, former != timers.entry?.version {
       try journal.recordEffectEnd(EffectOrigin(version: former, feedback: EffectOrigin.timers))
     }
-    guard let entry = timers.entry, let next = timers.running.first else { return }
+    guard let entry = timers.entry, let next = timers.runningTimers.first else { return }
     let origin = EffectOrigin(version: entry.version, feedback: EffectOrigin.timers)
     try core.noteProgress(of: origin, in: journal)
     try journal.recordTimersStart(origin, delay: next.duration, since: entry.instant)

@@ -30,7 +30,7 @@ package struct DeadLetters {
     recent = contents.deadLetters
     currentCount = contents.deadLetterCount
     byteCount = contents.deadLetterByteCount
-    count = contents.lastDeadLetter
+    count = contents.lastDeadLetterID
     lost = contents.lostDeadLetterCount
     recordedLostCount = lost
   }

@@ -239,7 +239,7 @@ package struct InPipeStateMachine: Sendable {
 
   /// Returns the goodbye frame of a node that stops gracefully.
   package func close() -> FrameHeader {
-    FrameHeader(.closed, sequence: applied, number: session)
+    FrameHeader(.closed, sequence: applied, incarnationOrSession: session)
   }
 
   private mutating func reset(to sequence: UInt64) {
@@ -262,13 +262,15 @@ package struct InPipeStateMachine: Sendable {
     return .welcome(
       FrameHeader(
         .welcome, flags: isDurable ? Self.durableFlag : 0, count: UInt32(clamping: creditWindow),
-        sequence: received, number: session),
+        sequence: received, incarnationOrSession: session),
       stream: stream)
   }
 
   private var creditAction: Action { .send(creditHeader) }
 
   private var creditHeader: FrameHeader {
-    FrameHeader(.credit, count: UInt32(clamping: creditWindow), sequence: applied, number: session)
+    FrameHeader(
+      .credit, count: UInt32(clamping: creditWindow), sequence: applied,
+      incarnationOrSession: session)
   }
 }

@@ -71,7 +71,7 @@ final class InPipe: Touchable {
     touched.touch(self)
     perform(
       state.opened(
-        session: header.number,
+        session: header.incarnationOrSession,
         stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         first: header.sequence, lost: header.count,
         wasRedirected: header.flags & InPipeStateMachine.redirectedFlag != 0))
@@ -85,7 +85,7 @@ final class InPipe: Touchable {
     touched.touch(self)
     let before = state
     let actions = state.arrived(
-      session: header.number, first: header.sequence, count: header.count)
+      session: header.incarnationOrSession, first: header.sequence, count: header.count)
     for action in actions {
       guard case .take(let duplicateCount, let first) = action else {
         perform([action])
@@ -95,7 +95,7 @@ final class InPipe: Touchable {
         try accept(
           ArrivedEvents(
             in: events, count: header.count, duplicateCount: duplicateCount, first: first,
-            schema: schema), self)
+            schemaVersion: schema), self)
       } catch {
         // `accept` has accepted none of the events, so the pipe must still expect them.
         state = before
@@ -106,7 +106,7 @@ final class InPipe: Touchable {
 
   func handleGoodbye(_ header: FrameHeader) {
     touched.touch(self)
-    state.senderSaidGoodbye(session: header.number)
+    state.senderSaidGoodbye(session: header.incarnationOrSession)
   }
 
   /// Finishes an event, because it was applied or permanently refused.

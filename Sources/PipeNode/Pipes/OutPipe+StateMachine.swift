@@ -117,9 +117,9 @@ package struct OutPipeStateMachine: Sendable {
     let batchCapacity = max(1, min(256, capacity / 2))
     if firstUnsent == batches.count || batches[batches.count - 1].count >= batchCapacity
       || batches[batches.count - 1].bytes.count >= Self.batchByteLimit
-      || batches[batches.count - 1].schema != schema
+      || batches[batches.count - 1].schemaVersion != schema
     {
-      batches.append(EventBatch(first: queued + 1, schema: schema))
+      batches.append(EventBatch(first: queued + 1, schemaVersion: schema))
     }
     let last = batches.count - 1
     let previousByteCount = batches[last].bytes.count
@@ -199,7 +199,7 @@ package struct OutPipeStateMachine: Sendable {
       .open(
         FrameHeader(
           .open, flags: wasRedirected ? InPipeStateMachine.redirectedFlag : 0,
-          count: UInt32(clamping: lost), sequence: first, number: session),
+          count: UInt32(clamping: lost), sequence: first, incarnationOrSession: session),
         stream: self.stream))
     return actions + flush()
   }
@@ -237,7 +237,7 @@ package struct OutPipeStateMachine: Sendable {
       return []
     }
     phase = .closed
-    return [.send(FrameHeader(.close, sequence: sent, number: session))]
+    return [.send(FrameHeader(.close, sequence: sent, incarnationOrSession: session))]
   }
 
   private mutating func acknowledge(through sequence: UInt64) {

@@ -82,7 +82,8 @@ final class OutPipe: Touchable {
       if let restored = recorded?.progress {
         state = OutPipeStateMachine(
           capacity: capacity, stream: journal.stream, acknowledged: restored.lastAcknowledged,
-          redirectedAfter: recorded?.receiver?.redirectedAfter ?? 0, events: [[UInt8]]())
+          redirectedAfter: recorded?.receiver?.lastNumberBeforeRedirection ?? 0, events: [[UInt8]]()
+        )
         for event in restored.events { state.restore(event.json, schema: event.schema) }
         trimProgress = (restored.lastAcknowledged, restored.lastAcknowledged)
       } else {
@@ -282,14 +283,15 @@ final class OutPipe: Touchable {
           fromByteOffset: FrameHeader.byteCount, as: UInt64.self))
       perform(
         state.welcomed(
-          session: header.number, stream: stream, received: header.sequence,
+          session: header.incarnationOrSession, stream: stream, received: header.sequence,
           window: header.count,
           isDurable: header.flags & InPipeStateMachine.durableFlag != 0))
     case .credit:
       perform(
-        state.credited(session: header.number, applied: header.sequence, window: header.count))
+        state.credited(
+          session: header.incarnationOrSession, applied: header.sequence, window: header.count))
     case .closed:
-      state.receiverClosed(session: header.number, applied: header.sequence)
+      state.receiverClosed(session: header.incarnationOrSession, applied: header.sequence)
     default: throw .kind(header.kind.rawValue)
     }
     onAcknowledged?()
@@ -308,7 +310,7 @@ final class OutPipe: Touchable {
         socket.send(
           FrameHeader(
             .events, flags: batch.flags, count: UInt32(batch.count), sequence: batch.firstSequence,
-            number: session),
+            incarnationOrSession: session),
           body: batch.bytes)
         if Failpoint.hit(.sendAfter) { reconnect() }
       case .report(let lost, let through):

@@ -24,7 +24,7 @@ struct OutPipeRecord {
     for configuration in configurations where configuration.isDurable {
       let name = configuration.name
       var pipe = OutPipeRecord(
-        receiver: receivers[name], progress: contents?.sent[name])
+        receiver: receivers[name], progress: contents?.outPipeProgressByPipe[name])
       if let former = pipe.receiver, former.name != configuration.receiver {
         try pipe.redirect(
           name, from: former.name, to: configuration.receiver, in: journal, log: log)
@@ -49,13 +49,14 @@ struct OutPipeRecord {
           + "the events up to \(progress.lastAcknowledged), and the next \(progress.events.count) events go "
           + "to '\(receiver)'")
     }
-    let next = JournalContents.Receiver(receiver, redirectedAfter: progress?.lastAcknowledged ?? 0)
+    let next = JournalContents.Receiver(
+      receiver, lastNumberBeforeRedirection: progress?.lastAcknowledged ?? 0)
     let sent = progress
     try journal.record {
       try journal.recordReceiver(of: name, next)
       guard let sent else { return }
       try journal.recordSendProgress(
-        of: name, queued: sent.queued, acknowledged: sent.lastAcknowledged, trims: true)
+        of: name, queued: sent.lastQueuedNumber, acknowledged: sent.lastAcknowledged, trims: true)
     }
     self.receiver = next
   }

@@ -74,8 +74,8 @@ final class OutPipes {
     reportPipes = pairs.filter { $0.0.steps != nil }.map(\.1)
     guard !reportPipes.isEmpty else { return }
     let held = HeldMessages(
-      latest: { [reportPipes] in reportPipes.map(\.state.queued) },
-      recorded: { [reportPipes] in reportPipes.map(\.state.acknowledged) })
+      latestCauseNumbers: { [reportPipes] in reportPipes.map(\.state.queued) },
+      recordedCauseNumbers: { [reportPipes] in reportPipes.map(\.state.acknowledged) })
     self.held = held
     for report in reportPipes { report.onAcknowledged = { [weak held] in held?.release() } }
     for socket in sockets { socket.heldMessages = held }

@@ -75,7 +75,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     (self.outs, self.ins) = (outs, ins)
     let names = outs.map(\.1.name)
-    for (name, sent) in journal?.contents?.sent ?? [:]
+    for (name, sent) in journal?.contents?.outPipeProgressByPipe ?? [:]
     where !sent.events.isEmpty && !names.contains(name) {
       log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
@@ -93,13 +93,13 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     let planned = plan.conflictClass.composites
     defer { journal?.forgetContents() }
     // The first use of `pipes` creates the object, which loads dead letters from the journal.
-    pipes.connect(ins.filter { plan.pipes[$0.name] != nil })
+    pipes.connect(ins.filter { plan.compositesByPipe[$0.name] != nil })
     takeOver(from: planned)
     let recorded = try journal?.components() ?? [:]
     rules = try CoordinatorRules(
       outs: outs, ins: ins, plan,
       projections: try CompositeFeed.usedProjections(projections, by: planned),
-      recorded: recorded, consumed: journal?.contents?.consumed ?? [:], log: log)
+      recorded: recorded, consumed: journal?.contents?.inPipeProgressByPipe ?? [:], log: log)
     for name in rules?.nodes ?? [] { updateStepReports(by: name) }
     records.remove(nodes: recorded.keys.filter { rules?.nodes.contains($0) != true })
     (outs, ins) = ([], [])
@@ -288,13 +288,13 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     reply: @escaping Reply
   ) {
     let id: RequestID
-    if header.number == 0 {
+    if header.incarnationOrSession == 0 {
       id = callers.unnamed(in: coordinator.epoch)
     } else if let participant {
-      id = RequestID(scope: header.number, number: header.sequence)
+      id = RequestID(scope: header.incarnationOrSession, number: header.sequence)
       if id.isAnnounced { recordAnnouncer(participant, as: id.caller) }
     } else {
-      id = RequestID(client: header.number, number: header.sequence)
+      id = RequestID(client: header.incarnationOrSession, number: header.sequence)
     }
     switch SynchronizeFlag(rawValue: header.flags) {
     case .try: ask(Array(body), .try, as: id, reply: reply)
@@ -352,7 +352,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   ) {
     if let id { coordinator.acknowledge(id.caller, before: id.number) }
     ask(
-      TransactionBody(composite: plan?.pipes[pipe] ?? "", event: event).bytes, mode,
+      TransactionBody(composite: plan?.compositesByPipe[pipe] ?? "", event: event).bytes, mode,
       as: id ?? callers.unnamed(in: coordinator.epoch), reply: reply)
   }
 

@@ -349,7 +349,7 @@ final class CoordinatorLink {
     }
     let header = FrameHeader(
       .reply, count: RequestReply.Code.committed.rawValue, sequence: request,
-      number: transaction.epoch)
+      incarnationOrSession: transaction.epoch)
     return (header, withUnsafeBytes(of: transaction.sequence.littleEndian, Array.init))
   }
 

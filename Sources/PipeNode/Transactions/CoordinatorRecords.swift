@@ -76,20 +76,20 @@ struct CoordinatorRecords {
     for record in records {
       switch record {
       case .start(let epoch):
-        try journal.coordinatorStarted(epoch: epoch)
+        try journal.recordCoordinatorStart(epoch: epoch)
         // Also records the start as a step, like the step of a machine. By this record, the next
         // start detects whether the journal is complete.
-        try journal.moved(
+        try journal.recordState(
           to: Array("null".utf8), version: epoch, steps: 1, cause: "start",
           time: WallClock.nanoseconds, incarnation: incarnation)
       case .commit(let commit):
         hitFailpoint(.commitBefore)
-        try journal.committed(commit)
+        try journal.recordCommit(commit)
       }
     }
-    for transaction in acknowledgedCommits { try journal.acknowledged(transaction) }
-    for transaction in forgottenTransactions { try journal.forgotten(transaction) }
-    if let requestsForgotten { try journal.requestsForgotten(through: requestsForgotten) }
+    for transaction in acknowledgedCommits { try journal.recordCommitAcknowledged(transaction) }
+    for transaction in forgottenTransactions { try journal.removeCommit(of: transaction) }
+    if let requestsForgotten { try journal.recordForgottenRequests(through: requestsForgotten) }
     for node in removedNodes { try journal.removeComponent(node) }
   }
 

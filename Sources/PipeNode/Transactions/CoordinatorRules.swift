@@ -42,7 +42,7 @@ final class CoordinatorRules {
     self.log = log
     let ends = PipeEnds.grouped(outs)
     self.outs = Dictionary(ends.map { ($0.1.name, $0.1) }) { first, _ in first }
-    let reported = plan.steps ?? [:]
+    let reported = plan.reportingNodesByPipe ?? [:]
     self.ins = ins.compactMap { pipe in reported[pipe.name].map { (pipe, $0) } }
     steps = CompositeSteps(
       of: Array(reported.values), recorded: recorded.compactMapValues { CompositeSteps.Node($0) })

@@ -83,7 +83,7 @@ extension CoordinatorStateMachine {
       return actions
     case .no(let transaction, let refusal):
       if let pending = answers.caller(of: transaction).flatMap({ requests[$0] }) {
-        participants.refused(participant, pending.request.question, refusal)
+        participants.refused(participant, pending.request.decisiveBody, refusal)
       }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):

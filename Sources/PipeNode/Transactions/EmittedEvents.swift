@@ -6,13 +6,13 @@ import PipeWire
 package struct EmittedEvent {
   /// The number of the effect in its engine.
   let effect: UInt64
-  let index: EffectEventIndex
+  let index: EffectEventKind
   let reply: EffectReply
   let name: EmittedEventNames.Name
   let body: TransactionBody
 
   package init(
-    effect: UInt64, index: EffectEventIndex, reply: EffectReply, name: EmittedEventNames.Name,
+    effect: UInt64, index: EffectEventKind, reply: EffectReply, name: EmittedEventNames.Name,
     body: TransactionBody
   ) {
     self.effect = effect
@@ -36,7 +36,8 @@ package struct EmittedEvent {
   fileprivate var isAnnounced: Bool { if case .announced = index { true } else { false } }
 
   fileprivate func header(_ flag: SynchronizeFlag, sequence: UInt64) -> FrameHeader {
-    FrameHeader(.synchronize, flags: flag.rawValue, sequence: sequence, number: name.scope)
+    FrameHeader(
+      .synchronize, flags: flag.rawValue, sequence: sequence, incarnationOrSession: name.scope)
   }
 }
 
@@ -89,7 +90,7 @@ package struct EmittedEvents {
     case .committed:
       guard body.count == 8 else { throw .body(.reply) }
       let transaction = TransactionID(
-        epoch: header.number,
+        epoch: header.incarnationOrSession,
         sequence: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)))
       requested[header.sequence] = nil
       if transaction <= applied { return .applied(event) }
@@ -180,7 +181,7 @@ package struct EmittedEventNames {
   ///   - journal: The id of the node's journal.
   ///   - isRunning: Returns whether an effect is still running.
   package mutating func next(
-    of effect: UInt64, _ origin: EffectOrigin, _ index: EffectEventIndex, journal: UInt64,
+    of effect: UInt64, _ origin: EffectOrigin, _ index: EffectEventKind, journal: UInt64,
     _ isRunning: (UInt64) -> Bool
   ) -> Name {
     if case .announced = index {

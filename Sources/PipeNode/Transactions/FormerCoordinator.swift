@@ -40,8 +40,9 @@ struct FormerCoordinator {
     // is not running.
     journal = try Journal(path, identity: identity, durability: currentJournal.durability)
     self.name = name
-    sent = journal.contents?.sent.filter { !$0.value.events.isEmpty } ?? [:]
-    received = journal.contents?.consumed.values.flatMap { $0.postponedEvents.map(\.id) } ?? []
+    sent = journal.contents?.outPipeProgressByPipe.filter { !$0.value.events.isEmpty } ?? [:]
+    received =
+      journal.contents?.inPipeProgressByPipe.values.flatMap { $0.postponedEvents.map(\.id) } ?? []
     journal.forgetContents()
   }
 
@@ -59,8 +60,8 @@ struct FormerCoordinator {
       else { continue }
       let taken = try OutPipeRecord.lastAcceptedNumber(
         of: pipe, stream: journal.stream, by: receiver, beside: journal)
-      guard sent.queued > max(taken, sent.lastAcknowledged) else { continue }
-      let count = sent.queued - max(taken, sent.lastAcknowledged)
+      guard sent.lastQueuedNumber > max(taken, sent.lastAcknowledged) else { continue }
+      let count = sent.lastQueuedNumber - max(taken, sent.lastAcknowledged)
       lost[pipe] = count
       log.warning(
         "pipe '\(pipe)': \(count) events from process '\(name)' to '\(receiver)' are lost: by the "
@@ -72,7 +73,7 @@ struct FormerCoordinator {
     try journal.record {
       for (pipe, sent) in sent {
         try journal.recordSendProgress(
-          of: pipe, queued: sent.queued, acknowledged: sent.queued, trims: true)
+          of: pipe, queued: sent.lastQueuedNumber, acknowledged: sent.lastQueuedNumber, trims: true)
       }
       for name in components.keys { try journal.removeComponent(name) }
       for id in received { try journal.removePostponedEvent(id) }

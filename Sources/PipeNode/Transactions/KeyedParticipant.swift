@@ -187,7 +187,7 @@ final class KeyedParticipant: NodeParticipant {
   /// if the coordinator has no journal.
   private var history: ParticipantJoin.History? {
     guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
-    let isOlder = state.committed <= coordinator.since
+    let isOlder = state.committed <= coordinator.lastTransaction
     return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
   }
 
@@ -198,7 +198,8 @@ final class KeyedParticipant: NodeParticipant {
       coordinator != nil || journal != nil
     else { return }
     coordinator = journal.map {
-      RecordedCoordinator(name: configuration.coordinator, journal: $0, since: state.applied)
+      RecordedCoordinator(
+        name: configuration.coordinator, journal: $0, lastTransaction: state.applied)
     }
     records.change(coordinator)
   }
@@ -490,18 +491,18 @@ private struct InstanceRecords {
   /// Writes all records and changes to the journal.
   /// - Parameter former: The highest committed transaction that is already recorded.
   mutating func write(to journal: Journal, committed former: TransactionID) throws {
-    for (transaction, key) in aborted { try journal.decided(transaction, of: key) }
+    for (transaction, key) in aborted { try journal.removePreparedStep(transaction, of: key) }
     writtenAborts = aborted.count
     for (key, record) in records {
       switch record {
-      case .prepared(let step): try journal.prepared(step, of: key)
-      case .step(let step): try journal.decided(step.transaction, of: key)
+      case .prepared(let step): try journal.recordPrepared(step, of: key)
+      case .step(let step): try journal.removePreparedStep(step.transaction, of: key)
       }
     }
     // Instances can finish their commits in a different order than the order of their transactions.
-    if let committed, committed > former { try journal.applied(committed) }
+    if let committed, committed > former { try journal.recordAppliedTransaction(committed) }
     if let recorded = coordinator.map(\.recorded) {
-      try journal.coordinatorChanged(to: recorded)
+      try journal.recordCoordinator(recorded)
       coordinator?.isWritten = true
     }
   }

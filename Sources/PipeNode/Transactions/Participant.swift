@@ -173,7 +173,7 @@ final class Participant: NodeParticipant {
   /// if the coordinator has no journal.
   private var history: ParticipantJoin.History? {
     guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
-    let isOlder = state.committed <= coordinator.since
+    let isOlder = state.committed <= coordinator.lastTransaction
     return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
   }
 
@@ -184,7 +184,8 @@ final class Participant: NodeParticipant {
       coordinator != nil || journal != nil
     else { return }
     coordinator = journal.map {
-      RecordedCoordinator(name: configuration.coordinator, journal: $0, since: state.applied)
+      RecordedCoordinator(
+        name: configuration.coordinator, journal: $0, lastTransaction: state.applied)
     }
     records.change(coordinator)
   }

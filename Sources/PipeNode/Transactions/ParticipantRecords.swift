@@ -50,18 +50,18 @@ struct ParticipantRecords {
   mutating func write(to journal: Journal) throws {
     for record in records[durableCount...] {
       switch record {
-      case .prepared(let step): try journal.prepared(step)
+      case .prepared(let step): try journal.recordPrepared(step)
       case .step(let step):
         // The step of a broadcast, which each node takes alone, is in no coordinator's journal.
-        if step.transaction == committed { try journal.applied(step.transaction) }
+        if step.transaction == committed { try journal.recordAppliedTransaction(step.transaction) }
       }
     }
     if let recorded = coordinator.map(\.recorded) {
-      try journal.coordinatorChanged(to: recorded)
+      try journal.recordCoordinator(recorded)
       coordinator?.isWritten = true
     }
     if let transaction = aborted?.transaction {
-      try journal.aborted(transaction)
+      try journal.recordAbort(of: transaction)
       aborted?.isWritten = true
     }
   }

@@ -271,7 +271,7 @@ struct RequestQueue: Sendable {
   {
     // A request that is tried only once asks its participants even if they are known to refuse.
     guard case .await = pending.request.mode, !pending.ignoresKnownRefusals else { return [] }
-    return registry.refusals(of: pending.request.question, by: pending.request.participants)
+    return registry.refusals(of: pending.request.decisiveBody, by: pending.request.participants)
   }
 
   /// Gives another turn to the requests that wait for one of these participants to change, unless a

@@ -62,7 +62,7 @@ struct RequesterAnswers: Sendable {
     self.capacity = capacity
     limit = Self.unacknowledgedFactor * capacity
     forgottenThrough = journal.forgottenThrough
-    requestsForgotten = journal.requestsForgotten
+    requestsForgotten = journal.highestForgottenRequestNumber
     for commit in journal.commits {
       transactionsByRequest[commit.request] = commit.transaction
       requestsByTransaction[commit.transaction] = commit.request

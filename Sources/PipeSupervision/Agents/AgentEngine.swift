@@ -177,7 +177,7 @@ final class AgentEngine: ProcessEngine {
   private func sendNote(_ name: String) {
     guard let node = supervisor.lifecycle[name] else { return }
     supervisor.control.send(
-      .nodeState, AgentNote(state: node.state.name, isRunning: node.state == .running),
+      .nodeState, AgentNodeState(state: node.state.name, isRunning: node.state == .running),
       toAgentOf: name)
   }
 

@@ -46,7 +46,7 @@ package final class NodeAgent {
   private var child: ChildProcess?
   private var splitters: [LogStream: LogLineSplitter] = [:]
   private var registrations: [LogStream: PollLoop.Registration] = [:]
-  private var lastNote: AgentNote?
+  private var lastNote: AgentNodeState?
   private var lastMessageAt: ContinuousClock.Instant?
   private var connectedAt = ContinuousClock.Instant.now
   private var hasContact = true
@@ -231,7 +231,7 @@ package final class NodeAgent {
     switch header.kind {
     case .launch: handle(.launch(try JSONRecord.decode(AgentLaunch.self, from: body)))
     case .signal: handle(.signal(try JSONRecord.decode(AgentSignal.self, from: body)))
-    case .nodeState: lastNote = try JSONRecord.decode(AgentNote.self, from: body)
+    case .nodeState: lastNote = try JSONRecord.decode(AgentNodeState.self, from: body)
     case .displaced:
       log(
         "another agent of node '\(options.node)' has replaced this agent; this agent and its "
@@ -286,7 +286,7 @@ package final class NodeAgent {
 
   private func send(_ kind: FrameKind, _ record: some Encodable) {
     guard let body = try? JSONRecord.encode(record) else { return }
-    socket.send(FrameHeader(kind, number: session), body: body)
+    socket.send(FrameHeader(kind, incarnationOrSession: session), body: body)
   }
 
   private func answerProbes() {

@@ -8,7 +8,7 @@ import PipeWire
 package struct AgentProbe: Codable, Hashable, Sendable {
   package var node: String
   /// The last note that the orchestrator has sent about the node's state.
-  package var note: AgentNote?
+  package var note: AgentNodeState?
   /// Whether the agent receives answers from the orchestrator.
   package var isHeard: Bool
 }

@@ -34,7 +34,7 @@ struct AcceptedLosses: Sendable {
       lose(node, nil, plan)
     }
     for failure in report.failures
-    where failure.kind.isState && Self.covers(failure.names, names) {
+    where failure.kind.isState && Self.covers(failure.acceptingNames, names) {
       lose(failure.node, failure.key, plan)
     }
   }

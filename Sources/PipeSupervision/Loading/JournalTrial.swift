@@ -72,7 +72,7 @@ package struct JournalTrial: Sendable {
   ) -> JournalTrialRequest.Task? {
     guard case .machine(let machine, let parameters) = node.content else { return nil }
     return JournalTrialRequest.Task(
-      journal: journal, node: owner, machine: machine, parameters: parameters, pipe: pipe)
+      journalPath: journal, node: owner, machine: machine, parameters: parameters, pipe: pipe)
   }
 
   private mutating func add(
@@ -108,7 +108,7 @@ package struct JournalTrial: Sendable {
     do throws(JournalError) {
       let machine = try JournalReader(journal, node: node).machine
       guard machine == JournalSnapshot.compositeMachine else {
-        return JournalError.other(
+        return JournalError.mismatch(
           path: journal, node: node, attribute: "machine", found: machine,
           expected: JournalSnapshot.compositeMachine
         ).description
@@ -116,7 +116,7 @@ package struct JournalTrial: Sendable {
       return nil
     } catch {
       switch error {
-      case .damaged, .otherVersion, .stateTooLarge, .other, .undecodable: return "\(error)"
+      case .damaged, .otherVersion, .stateTooLarge, .mismatch, .undecodable: return "\(error)"
       // The orchestrator cannot read the journal now. The node reports the problem later.
       case .missing, .inaccessible, .full, .locked, .superseded, .failed: return nil
       }
@@ -185,8 +185,8 @@ package struct JournalTrial: Sendable {
       request,
       with: JSONRecord.encode(
         JournalTrialRequest(
-          tasks: run.tasks, skipped: skipped, progress: progress,
-          limit: max(1, limit.wholeMilliseconds))))
+          tasks: run.tasks, skipped: skipped, progressPath: progress,
+          valueTimeLimit: max(1, limit.wholeMilliseconds))))
     let output = try ChildOutput.read(
       ChildCommand(
         path: run.program, arguments: ["try-journals", request], environment: run.environment),

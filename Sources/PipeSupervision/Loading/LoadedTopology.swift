@@ -140,7 +140,7 @@ extension LoadedTopology {
     topology.pipes.map { pipe in
       guard let event = pipe.send?.caseName,
         let plan = conflictClasses.lazy.compactMap({ $0[pipe.receiver] }).first,
-        let owner = plan.own[event]
+        let owner = plan.nodesByOwnEvent[event]
       else { return pipe }
       var pipe = pipe
       pipe.receiver = owner

@@ -74,7 +74,7 @@ package struct ShardMoves {
     }
     return ShardMove(
       of: node.name, key: key, topology: plan.topology, to: wanted, from: former, pipes: pipes,
-      receivers: receivers)
+      receiversByPipe: receivers)
   }
 
   /// Returns the ends of a pipe for each combination of these numbers of shards, by the names of
@@ -116,7 +116,7 @@ package struct ShardMoves {
   private func shardCounts(of node: NodeSpecification) throws -> Set<Int> {
     guard node.key != nil else { return [1] }
     let counts = try recordedProcesses(node).compactMap {
-      try ShardMove.shardCount(ofJournal: $0.path, of: $0.name)
+      try ShardMove.shardCount(ofJournal: $0.journalPath, of: $0.name)
     }
     return counts.isEmpty ? [node.shards] : Set(counts)
   }
@@ -141,7 +141,7 @@ package struct ShardMoves {
     guard let planned, let path = planned.information.journal else { return nil }
     let directory = FileSystem.parentDirectory(of: path)
     return ShardMove.Process(
-      name: name, path: RuntimeDirectories.journal(of: name, in: directory),
+      name: name, journalPath: RuntimeDirectories.journal(of: name, in: directory),
       machine: planned.information.hosts ?? "", durability: planned.information.durability)
   }
 }

@@ -122,7 +122,7 @@ final class DeployedNodes {
     guard admittedProcesses[node] != nil else { return nil }
     return NodeCredentials(
       control: endpoint,
-      keys: .init(path: directories.keyFile(of: node), control: controlKey.text))
+      keys: .init(path: directories.keyFile(of: node), orchestratorKey: controlKey.text))
   }
 
   /// Returns the contents of the key file of a node's current process. Used for processes on hosts

@@ -24,7 +24,8 @@ extension LaunchPlan.Node {
     information.shard = node.shard
     instances = node.key.map {
       .init(
-        key: $0, resident: node.resident, final: node.final, keep: node.keep, shard: node.shard)
+        key: $0, maximumInMemory: node.resident, finalStates: node.final, retention: node.keep,
+        shard: node.shard)
     }
     logRetention = topology.logs(of: node)
     environment = topology.environment(of: node)
@@ -93,8 +94,9 @@ extension LaunchPlan.Node {
         },
       plan: CoordinatorPlan(
         group, components: components,
-        pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first },
-        steps: reportPipes.isEmpty ? nil : Dictionary(reportPipes) { first, _ in first }))
+        compositesByPipe: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first },
+        reportingNodesByPipe: reportPipes.isEmpty
+          ? nil : Dictionary(reportPipes) { first, _ in first }))
     supervision = TopologyLifecycle.Member(
       group.name, isRequired: nodes.contains(where: \.required), host: group.host,
       restart: RestartPolicy.forCoordinator(of: nodes.map(\.restart)),

@@ -269,7 +269,8 @@ extension LaunchPlan {
   /// require. Child processes inherit the limit.
   package func raiseOpenFileLimit() throws(OpenFileLimit.ExceededError) {
     try OpenFileLimit.raise(
-      to: OpenFileLimit.ofOrchestrator(nodes: nodes.count, watched: watchedNodes.count),
+      to: OpenFileLimit.ofOrchestrator(
+        nodeCount: nodes.count, watchedNodeCount: watchedNodes.count),
       for: "the orchestrator of \(nodes.count) nodes")
     for node in nodes {
       guard node.host == nil else { continue }
@@ -284,7 +285,8 @@ extension LaunchPlan.Node {
   fileprivate var requiredFileCount: Int {
     let participants = configuration.plan?.conflictClass.participants.count ?? 0
     return OpenFileLimit.ofNode(
-      outs: configuration.outs.count + participants, ins: configuration.ins.count)
+      outboundConnectionCount: configuration.outs.count + participants,
+      inboundPipeCount: configuration.ins.count)
   }
 }
 

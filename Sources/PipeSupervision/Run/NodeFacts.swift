@@ -58,7 +58,8 @@ struct NodeFacts {
   mutating func take(adopted record: ProcessRecord) {
     let now = BootClock.now
     startInstant = BootClock.Instant(
-      time: record.startedAt, clock: now.timeSinceBoot - max(0, now.timeOfDay - record.startedAt))
+      timeOfDay: record.startedAt,
+      timeSinceBoot: now.timeSinceBoot - max(0, now.timeOfDay - record.startedAt))
     launch = record.launch
   }
 

@@ -60,7 +60,7 @@ extension Supervisor {
         do {
           return .deadLetters(try DeadLetterPage(of: node, journal: path, after: id))
         } catch JournalError.missing {
-          return .deadLetters(DeadLetterPage(deadLetters: [], hasMore: false, lost: 0))
+          return .deadLetters(DeadLetterPage(deadLetters: [], hasMore: false, lostCount: 0))
         }
       }
     case .instances(let node, let selection):
@@ -303,7 +303,7 @@ extension Supervisor {
     _ report: JournalTrial.Report, for request: ChangeRequest, to requester: Requester
   ) {
     let accepted = request.acceptedLosses ?? []
-    let lost = report.failures.filter { !AcceptedLosses.covers($0.names, accepted) }
+    let lost = report.failures.filter { !AcceptedLosses.covers($0.acceptingNames, accepted) }
     let unusable = report.unusable.first { !AcceptedLosses.covers([$0.node], accepted) }
     let obstacle =
       obstacle ?? unusable.map { "node '\($0.node)' could not start: \($0.reason)" }
@@ -315,7 +315,7 @@ extension Supervisor {
     control.answer(
       .planned(
         PlannedChange(
-          number: number, change: step.change, warnings: warnings, obstacle: obstacle,
+          number: number, change: step.change, warnings: warnings, reasonNotApplicable: obstacle,
           failures: lost.isEmpty ? nil : Array(lost.prefix(PlannedChange.failureLimit)))),
       to: requester)
   }

@@ -31,7 +31,7 @@ extension Supervisor {
 
   private func handleFrame(_ header: FrameHeader, _ body: [UInt8], from name: String) throws {
     // Frames of an earlier incarnation are ignored.
-    guard header.number == processes[name]?.incarnation else { return }
+    guard header.incarnationOrSession == processes[name]?.incarnation else { return }
     switch header.kind {
     case .hello: handleHello(try JSONRecord.decode(NodeHello.self, from: body), from: name)
     case .ready: handle(.node(name, .ready))

@@ -7,7 +7,7 @@ extension CommandDescription {
   /// options and positionals in any order.
   package func parse(_ arguments: ArraySlice<String>) throws(UsageError) -> ParsedArguments {
     let parsed = try read(arguments)
-    if !parsed.flag(Option.help.long) { try check(parsed) }
+    if !parsed.contains(option: Option.help.long) { try check(parsed) }
     return parsed
   }
 
@@ -16,7 +16,7 @@ extension CommandDescription {
   package func parseOrExit(_ arguments: ArraySlice<String>) -> ParsedArguments {
     do {
       let parsed = try parse(arguments)
-      guard parsed.flag(Option.help.long) else { return parsed }
+      guard parsed.contains(option: Option.help.long) else { return parsed }
       print(HelpText().helpPage(self), terminator: "")
       exit(0)
     } catch {
@@ -41,7 +41,7 @@ extension CommandDescription {
       let repeats = positional.isRepeatable
       for value in repeats ? rest : rest.prefix(1) {
         if let wanted = positional.kind.problem(with: value) {
-          throw .invalidValue(of: positional.name, value: value, wanted: wanted)
+          throw .invalidValue(for: positional.name, value: value, expected: wanted)
         }
       }
       rest = repeats ? [] : rest.dropFirst()
@@ -111,7 +111,7 @@ private struct ArgumentReader {
       throw .missingValue(option: shown, placeholder: kind.placeholder)
     }
     if let wanted = kind.problem(with: value) {
-      throw .invalidValue(of: shown, value: value, wanted: wanted)
+      throw .invalidValue(for: shown, value: value, expected: wanted)
     }
     parsed.options.append(.init(name: option.long, value: value))
   }
@@ -134,7 +134,7 @@ package struct ParsedArguments: Hashable, Sendable {
   package init() {}
 
   /// Whether the command line contains the option with this long name, with or without a value.
-  package func flag(_ name: String) -> Bool { options.contains { $0.name == name } }
+  package func contains(option name: String) -> Bool { options.contains { $0.name == name } }
 
   /// Returns the last value of an option; `nil` if the option is missing.
   package func value(_ name: String) -> String? { options.last { $0.name == name }?.value }

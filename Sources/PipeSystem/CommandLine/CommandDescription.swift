@@ -127,14 +127,14 @@ package struct HelpText {
 }
 
 /// An error in a command line. The argument `of` is the command whose help page the message
-/// recommends or, for `invalidValue`, the name of the option or positional.
+/// recommends. The argument `for` is the name of the option or positional.
 package enum UsageError: Error, Hashable {
   case missingVerb(of: String)
   case unknownVerb(String, suggestion: String?, of: String)
   case unknownOption(String, suggestion: String?, of: String)
   case missingValue(option: String, placeholder: String)
   case unexpectedValue(option: String, value: String)
-  case invalidValue(of: String, value: String, wanted: String)
+  case invalidValue(for: String, value: String, expected: String)
   case missingOption(String, of: String)
   case missingPositional(String, of: String)
   case extraPositional(String, of: String)

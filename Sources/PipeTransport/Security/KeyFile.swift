@@ -75,12 +75,12 @@ package enum KeyFile {
     }
     guard status.st_mode & S_IFMT == S_IFREG else { throw .notARegularFile(path) }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
-      throw .notOurs(path, owner: status.st_uid)
+      throw .foreignOwner(path, owner: status.st_uid)
     }
     // A file owned by root, such as a secret mounted in a pod, may be readable by its group.
     let forbiddenModeBits: mode_t = status.st_uid == geteuid() ? 0o077 : 0o037
     guard status.st_mode & forbiddenModeBits == 0 else {
-      throw .open(path, mode: UInt32(status.st_mode & 0o777))
+      throw .readableByOthers(path, mode: UInt32(status.st_mode & 0o777))
     }
     guard let text = try? FileSystem.read(descriptor, limit: sizeLimit),
       let found = contents(in: text)
@@ -129,9 +129,9 @@ package enum KeyFileError: Error, Hashable, Sendable {
   case system(SystemError)
   case notARegularFile(String)
   /// The file belongs to another user, neither this process's user nor root.
-  case notOurs(String, owner: UInt32)
+  case foreignOwner(String, owner: UInt32)
   /// Users other than the owner may read or write the file.
-  case open(String, mode: UInt32)
+  case readableByOthers(String, mode: UInt32)
   case malformed(String)
   /// The file does not say which orchestrator its pair is for.
   case missingControlAddress(String)
@@ -143,9 +143,9 @@ extension KeyFileError: CustomStringConvertible {
     case .system(let error): "the key file cannot be used: \(error)"
     case .notARegularFile(let path):
       "the key file '\(path)' is not a regular file; name the file that contains the key pair"
-    case .notOurs(let path, let owner):
+    case .foreignOwner(let path, let owner):
       "the key file '\(path)' belongs to user \(owner); make your own copy with mode 600"
-    case .open(let path, let mode):
+    case .readableByOthers(let path, let mode):
       "the key file '\(path)' has mode \(String(mode, radix: 8)), so other users can read it; run "
         + "'chmod 600 \(path)'; other users who have read the file can use the key until the "
         + "topology is started again"

@@ -11,9 +11,9 @@ struct PeerConnections {
   /// The descriptor of a connection, and the remote address that the connection has.
   private struct ConnectionEnd: Equatable {
     let descriptor: Int32
-    let farEnd: [UInt8]
+    let remoteAddress: [UInt8]
 
-    var isCurrent: Bool { PeerConnections.farEnd(of: descriptor) == farEnd }
+    var isCurrent: Bool { PeerConnections.farEnd(of: descriptor) == remoteAddress }
 
     func cut() {
       if isCurrent { shutdown(descriptor, Int32(SHUT_RDWR)) }
@@ -31,7 +31,7 @@ struct PeerConnections {
     var own = endsByMember[tag.member] ?? [:]
     own = own.filter { $0.value.isCurrent }
     own[tag.connection] = ConnectionEnd(
-      descriptor: descriptor, farEnd: Self.farEnd(of: descriptor) ?? [])
+      descriptor: descriptor, remoteAddress: Self.farEnd(of: descriptor) ?? [])
     endsByMember[tag.member] = own
   }
 

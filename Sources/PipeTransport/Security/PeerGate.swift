@@ -29,12 +29,12 @@ package final class PeerGate {
     self.reportRefusal = report
   }
 
-  /// Allows the peer with this key to connect and to use the routing ids `names`. They replace the
+  /// Allows the peer with this key to connect and to use the routing ids `routingIDs`. They replace the
   /// routing ids of an earlier call.
   /// - Returns: Whether the peer may connect; `false` for a revoked key, which stays revoked.
   @discardableResult
-  package func allow(_ key: PublicKey, as names: ZapPolicy.AllowedNames) -> Bool {
-    policy.allow(key, as: names)
+  package func allow(_ key: PublicKey, as routingIDs: ZapPolicy.AllowedRoutingIDs) -> Bool {
+    policy.allow(key, as: routingIDs)
   }
 
   /// Revokes a key: shuts down the peer's connections and rejects new connections.

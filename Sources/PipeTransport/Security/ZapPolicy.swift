@@ -5,7 +5,7 @@ import PipeWire
 /// An unknown key may be allowed later. A revoked key is never allowed again.
 package struct ZapPolicy: Sendable {
   /// The routing ids that a peer may use.
-  package enum AllowedNames: Hashable, Sendable {
+  package enum AllowedRoutingIDs: Hashable, Sendable {
     /// The listed names, as bytes.
     case only(Set<[UInt8]>)
     /// All names except the names of pipes, coordinators and nodes.
@@ -13,15 +13,15 @@ package struct ZapPolicy: Sendable {
     /// The listed names and the names of clients, for a monitor: a monitor is both a node and a client.
     case clientNamesAnd(Set<[UInt8]>)
 
-    package static func only(_ names: String...) -> AllowedNames {
-      .only(Set(names.map { Array($0.utf8) }))
+    package static func only(_ routingIDs: String...) -> AllowedRoutingIDs {
+      .only(Set(routingIDs.map { Array($0.utf8) }))
     }
 
     func contains(_ name: [UInt8]) -> Bool {
       switch self {
-      case .only(let names): names.contains(name)
+      case .only(let routingIDs): routingIDs.contains(name)
       case .clientNames: WireName.isClientName(name)
-      case .clientNamesAnd(let names): names.contains(name) || WireName.isClientName(name)
+      case .clientNamesAnd(let routingIDs): routingIDs.contains(name) || WireName.isClientName(name)
       }
     }
   }
@@ -47,7 +47,7 @@ package struct ZapPolicy: Sendable {
 
   private struct Member {
     let key: PublicKey
-    var allowedNames: AllowedNames
+    var allowedRoutingIDs: AllowedRoutingIDs
   }
 
   private var members: [UInt64: Member] = [:]
@@ -62,18 +62,18 @@ package struct ZapPolicy: Sendable {
 
   package init() {}
 
-  /// Allows the peer with this key to connect and to use the routing ids `names`. They replace the
+  /// Allows the peer with this key to connect and to use the routing ids `routingIDs`. They replace the
   /// routing ids of an earlier call.
   /// - Returns: Whether the peer may connect; `false` for a revoked key, which stays revoked.
   @discardableResult
-  package mutating func allow(_ key: PublicKey, as names: AllowedNames) -> Bool {
+  package mutating func allow(_ key: PublicKey, as routingIDs: AllowedRoutingIDs) -> Bool {
     if let number = memberNumbers[key] {
-      members[number]?.allowedNames = names
+      members[number]?.allowedRoutingIDs = routingIDs
       return true
     }
     guard !revokedKeys.contains(key) else { return false }
     lastNumber += 1
-    members[lastNumber] = Member(key: key, allowedNames: names)
+    members[lastNumber] = Member(key: key, allowedRoutingIDs: routingIDs)
     memberNumbers[key] = lastNumber
     return true
   }
@@ -99,7 +99,7 @@ package struct ZapPolicy: Sendable {
   package func admission(of number: UInt64, as name: [UInt8]?) -> Admission {
     guard let member = members[number] else { return .revoked }
     guard let name else { return .admitted }
-    return member.allowedNames.contains(name) ? .admitted : .foreignName
+    return member.allowedRoutingIDs.contains(name) ? .admitted : .foreignName
   }
 
   package func key(of number: UInt64) -> PublicKey? { members[number]?.key }

@@ -92,7 +92,7 @@ package struct FeedSubscriptions: Sendable {
 
   /// The topic numbers of the instances that subscribers request; `nil` if a subscriber requests
   /// all instances.
-  package var instanceNumbers: Set<UInt32>? {
+  package var requestedInstanceTopicNumbers: Set<UInt32>? {
     let all = FeedTopic.instances(of: nil)
     var numbers: Set<UInt32> = []
     for topic in topics where all.isRequested(by: topic) {

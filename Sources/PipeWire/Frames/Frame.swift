@@ -90,17 +90,17 @@ package struct FrameHeader: Hashable, Sendable {
   /// A sequence number, a version or a request id, depending on the kind.
   package var sequence: UInt64 = 0
   /// An incarnation or a session, depending on the kind.
-  package var number: UInt64 = 0
+  package var incarnationOrSession: UInt64 = 0
 
   package init(
     _ kind: FrameKind, flags: UInt8 = 0, count: UInt32 = 0, sequence: UInt64 = 0,
-    number: UInt64 = 0
+    incarnationOrSession: UInt64 = 0
   ) {
     self.kind = kind
     self.flags = flags
     self.count = count
     self.sequence = sequence
-    self.number = number
+    self.incarnationOrSession = incarnationOrSession
   }
 }
 
@@ -139,7 +139,8 @@ extension FrameHeader {
     flags = frame[3]
     count = UInt32(littleEndian: frame.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
     sequence = UInt64(littleEndian: frame.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-    number = UInt64(littleEndian: frame.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+    incarnationOrSession = UInt64(
+      littleEndian: frame.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
   }
 
   /// Writes the header into the first 24 bytes.
@@ -150,7 +151,7 @@ extension FrameHeader {
     bytes[3] = flags
     bytes.storeBytes(of: count.littleEndian, toByteOffset: 4, as: UInt32.self)
     bytes.storeBytes(of: sequence.littleEndian, toByteOffset: 8, as: UInt64.self)
-    bytes.storeBytes(of: number.littleEndian, toByteOffset: 16, as: UInt64.self)
+    bytes.storeBytes(of: incarnationOrSession.littleEndian, toByteOffset: 16, as: UInt64.self)
   }
 
   /// Returns a complete frame: this header, followed by a body.
@@ -178,17 +179,17 @@ package struct EventBatch: Hashable, Sendable {
   /// The encoded events: for each, a 32-bit length and then the event's JSON.
   package private(set) var bytes: [UInt8] = []
   /// The schema version of the events.
-  package let schema: Int
+  package let schemaVersion: Int
 
-  package init(first: UInt64, schema: Int = 1) {
+  package init(first: UInt64, schemaVersion: Int = 1) {
     self.firstSequence = first
-    self.schema = schema
-    guard schema != 1 else { return }
-    bytes = withUnsafeBytes(of: UInt32(clamping: schema).littleEndian, Array.init)
+    self.schemaVersion = schemaVersion
+    guard schemaVersion != 1 else { return }
+    bytes = withUnsafeBytes(of: UInt32(clamping: schemaVersion).littleEndian, Array.init)
   }
 
   /// The flags of the frame.
-  package var flags: UInt8 { schema == 1 ? 0 : Self.schemaFlag }
+  package var flags: UInt8 { schemaVersion == 1 ? 0 : Self.schemaFlag }
 
   private static func headCount(_ schema: Int) -> Int { schema == 1 ? 0 : 4 }
 
@@ -222,10 +223,10 @@ package struct EventBatch: Hashable, Sendable {
 
   /// Removes the events after `sequence`, and returns them as a new batch.
   package mutating func split(after sequence: UInt64) -> EventBatch {
-    var rest = EventBatch(first: sequence + 1, schema: schema)
+    var rest = EventBatch(first: sequence + 1, schemaVersion: schemaVersion)
     let kept = sequence + 1 - firstSequence
     let offset = bytes.withUnsafeBytes { body in
-      (0..<kept).reduce(Self.headCount(schema)) { offset, _ in
+      (0..<kept).reduce(Self.headCount(schemaVersion)) { offset, _ in
         offset + 4 + Self.eventLength(in: body, at: offset)
       }
     }
@@ -276,18 +277,18 @@ package struct ArrivedEvents {
   private let duplicateCount: Int
   private let firstSequence: UInt64
   /// The schema version of the events.
-  package let schema: Int
+  package let schemaVersion: Int
 
   /// - Parameters:
   ///   - body: The body of an `events` frame, with `count` events.
   ///   - duplicateCount: The number of events at the start of the batch that the receiver already has.
   ///   - first: The sequence number of the first new event.
-  ///   - schema: The schema version of the events.
+  ///   - schemaVersion: The schema version of the events.
   package init(
     in body: UnsafeRawBufferPointer, count: UInt32, duplicateCount: Int, first: UInt64,
-    schema: Int = 1
+    schemaVersion: Int = 1
   ) {
-    self.schema = schema
+    self.schemaVersion = schemaVersion
     self.body = body
     self.count = count
     self.duplicateCount = duplicateCount

@@ -102,7 +102,7 @@ package struct AgentOutput: Codable, Hashable, Sendable {
 }
 
 /// The body of `nodeState`: the orchestrator's view of a node.
-package struct AgentNote: Codable, Hashable, Sendable {
+package struct AgentNodeState: Codable, Hashable, Sendable {
   /// The state of the node as views show it, such as `running`.
   package var state: String
   package var isRunning: Bool

@@ -71,12 +71,12 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   package var events: [CaseDescription]
   /// The events of the composite's nodes that clients cannot request from the composite, each with
   /// the reason as a sentence.
-  package var refusals: [String: String]
-  /// The events in ``refusals`` that exactly one node accepts, each with that node. If such an
+  package var refusalReasonsByEvent: [String: String]
+  /// The events in ``refusalReasonsByEvent`` that exactly one node accepts, each with that node. If such an
   /// event is sent to the composite, the node receives it.
-  package var own: [String: String]
+  package var nodesByOwnEvent: [String: String]
   /// The time limits of participants' asynchronous transitions, by event. Unit: milliseconds.
-  package var limits: [String: Int64]?
+  package var evaluationLimitsByEvent: [String: Int64]?
   /// The registered name of the composite's projection; `nil` if the composite's state is the tuple
   /// of its nodes' states.
   package var projection: String?
@@ -84,21 +84,29 @@ package struct CompositePlan: Hashable, Codable, Sendable {
   /// are nodes without instances.
   package var key: String?
 
+  private enum CodingKeys: String, CodingKey {
+    case name, components, nodes, vectors, events, projection, key
+    case refusalReasonsByEvent = "refusals"
+    case nodesByOwnEvent = "own"
+    case evaluationLimitsByEvent = "limits"
+  }
+
   package init(
     name: String, components: [String], nodes: [String], vectors: [SyncVector],
-    events: [CaseDescription], refusals: [String: String] = [:], own: [String: String] = [:],
-    limits: [String: Int64]? = nil,
+    events: [CaseDescription], refusalReasonsByEvent: [String: String] = [:],
+    nodesByOwnEvent: [String: String] = [:],
+    evaluationLimitsByEvent: [String: Int64]? = nil,
     projection: String? = nil, key: String? = nil
   ) {
     self.name = name
     self.key = key
-    self.own = own
+    self.nodesByOwnEvent = nodesByOwnEvent
     self.components = components
     self.nodes = nodes
     self.vectors = vectors
     self.events = events
-    self.refusals = refusals
-    self.limits = limits
+    self.refusalReasonsByEvent = refusalReasonsByEvent
+    self.evaluationLimitsByEvent = evaluationLimitsByEvent
     self.projection = projection
   }
 
@@ -107,11 +115,13 @@ package struct CompositePlan: Hashable, Codable, Sendable {
 
   /// Returns the time limit of participants' asynchronous transitions on an event; zero if there is
   /// none.
-  func evaluationLimit(of event: String) -> Duration { .milliseconds(limits?[event] ?? 0) }
+  func evaluationLimit(of event: String) -> Duration {
+    .milliseconds(evaluationLimitsByEvent?[event] ?? 0)
+  }
 
   /// Returns the reason why clients cannot request an event from the composite, as a sentence.
   package func refusal(of event: String) -> String {
-    refusals[event]
+    refusalReasonsByEvent[event]
       ?? "composite '\(name)' has no event '\(event)'"
       + Suggestion.among(vectors.map(\.event), like: event, verb: "it synchronizes")
   }
@@ -151,18 +161,25 @@ package struct CoordinatorPlan: Codable, Hashable, Sendable {
   package var conflictClass: ConflictClassPlan
   package var components: [Component]
   /// The composites that receive events from pipes, by the pipe's name.
-  package var pipes: [String: String]
+  package var compositesByPipe: [String: String]
   /// The nodes that report their steps to the coordinator, by the name of the pipe that carries the
   /// reports. Only nodes of composites with outbound pipes report their steps.
-  package var steps: [String: String]?
+  package var reportingNodesByPipe: [String: String]?
+
+  private enum CodingKeys: String, CodingKey {
+    case conflictClass, components
+    case compositesByPipe = "pipes"
+    case reportingNodesByPipe = "steps"
+  }
 
   package init(
-    _ conflictClass: ConflictClassPlan, components: [Component], pipes: [String: String] = [:],
-    steps: [String: String]? = nil
+    _ conflictClass: ConflictClassPlan, components: [Component],
+    compositesByPipe: [String: String] = [:],
+    reportingNodesByPipe: [String: String]? = nil
   ) {
-    self.steps = steps
+    self.reportingNodesByPipe = reportingNodesByPipe
     self.conflictClass = conflictClass
     self.components = components
-    self.pipes = pipes
+    self.compositesByPipe = compositesByPipe
   }
 }

@@ -105,23 +105,29 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   package var change: TopologyChange
   package var warnings: [Diagnostic]
   /// The reason why the change cannot be applied now; `nil` if it can be applied.
-  package var obstacle: String?
+  package var reasonNotApplicable: String?
   /// The states and events that the new programs cannot read, at most ``failureLimit``; `nil` if
   /// there are none.
   package var failures: [MigrationFailure]?
+
+  private enum CodingKeys: String, CodingKey {
+    case number, change, warnings, failures
+    case reasonNotApplicable = "obstacle"
+  }
 
   /// The maximum number of elements of ``failures``.
   package static let failureLimit = 1_000
 
   package init(
-    number: UInt64, change: TopologyChange, warnings: [Diagnostic], obstacle: String? = nil,
+    number: UInt64, change: TopologyChange, warnings: [Diagnostic],
+    reasonNotApplicable: String? = nil,
     failures: [MigrationFailure]? = nil
   ) {
     self.failures = failures
     self.number = number
     self.change = change
     self.warnings = warnings
-    self.obstacle = obstacle
+    self.reasonNotApplicable = reasonNotApplicable
   }
 }
 

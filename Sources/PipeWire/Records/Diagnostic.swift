@@ -8,7 +8,7 @@ public struct Diagnostic: Codable, Hashable, Sendable {
   /// The file's path, as given.
   public var file: String
   /// The location in the file.
-  public var mark: TextPosition
+  public var position: TextPosition
   /// Whether this is an error or a warning.
   public var severity: Severity
   /// The kind of error or warning.
@@ -16,28 +16,33 @@ public struct Diagnostic: Codable, Hashable, Sendable {
   /// A sentence that describes the error or warning.
   public var message: String
 
+  private enum CodingKeys: String, CodingKey {
+    case file, severity, code, message
+    case position = "mark"
+  }
+
   /// Makes a diagnostic.
   public init(
-    file: String, mark: TextPosition, severity: Severity = .error, code: Code, message: String
+    file: String, position: TextPosition, severity: Severity = .error, code: Code, message: String
   ) {
     self.file = file
-    self.mark = mark
+    self.position = position
     self.severity = severity
     self.code = code
     self.message = message
   }
 
   /// The line, from 1; 0 if unknown.
-  public var line: Int { mark.line }
+  public var line: Int { position.line }
   /// The column, from 1; 0 if unknown.
-  public var column: Int { mark.column }
+  public var column: Int { position.column }
 }
 
 extension Diagnostic: CustomStringConvertible {
   /// The diagnostic as text: `path:line:column: error: text [code]`. Without line and column if the
   /// location is unknown.
   public var description: String {
-    let place = mark == .unknown ? "" : ":\(line):\(column)"
+    let place = position == .unknown ? "" : ":\(line):\(column)"
     return "\(file)\(place): \(severity.rawValue): \(message) [\(code.rawValue)]"
   }
 }
@@ -54,7 +59,7 @@ extension [Diagnostic] {
     var seenDiagnostics: Set<Diagnostic> = []
     return enumerated()
       .filter { seenDiagnostics.insert($0.element).inserted }
-      .sorted { ($0.element.mark, $0.offset) < ($1.element.mark, $1.offset) }
+      .sorted { ($0.element.position, $0.offset) < ($1.element.position, $1.offset) }
       .map(\.element)
   }
 

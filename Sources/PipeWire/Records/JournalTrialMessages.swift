@@ -6,7 +6,7 @@ package struct JournalTrialRequest: Codable, Hashable, Sendable {
   /// A part of a journal that a machine of the program must be able to read.
   package struct Task: Codable, Hashable, Sendable {
     /// The path of the journal.
-    package var journal: String
+    package var journalPath: String
     /// The node that writes the journal.
     package var node: String
     package var machine: String
@@ -15,10 +15,16 @@ package struct JournalTrialRequest: Codable, Hashable, Sendable {
     /// node's own machine.
     package var pipe: QueuedPipe?
 
+    private enum CodingKeys: String, CodingKey {
+      case node, machine, parameters, pipe
+      case journalPath = "journal"
+    }
+
     package init(
-      journal: String, node: String, machine: String, parameters: JSONValue, pipe: QueuedPipe? = nil
+      journalPath: String, node: String, machine: String, parameters: JSONValue,
+      pipe: QueuedPipe? = nil
     ) {
-      self.journal = journal
+      self.journalPath = journalPath
       self.node = node
       self.machine = machine
       self.parameters = parameters
@@ -50,16 +56,23 @@ package struct JournalTrialRequest: Codable, Hashable, Sendable {
   package var skipped: [StoredValueID]
   /// The path of a file that the program maps into its memory. Before the program reads a value, it
   /// writes the value's identity into this file.
-  package var progress: String
+  package var progressPath: String
   /// The maximum processor time for reading one value. When it is exceeded, the system ends the
   /// process. Unit: milliseconds.
-  package var limit: Int64
+  package var valueTimeLimit: Int64
 
-  package init(tasks: [Task], skipped: [StoredValueID], progress: String, limit: Int64) {
+  private enum CodingKeys: String, CodingKey {
+    case tasks, skipped
+    case progressPath = "progress"
+    case valueTimeLimit = "limit"
+  }
+
+  package init(tasks: [Task], skipped: [StoredValueID], progressPath: String, valueTimeLimit: Int64)
+  {
     self.tasks = tasks
     self.skipped = skipped
-    self.progress = progress
-    self.limit = limit
+    self.progressPath = progressPath
+    self.valueTimeLimit = valueTimeLimit
   }
 }
 
@@ -151,7 +164,7 @@ package struct MigrationFailure: Codable, Hashable, Sendable {
 
   /// The names with which a user can accept the loss of the value: the names of its node, its
   /// receiver and its pipe.
-  package var names: [String] { [node, receiver, pipe].compactMap(\.self) }
+  package var acceptingNames: [String] { [node, receiver, pipe].compactMap(\.self) }
 
   /// The value and the reason: `node 'door': state of step 12: …`.
   package var text: String {

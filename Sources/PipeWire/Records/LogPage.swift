@@ -46,16 +46,21 @@ package struct LogPosition: Codable, Hashable, Sendable {
   package var time: Int64
   /// The rotated files that existed when the position was recorded, oldest first. Later requests do
   /// not read these files again.
-  package var former: [String]
+  package var formerFiles: [String]
+
+  private enum CodingKeys: String, CodingKey {
+    case node, file, offset, time
+    case formerFiles = "former"
+  }
 
   package init(
-    node: String, file: String, offset: Int, time: Int64 = 0, former: [String] = []
+    node: String, file: String, offset: Int, time: Int64 = 0, formerFiles: [String] = []
   ) {
     self.node = node
     self.file = file
     self.offset = offset
     self.time = time
-    self.former = former
+    self.formerFiles = formerFiles
   }
 }
 
@@ -91,12 +96,17 @@ package struct DeadLetterPage: Codable, Hashable, Sendable {
   /// Whether more dead letters follow that did not fit into the answer.
   package var hasMore: Bool
   /// The number of refused events that were not stored because there were too many dead letters.
-  package var lost: UInt64
+  package var lostCount: UInt64
 
-  package init(deadLetters: [DeadLetter], hasMore: Bool, lost: UInt64) {
+  private enum CodingKeys: String, CodingKey {
+    case deadLetters, hasMore
+    case lostCount = "lost"
+  }
+
+  package init(deadLetters: [DeadLetter], hasMore: Bool, lostCount: UInt64) {
     self.deadLetters = deadLetters
     self.hasMore = hasMore
-    self.lost = lost
+    self.lostCount = lostCount
   }
 }
 

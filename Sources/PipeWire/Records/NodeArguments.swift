@@ -36,19 +36,19 @@ package struct NodeArguments: Hashable, Sendable {
     /// The path of the file with the node's key pair. No other process uses this pair.
     package var path: String
     /// The public key of the orchestrator's control socket.
-    package var control: String
+    package var orchestratorKey: String
 
     /// The value of `path` if there is no file: the node receives its key pair on standard input,
     /// or in its `embed` frame.
     package static let inlinePath = "-"
 
-    package init(path: String, control: String) {
+    package init(path: String, orchestratorKey: String) {
       self.path = path
-      self.control = control
+      self.orchestratorKey = orchestratorKey
     }
 
     /// These keys with `-` as the path, for a process that cannot read the file.
-    package var inlineKeys: Keys { Keys(path: Self.inlinePath, control: control) }
+    package var inlineKeys: Keys { Keys(path: Self.inlinePath, orchestratorKey: orchestratorKey) }
   }
 
   /// The settings of a node with one instance of its machine for each value of a key.
@@ -56,23 +56,24 @@ package struct NodeArguments: Hashable, Sendable {
     /// The name of the event field that contains the key.
     package var key: String
     /// The maximum number of instances in memory; `nil` is the default.
-    package var resident: Int?
+    package var maximumInMemory: Int?
     /// The final states, by their labels.
-    package var final: [String]
+    package var finalStates: [String]
     /// How long an instance is kept after it has ended; `nil` is the default.
-    package var keep: Duration?
+    package var retention: Duration?
     /// The shard that the process is; `nil` if the node has one process.
     package var shard: NodeShard?
 
     package init(
-      key: String, resident: Int? = nil, final: [String] = [], keep: Duration? = nil,
+      key: String, maximumInMemory: Int? = nil, finalStates: [String] = [],
+      retention: Duration? = nil,
       shard: NodeShard? = nil
     ) {
       self.shard = shard
       self.key = key
-      self.resident = resident
-      self.final = final
-      self.keep = keep
+      self.maximumInMemory = maximumInMemory
+      self.finalStates = finalStates
+      self.retention = retention
     }
   }
 
@@ -128,14 +129,14 @@ package struct NodeArguments: Hashable, Sendable {
     if let journal {
       list += ["--journal", journal.path, "--durability", journal.durability.rawValue]
     }
-    if let keys { list += ["--key", keys.path, "--control-key", keys.control] }
+    if let keys { list += ["--key", keys.path, "--control-key", keys.orchestratorKey] }
     if let instances {
       list += ["--instance-key", instances.key]
-      if let resident = instances.resident { list += ["--resident", String(resident)] }
-      if !instances.final.isEmpty {
-        list += ["--final", instances.final.joined(separator: ",")]
+      if let resident = instances.maximumInMemory { list += ["--resident", String(resident)] }
+      if !instances.finalStates.isEmpty {
+        list += ["--final", instances.finalStates.joined(separator: ",")]
       }
-      if let keep = instances.keep { list += ["--keep", String(keep.wholeMilliseconds)] }
+      if let keep = instances.retention { list += ["--keep", String(keep.wholeMilliseconds)] }
       if let shard = instances.shard { list += ["--shards", String(shard.count)] }
     }
     if let lease { list += ["--lease", String(lease.wholeMilliseconds)] }
@@ -213,14 +214,14 @@ package struct NodeArguments: Hashable, Sendable {
       Journal(path: $0, durability: parsed.value("durability") ?? .process)
     }
     keys = try parsed.value("key").map { (path) throws(UsageError) in
-      Keys(path: path, control: try required("control-key"))
+      Keys(path: path, orchestratorKey: try required("control-key"))
     }
     lease = parsed.numberValue("lease").map { .milliseconds($0) }
     instances = parsed.value("instance-key").map { [node] in
       Instances(
-        key: $0, resident: parsed.numberValue("resident").map { Int(clamping: $0) },
-        final: parsed.commaSeparatedValues("final") ?? [],
-        keep: parsed.numberValue("keep").map { .milliseconds($0) },
+        key: $0, maximumInMemory: parsed.numberValue("resident").map { Int(clamping: $0) },
+        finalStates: parsed.commaSeparatedValues("final") ?? [],
+        retention: parsed.numberValue("keep").map { .milliseconds($0) },
         shard: parsed.numberValue("shards").flatMap {
           NodeShard(named: node, count: Int(clamping: $0))
         })
@@ -252,7 +253,7 @@ extension JSONValue {
   /// Parses the value of a JSON option.
   package init(argument text: String, of option: String) throws(UsageError) {
     guard let value = try? JSONValue(parsing: text.utf8) else {
-      throw .invalidValue(of: option, value: text, wanted: "expected JSON")
+      throw .invalidValue(for: option, value: text, expected: "expected JSON")
     }
     self = value
   }

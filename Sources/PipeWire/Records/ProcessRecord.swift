@@ -127,7 +127,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   }
 
   /// The step of a Slurm job in which a process runs on another host.
-  package struct Step: Codable, Hashable, Sendable {
+  package struct SlurmStep: Codable, Hashable, Sendable {
     package var name: String
     package var host: String
     package var job: String
@@ -154,7 +154,7 @@ package struct ProcessRecord: Codable, Hashable, Sendable {
   package var stopSignal: Int32?
   /// The Slurm step in which the process runs; `nil` if the process runs on the orchestrator's
   /// host. The `srun` command of a step holds the lock on this record.
-  package var step: Step?
+  package var step: SlurmStep?
 
   package init(
     node: String, incarnation: UInt64, launch: Launch, isDetached: Bool, dependencies: [String],

@@ -36,7 +36,8 @@ package enum RequestReply: Sendable {
   /// Returns the frame that answers a request.
   package func frame(to request: UInt64) -> (header: FrameHeader, body: [UInt8]) {
     let (code, version, body) = encodedParts
-    let header = FrameHeader(.reply, count: code.rawValue, sequence: request, number: version)
+    let header = FrameHeader(
+      .reply, count: code.rawValue, sequence: request, incarnationOrSession: version)
     return (header, body)
   }
 

@@ -17,7 +17,7 @@ public struct StateChange: Hashable, Sendable {
   /// The number of states between the last received state and this state that the client has
   /// missed. A client misses states when it is too slow, or when it requests only the latest state.
   /// Unit: states.
-  public var missed: UInt64 = 0
+  public var missedCount: UInt64 = 0
   /// The transactions in doubt: the node, or a node of the composite, is prepared for them and does
   /// not know their outcomes. See ``TopologyClient/states(of:_:reportingInDoubt:)``.
   public var doubts: [InDoubtTransaction] = []
@@ -32,7 +32,7 @@ public struct StateChange: Hashable, Sendable {
 
   package init(
     node: String, incarnation: UInt64, version: UInt64, time: Int64, cause: String,
-    state: JSONValue, missed: UInt64 = 0, doubts: [InDoubtTransaction] = [],
+    state: JSONValue, missedCount: UInt64 = 0, doubts: [InDoubtTransaction] = [],
     isIntermediate: Bool = false
   ) {
     self.node = node
@@ -41,7 +41,7 @@ public struct StateChange: Hashable, Sendable {
     self.time = time
     self.cause = cause
     self.state = state
-    self.missed = missed
+    self.missedCount = missedCount
     self.doubts = doubts
     self.isIntermediate = isIntermediate
   }
@@ -73,7 +73,7 @@ extension StateChange {
     let body = try JSONRecord.decode(
       Body.self, from: UnsafeRawBufferPointer(rebasing: frame[FrameHeader.byteCount...]))
     node = body.node
-    incarnation = header.number
+    incarnation = header.incarnationOrSession
     version = header.sequence
     time = body.time
     cause = body.cause

@@ -30,21 +30,22 @@ package struct StepReport: Hashable, Sendable {
   }
 
   /// The maximum size of a reported state. The complete report must fit into an event. Unit: bytes.
-  package static let stateByteCount = WireLimits.maximumEventByteCount - 128
+  package static let maximumStateByteCount = WireLimits.maximumEventByteCount - 128
   /// The maximum nesting of a reported state. Values made from the state are nested two levels deeper.
-  package static let stateDepth = JSONTokens.maximumDepth - 2
+  package static let maximumStateDepth = JSONTokens.maximumDepth - 2
 
   /// Returns the reason why a state cannot be reported, with advice; `nil` if it can be reported.
-  package static func obstacle(toReporting state: [UInt8]) -> String? {
+  package static func reasonNotToReport(_ state: [UInt8]) -> String? {
     let advice =
       "store large data outside the state; keep only a reference to the data in the state, such as a "
       + "file path"
-    if state.count > stateByteCount {
-      return "the state has \(state.count) bytes; the limit is \(stateByteCount); \(advice)"
+    if state.count > maximumStateByteCount {
+      return "the state has \(state.count) bytes; the limit is \(maximumStateByteCount); \(advice)"
     }
-    let depth = state.withUnsafeBytes { JSONTokens.depth(of: $0, upTo: stateDepth) }
-    guard depth > stateDepth else { return nil }
-    return "the state is nested more than \(stateDepth) levels deep, which is the limit; \(advice)"
+    let depth = state.withUnsafeBytes { JSONTokens.depth(of: $0, upTo: maximumStateDepth) }
+    guard depth > maximumStateDepth else { return nil }
+    return
+      "the state is nested more than \(maximumStateDepth) levels deep, which is the limit; \(advice)"
   }
 
   /// Appends the report as JSON.

@@ -113,7 +113,7 @@ package enum ParticipantRefusal: Error, Hashable, Sendable {
 }
 
 // The wire format of the messages between coordinators and participants. The header contains the
-// transaction: its epoch in `number`, its sequence number in `sequence`.
+// transaction: its epoch in `incarnationOrSession`, its sequence number in `sequence`.
 
 extension CoordinatorMessage {
   /// The flag of `prepare` that asks a refusing participant to report its next step.
@@ -373,11 +373,11 @@ extension FrameHeader {
   ) {
     self.init(
       kind, flags: flags, count: count, sequence: transaction.sequence,
-      number: transaction.epoch)
+      incarnationOrSession: transaction.epoch)
   }
 
   fileprivate var transaction: TransactionID {
-    TransactionID(epoch: number, sequence: sequence)
+    TransactionID(epoch: incarnationOrSession, sequence: sequence)
   }
 }
 
@@ -408,12 +408,12 @@ package struct RecordedCoordinator: Hashable, Sendable {
   package var journal: UInt64
   /// The last transaction whose step the participant had taken when it recorded this journal.
   /// Another coordinator may have committed that transaction.
-  package var since: TransactionID
+  package var lastTransaction: TransactionID
 
-  package init(name: String, journal: UInt64, since: TransactionID) {
+  package init(name: String, journal: UInt64, lastTransaction: TransactionID) {
     self.name = name
     self.journal = journal
-    self.since = since
+    self.lastTransaction = lastTransaction
   }
 }
 
@@ -448,7 +448,7 @@ package struct CoordinatorJournal: Hashable, Sendable {
   /// The highest forgotten transaction.
   package var forgottenThrough = TransactionID.zero
   /// The highest number of a forgotten request of a client.
-  package var requestsForgotten: UInt64 = 0
+  package var highestForgottenRequestNumber: UInt64 = 0
   /// The journal's id; `nil` if the coordinator keeps no journal.
   package var id: UInt64?
   /// Whether the composite was reset before the journal was created. Participants may then name an

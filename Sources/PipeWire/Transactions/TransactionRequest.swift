@@ -74,7 +74,7 @@ package struct TransactionRequest: Hashable, Sendable {
   package var body: [UInt8]
   /// The part of the body that, together with the participants' states, determines the
   /// participants' answers.
-  package var question: [UInt8]
+  package var decisiveBody: [UInt8]
   package var mode: TransactionMode
   /// The time limit of the participants' asynchronous transitions.
   package var evaluationLimit: Duration
@@ -87,13 +87,13 @@ package struct TransactionRequest: Hashable, Sendable {
   private var emitterName: String?
   private var emitterNumber: UInt32 = 0
 
-  /// - Parameter question: The event alone; `nil` for the whole body.
+  /// - Parameter decisiveBody: The event alone; `nil` for the whole body.
   package init(
     composite: String, event: String, participants: [String], body: [UInt8],
-    question: [UInt8]? = nil, mode: TransactionMode, evaluationLimit: Duration = .zero
+    decisiveBody: [UInt8]? = nil, mode: TransactionMode, evaluationLimit: Duration = .zero
   ) {
     self.evaluationLimit = evaluationLimit
-    self.question = question ?? body
+    self.decisiveBody = decisiveBody ?? body
     self.composite = composite
     self.event = event
     self.participants = participants
@@ -200,7 +200,7 @@ extension TransactionRequest {
       composite: vector.composite, event: event,
       participants: try composite.participants(of: vector, body.event),
       body: TransactionBody(composite: vector.composite, event: body.event).bytes,
-      question: body.event, mode: mode, evaluationLimit: composite.evaluationLimit(of: event))
+      decisiveBody: body.event, mode: mode, evaluationLimit: composite.evaluationLimit(of: event))
   }
 }
 

@@ -222,7 +222,7 @@ extension StateChange {
     let missedPhrase = summary == nil ? "missed before" : "more before"
     let note =
       cause + (isIntermediate ? ", intermediate" : "")
-      + (missed > 0 ? "; \(missed) \(missedPhrase)" : "")
+      + (missedCount > 0 ? "; \(missedCount) \(missedPhrase)" : "")
     let doubtText =
       doubts.isEmpty
       ? (wasInDoubt ? style.green("  no longer in doubt") : "")
@@ -241,7 +241,7 @@ extension StateChange {
       "node": .string(node), "incarnation": .count(incarnation),
       "version": .count(version),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
-      "state": state, "missed": .count(missed), "isIntermediate": .bool(isIntermediate),
+      "state": state, "missed": .count(missedCount), "isIntermediate": .bool(isIntermediate),
       "doubts": .array(doubts.map(\.record)),
     ]
     if let summary {

@@ -10,7 +10,7 @@ struct ExploreRequest {
   private let graph: (path: String, format: StateGraphFormat)?
 
   init(_ arguments: ParsedArguments) throws {
-    if arguments.flag("file-only") {
+    if arguments.contains(option: "file-only") {
       throw CommandError(
         "\(UsageError.conflict("--explore", "--file-only")); --explore asks the programs",
         code: .usage)
@@ -24,15 +24,15 @@ struct ExploreRequest {
     }
     if let threads = arguments.countValue("threads") { settings.threadCount = min(threads, 64) }
     settings.properties = arguments.values("property")
-    settings.continuesAfterViolation = arguments.flag("all")
+    settings.continuesAfterViolation = arguments.contains(option: "all")
     if settings.continuesAfterViolation, settings.properties.isEmpty {
       throw CommandError(
         "--all requires --property",
         code: .usage)
     }
     if let limit = arguments.countValue("node-states") { settings.nodeStateLimit = limit }
-    settings.isReduced = !arguments.flag("no-reduction")
-    settings.isHashed = arguments.flag("hash")
+    settings.isReduced = !arguments.contains(option: "no-reduction")
+    settings.isHashed = arguments.contains(option: "hash")
     graph = try arguments.value("graph").map { path in
       guard let format = StateGraphFormat(path: path) else {
         throw CommandError(

@@ -47,7 +47,7 @@ package struct SARIFLog {
     results += diagnostics.map { diagnostic in
       Result(
         ruleID: diagnostic.code.rawValue, isWarning: diagnostic.severity == .warning,
-        message: diagnostic.message, file: diagnostic.file, position: diagnostic.mark)
+        message: diagnostic.message, file: diagnostic.file, position: diagnostic.position)
     }
   }
 

@@ -39,7 +39,7 @@ package struct NodeHistory: Hashable, Sendable {
     append(
       Entry(
         incarnation: change.incarnation, version: change.version, time: change.time,
-        cause: change.cause, state: change.state, missedCount: change.missed))
+        cause: change.cause, state: change.state, missedCount: change.missedCount))
   }
 
   /// Adds a step. If there is an entry for the state after this step, replaces the entry.

@@ -69,7 +69,7 @@ struct Probe: Verb {
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let timeout = arguments.duration("timeout") ?? .seconds(3)
-    let checksReadiness = arguments.flag("ready")
+    let checksReadiness = arguments.contains(option: "ready")
     let agents = AgentProbe.nodesWithAgents()
     guard agents.count < 2 || !arguments.positionals.isEmpty else {
       throw CommandError(

@@ -51,7 +51,7 @@ struct Apply: Verb {
     let givenPath = arguments.positionals.first ?? "topology.yaml"
     let timeout = arguments.duration("timeout") ?? .seconds(60)
     let deadline = ContinuousClock.now + timeout
-    let isDryRun = arguments.flag("dry-run")
+    let isDryRun = arguments.contains(option: "dry-run")
     let request = ChangeRequest(
       file: FileSystem.absolutePath(givenPath), variables: ProcessEnvironment.current,
       keepsName: arguments.topology != nil, isDryRun: isDryRun,
@@ -73,8 +73,8 @@ struct Apply: Verb {
       failures: planned.failures ?? [], isDryRun: isDryRun, format: arguments.format,
       console: console)
     try report.printPlan()
-    guard !isDryRun, planned.obstacle == nil else {
-      guard let obstacle = planned.obstacle else {
+    guard !isDryRun, planned.reasonNotApplicable == nil else {
+      guard let obstacle = planned.reasonNotApplicable else {
         try report.printOutcome(.planned)
         return .success
       }

@@ -79,28 +79,32 @@ struct Check: Verb {
   private static let sarif = "sarif"
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    if arguments.flag("explore"), arguments.flag("deployment") {
+    if arguments.contains(option: "explore"), arguments.contains(option: "deployment") {
       throw CommandError(
         "\(UsageError.conflict("--explore", "--deployment")); the search does not depend on "
           + "where nodes run", code: .usage)
     }
-    if arguments.flag("journals"), arguments.flag("explore") || arguments.flag("file-only") {
+    if arguments.contains(option: "journals"),
+      arguments.contains(option: "explore") || arguments.contains(option: "file-only")
+    {
       throw CommandError(
         "--journals cannot be used with --explore or --file-only", code: .usage)
     }
-    if arguments.flag("explore") { return try await explore(arguments, console: console) }
+    if arguments.contains(option: "explore") {
+      return try await explore(arguments, console: console)
+    }
     let exploreOptions = [
       "time", "memory", "threads", "property", "all", "no-reduction", "node-states", "hash", "out",
       "graph",
     ]
-    if let option = exploreOptions.first(where: arguments.flag) {
+    if let option = exploreOptions.first(where: arguments.contains(option:)) {
       throw CommandError("--\(option) requires --explore", code: .usage)
     }
     var deployment = try deployment(of: arguments)
     let reports = arguments.positionals.map {
       CheckReport(
-        TopologyInput(argument: $0), isFileOnly: arguments.flag("file-only"),
-        in: deployment?.examination, readsJournals: arguments.flag("journals"))
+        TopologyInput(argument: $0), isFileOnly: arguments.contains(option: "file-only"),
+        in: deployment?.examination, readsJournals: arguments.contains(option: "journals"))
     }
     try deployment?.check(for: reports)
     let diagnostics = reports.flatMap(\.diagnostics) + (deployment?.diagnostics ?? [])

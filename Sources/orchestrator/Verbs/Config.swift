@@ -52,7 +52,8 @@ struct Schema: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    try console.write(arguments.flag("deployment") ? DeploymentFile.schema : TopologySchema.text)
+    try console.write(
+      arguments.contains(option: "deployment") ? DeploymentFile.schema : TopologySchema.text)
     return .success
   }
 }

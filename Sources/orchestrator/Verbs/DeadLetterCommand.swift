@@ -56,7 +56,8 @@ struct DeadLetterCommand: Verb {
         found.map(\.record), as: arguments.format,
         lines: found.flatMap { $0.lines(console.style) })
     case .resend, .drop:
-      return try await change(node, action, arguments.flag("all") ? nil : ids, arguments, console)
+      return try await change(
+        node, action, arguments.contains(option: "all") ? nil : ids, arguments, console)
     }
     return .success
   }
@@ -198,7 +199,7 @@ enum DeadLetterAction: String, CaseIterable {
     let words = arguments.positionals
     self = words.count > 1 ? DeadLetterAction(rawValue: words[1]) ?? .list : .list
     let hasIDs = words.count > 2
-    let hasAllFlag = arguments.flag("all")
+    let hasAllFlag = arguments.contains(option: "all")
     switch self {
     case .list where hasIDs: throw Self.usage("'list' takes no ID; 'show ID' shows one dead letter")
     case .list, .show:

@@ -44,11 +44,13 @@ struct Describe: Verb {
       } else {
         try await reportsFromTopology(arguments)
       }
-    if arguments.flag("quiet") || arguments.flag("events") {
-      for line in Self.names(reports, events: arguments.flag("events")) { try console.print(line) }
+    if arguments.contains(option: "quiet") || arguments.contains(option: "events") {
+      for line in Self.names(reports, events: arguments.contains(option: "events")) {
+        try console.print(line)
+      }
       return .success
     }
-    let charts = arguments.flag("graph") ? try await charts(reports, arguments) : [:]
+    let charts = arguments.contains(option: "graph") ? try await charts(reports, arguments) : [:]
     try console.print(
       reports.map { $0.record(charts[$0.name]) }, as: arguments.format,
       lines: Array(
@@ -156,7 +158,9 @@ extension DescribeReport {
 }
 
 extension CompositeDescribeReport: DescribeReport {
-  fileprivate var events: [String] { composite.events.map(\.name) + composite.own.keys.sorted() }
+  fileprivate var events: [String] {
+    composite.events.map(\.name) + composite.nodesByOwnEvent.keys.sorted()
+  }
 }
 
 extension NodeDescribeReport: DescribeReport {
@@ -368,8 +372,8 @@ struct CompositeDescribeReport {
 
   /// The events that one node accepts on its own, with this node, such as `close  door`.
   private var ownEvents: [String] {
-    let width = composite.own.keys.map(\.count).max() ?? 0
-    return composite.own.sorted { $0.key < $1.key }
+    let width = composite.nodesByOwnEvent.keys.map(\.count).max() ?? 0
+    return composite.nodesByOwnEvent.sorted { $0.key < $1.key }
       .map { $0.key.padded(to: width) + "  " + $0.value }
   }
 

@@ -33,7 +33,8 @@ struct Down: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     if !arguments.positionals.isEmpty { return try await stopNodes(arguments, console) }
     let shutdown = TopologyShutdown(
-      isForced: arguments.flag("force"), timeout: arguments.duration("timeout") ?? .seconds(30))
+      isForced: arguments.contains(option: "force"),
+      timeout: arguments.duration("timeout") ?? .seconds(30))
     if case .remote(let remote) = try arguments.target {
       let client = try TopologyClient.attach(to: .remote(remote))
       defer { client.close() }
@@ -77,13 +78,13 @@ struct Down: Verb {
   private func stopNodes(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode
   {
     let nodes = arguments.positionals
-    guard !arguments.flag("force") else {
+    guard !arguments.contains(option: "force") else {
       let verb = "orchestrator kill \(nodes.joined(separator: " "))"
       throw CommandError(
         "--force kills a whole topology; to kill only these nodes, use '\(verb)'", code: .usage)
     }
     let timeout = arguments.duration("timeout") ?? .seconds(30)
-    let excludesDependents = arguments.flag("no-deps")
+    let excludesDependents = arguments.contains(option: "no-deps")
     let ended = try await arguments.onTopology { topology in
       guard excludesDependents else {
         let names = try await topology.bringDown(nodes, within: timeout)

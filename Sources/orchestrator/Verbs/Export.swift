@@ -66,11 +66,11 @@ struct Export: Verb {
       return try KubernetesExport(
         file: file, deployment: deployment,
         part: .init(
-          hasSecrets: arguments.flag("secrets"), key: arguments.value("key"),
+          hasSecrets: arguments.contains(option: "secrets"), key: arguments.value("key"),
           nodes: Array(arguments.positionals.dropFirst(2)))
       ).run(console)
     default:
-      if ["deployment", "secrets", "key"].contains(where: arguments.flag)
+      if ["deployment", "secrets", "key"].contains(where: arguments.contains(option:))
         || arguments.positionals.count > 2
       {
         throw CommandError(

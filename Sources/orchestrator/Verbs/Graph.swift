@@ -75,10 +75,10 @@ struct ShowGraph: Verb {
       let directory = try await arguments.onTopology { try await $0.directory() }
       return Source(
         loaded: try LoadedTopology.load(fileOf: directory),
-        directory: arguments.flag("live") ? directory : nil)
+        directory: arguments.contains(option: "live") ? directory : nil)
     }
     let loaded = try LoadedTopology.load(TopologyInput(argument: file))
-    guard arguments.flag("live") else { return Source(loaded: loaded, directory: nil) }
+    guard arguments.contains(option: "live") else { return Source(loaded: loaded, directory: nil) }
     let client = try TopologyClient.attach(
       to: arguments.target.named(defaultingTo: loaded.topology.name))
     defer { client.close() }

@@ -11,7 +11,7 @@ struct Help: Verb {
     examples: [("orchestrator help up", "Shows the options and examples of 'up'")])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    if arguments.flag("man") {
+    if arguments.contains(option: "man") {
       if let extra = arguments.positionals.first {
         throw UsageError.extraPositional(extra, of: description.command)
       }

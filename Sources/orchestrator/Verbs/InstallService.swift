@@ -44,9 +44,9 @@ struct InstallService: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let isOfUser = arguments.flag("user")
+    let isOfUser = arguments.contains(option: "user")
     let unit = ServiceUnit(program: try program(), isOfUser: isOfUser)
-    if arguments.flag("template") {
+    if arguments.contains(option: "template") {
       if let extra = arguments.positionals.first {
         throw UsageError.extraPositional(extra, of: description.command)
       }
@@ -56,15 +56,15 @@ struct InstallService: Verb {
     guard let file = arguments.positionals.first else {
       throw UsageError.missingPositional("FILE", of: description.command)
     }
-    if isOfUser, arguments.flag("as") {
+    if isOfUser, arguments.contains(option: "as") {
       throw UsageError.conflict("--user", "--as")
     }
     guard let instance = try instance(file, arguments, console) else { return .usage }
     let installation = ServiceInstallation(unit, instance)
-    if arguments.flag("dry-run") {
-      try installation.describe(startsNow: arguments.flag("now"), console)
+    if arguments.contains(option: "dry-run") {
+      try installation.describe(startsNow: arguments.contains(option: "now"), console)
     } else {
-      try installation.install(startsNow: arguments.flag("now"), console)
+      try installation.install(startsNow: arguments.contains(option: "now"), console)
     }
     return .success
   }
@@ -110,7 +110,7 @@ struct InstallService: Verb {
     var instance = ServiceUnit.Instance(
       topology: loaded.topology.name, file: FileSystem.absolutePath(file),
       deployment: arguments.value("deployment").map(FileSystem.absolutePath),
-      user: arguments.flag("user") ? nil : try user(arguments))
+      user: arguments.contains(option: "user") ? nil : try user(arguments))
     instance.logFormat = arguments.logFormat ?? .text
     return instance
   }

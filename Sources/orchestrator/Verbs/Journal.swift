@@ -135,7 +135,7 @@ struct JournalReport {
   }
 
   private func lines(of pipe: JournalSnapshot.InPipe) -> [String] {
-    var line = "\(pipe.name)  \(pipe.consumed) consumed"
+    var line = "\(pipe.name)  \(pipe.lastConsumedNumber) consumed"
     if pipe.postponedCount > 0 { line += ", \(pipe.postponedCount) of them postponed" }
     if pipe.senderClosed { line += ", its sender has stopped" }
     return [line] + events(pipe.postponed, of: pipe.postponedCount)
@@ -143,7 +143,7 @@ struct JournalReport {
 
   private func lines(of pipe: JournalSnapshot.OutPipe) -> [String] {
     ["\(pipe.name)  \(pipe.queued) queued, \(pipe.acknowledged) acknowledged"]
-      + events(pipe.waiting, of: Int(clamping: pipe.waitingCount))
+      + events(pipe.unacknowledgedEvents, of: Int(clamping: pipe.waitingCount))
   }
 
   private func events(_ events: [JournalSnapshot.Event], of count: Int) -> [String] {
@@ -168,7 +168,7 @@ struct JournalReport {
     for record in records {
       table.add(
         String(record.version), String(record.incarnation),
-        style.time(record.time), record.cause, String(record.steps),
+        style.time(record.time), record.cause, String(record.stepCount),
         text(of: record.state, cut: 200))
     }
     return table
@@ -180,7 +180,7 @@ extension JournalSnapshot.Record {
     [
       "version": .count(version), "incarnation": .count(incarnation),
       "time": .string(Timestamp(nanoseconds: time).description), "cause": .string(cause),
-      "steps": .count(steps), "state": state,
+      "steps": .count(stepCount), "state": state,
     ]
   }
 }
@@ -193,7 +193,7 @@ extension JournalSnapshot.InPipe {
   fileprivate var record: JSONValue {
     [
       "pipe": .string(name), "stream": .string(stream),
-      "consumed": .count(consumed), "senderClosed": .bool(senderClosed),
+      "consumed": .count(lastConsumedNumber), "senderClosed": .bool(senderClosed),
       "postponed": .integer(Int64(postponedCount)),
       "postponedEvents": .array(postponed.map(\.record)),
     ]
@@ -204,7 +204,7 @@ extension JournalSnapshot.OutPipe {
   fileprivate var record: JSONValue {
     [
       "pipe": .string(name), "queued": .count(queued), "acknowledged": .count(acknowledged),
-      "waiting": .count(waitingCount), "waitingEvents": .array(waiting.map(\.record)),
+      "waiting": .count(waitingCount), "waitingEvents": .array(unacknowledgedEvents.map(\.record)),
     ]
   }
 }

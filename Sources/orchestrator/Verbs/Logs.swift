@@ -34,7 +34,7 @@ struct Logs: Verb {
     func select(among known: [String]) -> [String]? {
       nodes.isEmpty ? nil : NodeShard.processes(of: nodes, among: known)
     }
-    let follows = arguments.flag("follow")
+    let follows = arguments.contains(option: "follow")
     if case .remote = try arguments.target {
       let client = try TopologyClient.attach(to: arguments.target)
       defer { client.close() }
@@ -65,9 +65,9 @@ struct Logs: Verb {
   ) async throws -> ExitCode {
     var logs = logs
     var printer = LogPrinter(
-      format: arguments.format, showsTime: arguments.flag("timestamps"),
-      showsNode: !arguments.flag("no-prefix"), nodes: nodes)
-    let follows = arguments.flag("follow")
+      format: arguments.format, showsTime: arguments.contains(option: "timestamps"),
+      showsNode: !arguments.contains(option: "no-prefix"), nodes: nodes)
+    let follows = arguments.contains(option: "follow")
     let readInterval = client == nil ? Self.readInterval : Self.remoteReadInterval
     var entries: [LogEntry] = []
     reading: while true {

@@ -46,7 +46,7 @@ struct List: Verb {
     if running.isEmpty, orphaned.isEmpty, let note = RuntimeRoots().fallbackNote {
       console.note("note: \(note)")
     }
-    if arguments.flag("quiet") {
+    if arguments.contains(option: "quiet") {
       for name in (running.map(\.name) + orphaned.map(\.name)).sorted() { try console.print(name) }
       return .success
     }

@@ -58,7 +58,7 @@ struct MonitorNodes: Verb {
     let subject = try subject(arguments)
     let showsScreen =
       console.canRedraw && console.canPrompt && arguments.format == .text
-      && arguments.countValue("count") == nil && !arguments.flag("plain")
+      && arguments.countValue("count") == nil && !arguments.contains(option: "plain")
     if showsScreen, case .states(.latest) = subject {
       return try ShowScreen.show(
         arguments.target, nodes: arguments.positionals, within: arguments.duration("timeout"),
@@ -103,7 +103,7 @@ struct MonitorNodes: Verb {
   }
 
   private func subject(_ arguments: ParsedArguments) throws -> Subject {
-    let chosenOptions = ["every", "steps", "tap"].filter(arguments.flag)
+    let chosenOptions = ["every", "steps", "tap"].filter(arguments.contains(option:))
     guard chosenOptions.count < 2 else {
       throw UsageError.conflict("--\(chosenOptions[0])", "--\(chosenOptions[1])")
     }

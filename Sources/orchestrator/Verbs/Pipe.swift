@@ -79,7 +79,7 @@ struct Pipe: Verb {
       "quiet": [.ls], "every": [.hz], "count": [.hz, .echo], "timeout": [.hz, .echo, .send],
     ]
     for (option, actions) in allowedActions.sorted(by: { $0.key < $1.key })
-    where arguments.flag(option) && !actions.contains(action) {
+    where arguments.contains(option: option) && !actions.contains(action) {
       let names = actions.map { "'\($0.rawValue)'" }.joined(separator: ", ")
       throw Self.usage("--\(option) is only for \(names)")
     }
@@ -93,7 +93,7 @@ struct Pipe: Verb {
 
   private func list(_ arguments: ParsedArguments, _ console: Console) async throws -> ExitCode {
     let snapshots = try await arguments.onTopology { try await $0.directory() }.pipeSnapshots
-    if arguments.flag("quiet") {
+    if arguments.contains(option: "quiet") {
       for snapshot in snapshots { try console.print(snapshot.pipe.name) }
       return .success
     }

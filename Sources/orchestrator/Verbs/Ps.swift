@@ -34,7 +34,7 @@ struct Processes: Verb {
       (try await $0.directory(), $0.remote == nil)
     }
     let nodes = try directory.nodes(named: arguments.positionals)
-    if arguments.flag("quiet") {
+    if arguments.contains(option: "quiet") {
       for node in nodes { try console.print(node.name) }
       return .success
     }

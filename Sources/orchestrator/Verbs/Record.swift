@@ -39,9 +39,9 @@ struct Record: Verb {
     var run = TopologyRun(
       file: arguments.positionals[0], name: arguments.value("name"), display: .plain)
     run.recordingDirectory = directory
-    run.showsOutput = arguments.flag("logs")
+    run.showsOutput = arguments.contains(option: "logs")
     run.startTimeout = arguments.duration("timeout")
-    run.hasLifeline = arguments.flag("lifeline")
+    run.hasLifeline = arguments.contains(option: "lifeline")
     return try run.run(console: console)
   }
 }

@@ -31,7 +31,7 @@ struct Reset: Verb {
     try checkNoDecisionIsLost(to: nodes, directories)
     let losses = journals.map(DataLoss.init)
     let nodesWithLosses = zip(nodes, losses).filter { !$0.1.isHarmless }
-    if !nodesWithLosses.isEmpty, console.canPrompt, !arguments.flag("yes") {
+    if !nodesWithLosses.isEmpty, console.canPrompt, !arguments.contains(option: "yes") {
       for (node, loss) in nodesWithLosses { console.note("\(node): \(loss)") }
       guard try console.confirm("Delete these journals permanently?") else {
         throw CommandError("cancelled: nothing was deleted")
@@ -49,7 +49,7 @@ struct Reset: Verb {
   ) throws -> [String] {
     let namedNodes = NodeShard.processes(
       of: arguments.positionals, among: directories.nodesWithJournals)
-    guard namedNodes.isEmpty == arguments.flag("all") else {
+    guard namedNodes.isEmpty == arguments.contains(option: "all") else {
       throw CommandError(
         "name the nodes, or use --all\nTry 'orchestrator reset --help'.", code: .usage)
     }

@@ -54,12 +54,12 @@ struct Run: Verb {
     run.keyDirectory = arguments.value("keys")
     run.address = arguments.value("own-address")
     run.nodes = Array(arguments.positionals.dropFirst())
-    run.startsDependencies = !arguments.flag("no-deps")
-    run.showsOutput = arguments.flag("logs")
+    run.startsDependencies = !arguments.contains(option: "no-deps")
+    run.showsOutput = arguments.contains(option: "logs")
     run.logFormat = arguments.logFormat ?? .text
     run.startTimeout = arguments.duration("timeout")
     run.pageArguments = try page(arguments)
-    run.hasLifeline = arguments.flag("lifeline")
+    run.hasLifeline = arguments.contains(option: "lifeline")
     return try run.run(console: console)
   }
 
@@ -73,7 +73,7 @@ struct Run: Verb {
   /// Returns the arguments for the web page; `nil` if the user requests no page.
   private func page(_ arguments: ParsedArguments) throws(CommandError) -> [String]? {
     let inspectorArguments = InspectorProgram.inspectorArguments(arguments, of: Option.pageOptions)
-    if arguments.flag("web") { return inspectorArguments }
+    if arguments.contains(option: "web") { return inspectorArguments }
     guard let first = inspectorArguments.first else { return nil }
     throw CommandError("\(first) requires --web", code: .usage)
   }
@@ -82,15 +82,16 @@ struct Run: Verb {
     _ arguments: ParsedArguments, _ console: Console
   ) throws -> TopologyRun.Display {
     let conflictingOptions =
-      ["background", "plain", "service", "logs", "log-format", "lifeline"].filter(arguments.flag)
-    if arguments.flag("ui") {
+      ["background", "plain", "service", "logs", "log-format", "lifeline"].filter(
+        arguments.contains(option:))
+    if arguments.contains(option: "ui") {
       guard conflictingOptions.isEmpty else {
         throw UsageError.conflict("--ui", "--\(conflictingOptions[0])")
       }
       return .screen(try SignalDescriptor(ScreenRun.signals))
     }
-    if arguments.flag("background") { return .background }
-    if arguments.flag("service") { return .service }
+    if arguments.contains(option: "background") { return .background }
+    if arguments.contains(option: "service") { return .service }
     return conflictingOptions.isEmpty ? try .onTerminal(console) : .plain
   }
 }

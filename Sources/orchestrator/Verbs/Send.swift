@@ -199,7 +199,7 @@ struct SynchronizedSend {
   private let operation: Operation
 
   init(_ arguments: ParsedArguments) throws(CommandError) {
-    let options = ["await", "broadcast", "ask"].filter(arguments.flag)
+    let options = ["await", "broadcast", "ask"].filter(arguments.contains(option:))
     guard options.count < 2 else {
       throw CommandError(
         "\(UsageError.conflict("--\(options[0])", "--\(options[1])"))", code: .usage)
@@ -216,7 +216,7 @@ struct SynchronizedSend {
     } else if let limit = arguments.duration("await") {
       operation = .all(.await(limit == .zero ? nil : limit))
     } else {
-      operation = arguments.flag("broadcast") ? .each : .all(.try)
+      operation = arguments.contains(option: "broadcast") ? .each : .all(.try)
     }
   }
 

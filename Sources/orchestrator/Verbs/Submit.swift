@@ -66,7 +66,7 @@ struct Submit: Verb {
         "--deployment",
         FileSystem.absolutePath(path), "--name", loaded.topology.name, "--plain",
       ], options: arguments.value("sbatch"))
-    if arguments.flag("print") {
+    if arguments.contains(option: "print") {
       try console.write(batch.script)
     } else {
       try console.print("\(loaded.topology.name): job \(try batch.submit())")

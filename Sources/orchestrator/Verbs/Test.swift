@@ -24,7 +24,7 @@ struct Test: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    guard arguments.flag("in-process") else {
+    guard arguments.contains(option: "in-process") else {
       throw CommandError(
         "scenarios can only be replayed in-process; use --in-process", code: .usage)
     }

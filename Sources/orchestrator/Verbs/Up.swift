@@ -46,12 +46,12 @@ struct Up: Verb {
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
     let chosen = try FileAndNodes(arguments.positionals)
     let waitTimeout =
-      arguments.flag("wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
-    let startsDependencies = !arguments.flag("no-deps")
+      arguments.contains(option: "wait") ? arguments.duration("wait-timeout") ?? .seconds(60) : nil
+    let startsDependencies = !arguments.contains(option: "no-deps")
     if !chosen.nodes.isEmpty,
       let runningTopology = try runningTopology(chosen.file, arguments.value("name"))
     {
-      if arguments.flag("deployment") {
+      if arguments.contains(option: "deployment") {
         throw CommandError(
           "topology '\(runningTopology)' is already running and keeps its deployment; omit --deployment "
             + "to start nodes in it, or stop it first with 'orchestrator down -p \(runningTopology)'",
@@ -68,8 +68,8 @@ struct Up: Verb {
     if chosen.nodes.isEmpty, let name = try? runningTopology(chosen.file, arguments.value("name")) {
       return try await bringUp(name, by: chosen.file, arguments, within: waitTimeout, console)
     }
-    guard arguments.flag("detach") || arguments.flag("wait") else {
-      let isPlain = arguments.flag("plain") || arguments.logFormat != nil
+    guard arguments.contains(option: "detach") || arguments.contains(option: "wait") else {
+      let isPlain = arguments.contains(option: "plain") || arguments.logFormat != nil
       return try TopologyRun(
         file: chosen.file, name: arguments.value("name"),
         deployment: arguments.value("deployment"), nodes: chosen.nodes,

@@ -23,7 +23,7 @@ struct ArgumentParserTests {
     #expect(invocation.verb.description.name == "logs")
     #expect(invocation.arguments.topology == "lift")
     #expect(invocation.arguments.countValue("lines") == 5)
-    #expect(invocation.arguments.flag("follow"))
+    #expect(invocation.arguments.contains(option: "follow"))
     #expect(invocation.arguments.positionals == ["door"])
   }
 

@@ -131,7 +131,7 @@ struct StateArgumentTests {
       state: ["closing": ["persons": 3]])
     #expect(
       change.line(nodeWidth: 6) == "1970-01-01T00:00:01.500Z door    closing(persons: 3)  (effect)")
-    change.missed = 2
+    change.missedCount = 2
     #expect(change.line(nodeWidth: 4).hasSuffix("(effect; 2 missed before)"))
     #expect(change.record["time"] == "1970-01-01T00:00:01.500Z" && change.record["missed"] == 2)
   }

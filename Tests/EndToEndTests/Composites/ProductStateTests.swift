@@ -39,7 +39,7 @@ struct ProductStateTests {
     #expect(unreachable == [], sourceLocation: sourceLocation)
     let others = Set(recorded.steps).subtracting(product.steps(of: nodes))
     #expect(others == [], sourceLocation: sourceLocation)
-    #expect(recorded.changes.allSatisfy { $0.missed == 0 }, sourceLocation: sourceLocation)
+    #expect(recorded.changes.allSatisfy { $0.missedCount == 0 }, sourceLocation: sourceLocation)
   }
 
   @Test("The vending machine's composite shows exactly the states and steps of the product")

@@ -44,9 +44,9 @@ struct RecordedProduct {
     Set(
       exploration.transitions.compactMap { step in
         let shown = Step(
-          from: text(of: exploration.states[step.from], composite),
-          to: text(of: exploration.states[step.to], composite))
-        return shown.from == shown.to && step.from != step.to ? nil : shown
+          from: text(of: exploration.states[step.sourceIndex], composite),
+          to: text(of: exploration.states[step.targetIndex], composite))
+        return shown.from == shown.to && step.sourceIndex != step.targetIndex ? nil : shown
       })
   }
 
@@ -77,7 +77,8 @@ struct RecordedStates {
 
   /// Each state with the state before it, except where a change between them was missed.
   var steps: [RecordedProduct.Step] {
-    zip(changes, changes.dropFirst()).filter { _, next in next.missed == 0 }.map { last, next in
+    zip(changes, changes.dropFirst()).filter { _, next in next.missedCount == 0 }.map {
+      last, next in
       RecordedProduct.Step(
         from: RecordedProduct.text(last.state), to: RecordedProduct.text(next.state))
     }

@@ -115,7 +115,8 @@ struct FeedKindsTests {
       #expect(last?.summary?.status?.ins.first?.applied == total)
       #expect(Double(collected.all.count) <= elapsed / .milliseconds(100) + 2)
       // Skipped changes are counted.
-      #expect(collected.all.reduce(0) { $0 + $1.missed + ($1.isRepeated ? 0 : 1) } == total + 1)
+      #expect(
+        collected.all.reduce(0) { $0 + $1.missedCount + ($1.isRepeated ? 0 : 1) } == total + 1)
     }
   }
 
@@ -130,7 +131,7 @@ struct FeedKindsTests {
         let last = try await poll(within: .seconds(20)) {
           collected.all.last.flatMap { $0.summary?.status?.refused == refused ? $0 : nil }
         }
-        #expect(last?.version == 0 && last?.missed == 0 && last?.isRepeated == true)
+        #expect(last?.version == 0 && last?.missedCount == 0 && last?.isRepeated == true)
         // A new subscriber receives the counters, and so do all others.
         let other = StreamCollector(try await topology.client.states(of: ["source"], .latest))
         let first = try await poll(within: .seconds(20)) { other.all.first?.summary?.status }

@@ -24,7 +24,7 @@ struct BadJournalTests {
   private static func other(
     _ attribute: String, _ found: String, _ expected: String
   ) -> String {
-    let error = JournalError.other(
+    let error = JournalError.mismatch(
       path: "…", node: "gate", attribute: attribute, found: found, expected: expected)
     return "\(error)".text(after: "'…'")
   }

@@ -66,7 +66,7 @@ struct DeployedAdoptionTests {
       // Connects from the orchestrator's host with a copy of the keys.
       let remote = try TopologyClient(
         topology: "ward", control: control,
-        keys: ClientKeys(.init(path: copy, control: controlKey)),
+        keys: ClientKeys(.init(path: copy, orchestratorKey: controlKey)),
         answerTimeout: TopologyHarness.clientTimeout)
       defer { remote.close() }
       try await remote.send("source", Source.Event.go(count: 10))

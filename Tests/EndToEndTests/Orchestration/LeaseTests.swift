@@ -50,7 +50,7 @@ import Testing
     }
 
     func renew(_ asked: FrameHeader) {
-      #expect(asked.number == 3)
+      #expect(asked.incarnationOrSession == 3)
       control.send(
         FrameHeader(.renewed, sequence: asked.sequence), to: Array(WireName.node("party").utf8))
     }

@@ -106,7 +106,7 @@ struct ScreenPartsTests {
   private static func change(_ version: UInt64, missed: UInt64 = 0) -> StateChange {
     StateChange(
       node: "door", incarnation: 1, version: version, time: 5, cause: "request",
-      state: .string("s\(version)"), missed: missed)
+      state: .string("s\(version)"), missedCount: missed)
   }
 
   private static func step(_ version: UInt64, incarnation: UInt64 = 1) throws -> NodeStep {

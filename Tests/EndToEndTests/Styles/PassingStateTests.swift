@@ -40,7 +40,7 @@ struct PassingStateTests {
         let seen = try await topology.expect("example", exactly: ["state2", "state3"])
         #expect(seen.map(\.version) == [version - 1, version])
         #expect(seen.map(\.isIntermediate) == [true, false])
-        #expect(seen.map(\.missed) == [0, 0])
+        #expect(seen.map(\.missedCount) == [0, 0])
         try await topology.send("example", ExampleModel.Event.eventB(param: round))
         try await topology.expect("example", ExampleState.state1(message: "\(round)"))
       }

@@ -24,6 +24,6 @@ extension ParticipantConflict {
 extension UsageError {
   /// The error for a value that an option or a positional of this kind rejects.
   static func invalid(_ name: String, _ value: String, _ kind: ValueKind) -> UsageError {
-    .invalidValue(of: name, value: value, wanted: kind.problem(with: value) ?? "")
+    .invalidValue(for: name, value: value, expected: kind.problem(with: value) ?? "")
   }
 }

@@ -89,7 +89,7 @@ final class ForeignNode {
   }
 
   private func send(_ kind: FrameKind, sequence: UInt64 = 0, body: [UInt8] = []) {
-    control.send(FrameHeader(kind, sequence: sequence, number: 1), body: body)
+    control.send(FrameHeader(kind, sequence: sequence, incarnationOrSession: 1), body: body)
   }
 
   private static func pid(_ endpoint: String) async throws -> Int32? {

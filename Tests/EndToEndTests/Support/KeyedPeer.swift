@@ -52,7 +52,9 @@ final class KeyedPeer {
   ) async throws -> (code: UInt32, text: String) {
     requests += 1
     socket.send(
-      FrameHeader(kind, flags: flags, count: count, sequence: requests, number: number), body: body)
+      FrameHeader(
+        kind, flags: flags, count: count, sequence: requests, incarnationOrSession: number),
+      body: body)
     let answer: (UInt32, String)? = try await poll(
       every: .milliseconds(20), within: .seconds(20), of: directory
     ) {

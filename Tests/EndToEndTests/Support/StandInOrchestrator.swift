@@ -190,7 +190,7 @@ final class StandInOrchestrator: Sendable {
       topology: Self.topology, node: name, content: member.content, control: endpoint,
       inbox: address, feed: address, incarnation: incarnation,
       journal: .init(path: "\(tool.directory.path)/\(name).journal", durability: .process),
-      keys: NodeArguments.Keys(path: path, control: pair.publicKey.text))
+      keys: NodeArguments.Keys(path: path, orchestratorKey: pair.publicKey.text))
     return (arguments, keyPair)
   }
 
@@ -262,7 +262,9 @@ final class StandInOrchestrator: Sendable {
   }
 
   private func handleFrame(_ header: FrameHeader, _ body: [UInt8], from name: String) {
-    let isCurrent = state.withLock { $0.processes[name]?.incarnation == header.number }
+    let isCurrent = state.withLock {
+      $0.processes[name]?.incarnation == header.incarnationOrSession
+    }
     guard isCurrent, let member = members[name] else { return }
     switch header.kind {
     case .hello:

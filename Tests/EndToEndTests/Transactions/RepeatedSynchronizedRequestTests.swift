@@ -37,7 +37,8 @@ struct RepeatedSynchronizedRequestTests {
     /// Sends the same request each time.
     func send() {
       let header = FrameHeader(
-        .synchronize, flags: SynchronizeFlag.try.rawValue, sequence: 1, number: 0xC0FFEE)
+        .synchronize, flags: SynchronizeFlag.try.rawValue, sequence: 1,
+        incarnationOrSession: 0xC0FFEE)
       let body = TransactionBody(composite: "pair", event: Array("\"meet\"".utf8)).bytes
       socket.sendPart(header.frame(body: body), more: false)
     }

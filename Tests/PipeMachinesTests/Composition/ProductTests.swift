@@ -120,7 +120,7 @@ struct ProductTests {
       try LiftState.projection(json: ["stopped", ["moving": ["to": 1]]]) == .stopped)
     #expect(try LiftState.projection(json: ["closed", ["moving": ["to": 1]]]) == .moving)
     #expect(!LiftState.moving.isStable)
-    #expect(throws: ProjectionError.count(1, expected: 2)) {
+    #expect(throws: ProjectionError.componentCount(1, expected: 2)) {
       try LiftState.projection(json: ["closed"])
     }
     #expect(throws: ProjectionError.type("Motor", index: 0, expected: "Door")) {

@@ -58,7 +58,7 @@ struct AsynchronyTests {
     let machine = Self.contained
     #expect(machine.asynchronousEvents == ["blame": .some])
     #expect(
-      machine.selfContainedEvents
+      machine.timeLimitsByEvent
         == ["praise": .milliseconds(200), "blame": .seconds(1), "joke": .seconds(3)])
     func limit(_ state: Mood, _ word: Word) -> Duration? {
       if case .suspended(let transition) = machine.reduce(state, word) {
@@ -112,13 +112,13 @@ struct AsynchronyTests {
     let machine = StateMachine<Mood, Word, Never>(
       initial: .good, awaiting: { mood, _ in mood }, selfContained: some)
     #expect(machine.asynchronousEvents == ["blame": .all])
-    #expect(machine.selfContainedEvents == ["joke": .seconds(2), "praise": .seconds(1)])
+    #expect(machine.timeLimitsByEvent == ["joke": .seconds(2), "praise": .seconds(1)])
     #expect(machine.evaluate(caseNamed: "joke", in: .good) == .selfContained)
     #expect(machine.evaluate(caseNamed: "blame", in: .good) == .asynchronous)
     let all = StateMachine<Mood, Word, Never>(
       initial: .good, awaiting: { mood, _ in mood }, selfContained: .all(within: .seconds(5)))
     #expect(all.asynchronousEvents == [:])
-    #expect(all.selfContainedEvents.count == 3)
+    #expect(all.timeLimitsByEvent.count == 3)
   }
 
   @Test("An asynchronous transition that throws refuses its event, and the machine keeps its state")

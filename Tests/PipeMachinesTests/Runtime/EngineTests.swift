@@ -291,10 +291,10 @@ struct EngineTests {
       .connectAsSender(to: ports.pipe("ends"), when: Job.done, send: Elsewhere.stopped)
       .connectAsSender(to: ports.pipe("ends"), when: Job.idle, send: Elsewhere.started(1))
       .connectAsSender(to: ports.pipe("ends"), when: Job.paused, send: Elsewhere.stopped)
-    #expect(known.outPorts.map(\.sent) == [["stopped", "started"]])
+    #expect(known.outPorts.map(\.sentEvents) == [["stopped", "started"]])
     let unknown = known.connectAsSender(
       to: ports.pipe("ends"), when: Job.working, send: Elsewhere.started)
-    #expect(unknown.outPorts.map(\.sent) == [nil])
+    #expect(unknown.outPorts.map(\.sentEvents) == [nil])
     #expect(unknown.outPorts.map(\.name) == ["ends"])
   }
 }

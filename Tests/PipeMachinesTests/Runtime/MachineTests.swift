@@ -63,7 +63,7 @@ struct MachineTests {
     #expect(door.outPorts.map(\.name) == ["arrivals", "persons"])
     #expect(door.outPorts.map(\.eventType) == ["Display.Event", "Display.Event"])
     // The events of a function are not known before it runs.
-    #expect(door.outPorts.map(\.sent) == [["off"], nil])
+    #expect(door.outPorts.map(\.sentEvents) == [["off"], nil])
     #expect(door.inPorts.isEmpty)
   }
 

@@ -325,7 +325,7 @@ struct TimerListingTests {
         }
       }
     }
-    #expect(machine.timerKnowledge.isNone)
+    #expect(machine.timerPresence.isNone)
     #expect(machine.timerDescriptions().all.isEmpty)
   }
 
@@ -350,7 +350,7 @@ struct TimerListingTests {
         }
       }
     }
-    #expect(!machine.timerKnowledge.isNone)
+    #expect(!machine.timerPresence.isNone)
     func durations(_ attempt: Int) throws -> [Duration] {
       try machine.timers(in: .open(attempt: attempt)).map(\.duration)
     }
@@ -376,7 +376,7 @@ struct TimerListingTests {
         if attempt > 3 { Self.common(attempt) }
       }
     }
-    #expect(!machine.timerKnowledge.isNone)
+    #expect(!machine.timerPresence.isNone)
     #expect(try machine.timers(in: .open(attempt: 4)) == [])
     #expect(try machine.timers(in: .open(attempt: 8)).map(\.duration) == [.seconds(7)])
   }

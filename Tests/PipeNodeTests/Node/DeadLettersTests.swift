@@ -23,7 +23,7 @@ struct DeadLettersTests {
 
   private static func record(_ deadLetters: inout DeadLetters, in journal: Journal) throws {
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("1".utf8), version: 1, steps: 1, cause: "initial", time: 0, incarnation: 1)
       try deadLetters.record(into: journal)
     }

@@ -24,11 +24,12 @@ struct DurablePipeTests {
     #expect(pipe.flush().batches == [1...5])
     let again = pipe.welcomed(session: 2, stream: 7, received: 2, window: 16, isDurable: true)
     #expect(
-      again.first == .open(FrameHeader(.open, sequence: 3, number: 2), stream: 7))
+      again.first == .open(FrameHeader(.open, sequence: 3, incarnationOrSession: 2), stream: 7))
     #expect(again.batches == [1...5])
     // A receiver that has not recorded any event does not know the stream.
     let reopened = pipe.welcomed(session: 3, stream: 0, received: 0, window: 16, isDurable: true)
-    #expect(reopened.first == .open(FrameHeader(.open, sequence: 1, number: 3), stream: 7))
+    #expect(
+      reopened.first == .open(FrameHeader(.open, sequence: 1, incarnationOrSession: 3), stream: 7))
     #expect(reopened.reports == [])
   }
 
@@ -41,7 +42,7 @@ struct DurablePipeTests {
     _ = sender.credited(session: 1, applied: 5, window: 8)
     let actions = sender.welcomed(session: 2, stream: 7, received: 3, window: 8, isDurable: true)
     #expect(actions.first == .report(lost: 2, through: 5))
-    let open = FrameHeader(.open, count: 2, sequence: 6, number: 2)
+    let open = FrameHeader(.open, count: 2, sequence: 6, incarnationOrSession: 2)
     #expect(actions.dropFirst().first == .open(open, stream: 7))
     var receiver = InPipeStateMachine(
       capacity: 8, session: 2, stream: 7, applied: 3, postponed: 0, senderClosed: false)
@@ -73,10 +74,12 @@ struct DurablePipeTests {
     #expect(pipe.applied == 4)
     // Four events are postponed, so the capacity is not larger than before.
     #expect(
-      pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, number: 2))
+      pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, incarnationOrSession: 2)
+    )
     pipe.finishPostponed(1, of: pipe.stream)
     #expect(
-      pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, number: 2))
+      pipe.acknowledgement() == FrameHeader(.credit, count: 5, sequence: 4, incarnationOrSession: 2)
+    )
   }
 
   @Test("A receiver does not acknowledge applied events before it has recorded them")
@@ -87,10 +90,11 @@ struct DurablePipeTests {
     _ = pipe.arrived(session: 2, first: 1, count: 8)
     for number in UInt64(1)...6 { pipe.finish(number, of: pipe.stream) }
     #expect(pipe.acknowledgementDue() == nil)
-    #expect(pipe.close() == FrameHeader(.closed, sequence: 0, number: 2))
+    #expect(pipe.close() == FrameHeader(.closed, sequence: 0, incarnationOrSession: 2))
     pipe.record()
     #expect(
-      pipe.acknowledgementDue() == FrameHeader(.credit, count: 8, sequence: 6, number: 2))
+      pipe.acknowledgementDue()
+        == FrameHeader(.credit, count: 8, sequence: 6, incarnationOrSession: 2))
   }
 
   @Test("A batch that exceeds the receiver's window is sent in parts")
@@ -241,7 +245,8 @@ private struct DurablePipeRun {
     case .send: break
     case .open(let header, let stream):
       toSender += receiver.opened(
-        session: header.number, stream: stream, first: header.sequence, lost: header.count)
+        session: header.incarnationOrSession, stream: stream, first: header.sequence,
+        lost: header.count)
     case .sendBatch(let batch, let session):
       let actions = receiver.arrived(
         session: session, first: batch.firstSequence, count: UInt32(batch.count))
@@ -265,11 +270,12 @@ private struct DurablePipeRun {
     switch action {
     case .welcome(let header, let stream):
       toReceiver += sender.welcomed(
-        session: header.number, stream: stream, received: header.sequence, window: header.count,
+        session: header.incarnationOrSession, stream: stream, received: header.sequence,
+        window: header.count,
         isDurable: header.flags & InPipeStateMachine.durableFlag != 0)
     case .send(let header):
       toReceiver += sender.credited(
-        session: header.number, applied: header.sequence, window: header.count)
+        session: header.incarnationOrSession, applied: header.sequence, window: header.count)
     case .report(let gap): problem = "\(gap)"
     case .take: break
     }

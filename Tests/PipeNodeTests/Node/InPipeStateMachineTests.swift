@@ -6,11 +6,12 @@ import Testing
 @Suite("The receiving end of a pipe")
 struct InPipeStateMachineTests {
   private func welcome(_ received: UInt64, stream: UInt64 = 1) -> InPipeStateMachine.Action {
-    .welcome(FrameHeader(.welcome, count: 8, sequence: received, number: 2), stream: stream)
+    .welcome(
+      FrameHeader(.welcome, count: 8, sequence: received, incarnationOrSession: 2), stream: stream)
   }
 
   private func credit(_ applied: UInt64) -> FrameHeader {
-    FrameHeader(.credit, count: 8, sequence: applied, number: 2)
+    FrameHeader(.credit, count: 8, sequence: applied, incarnationOrSession: 2)
   }
 
   private func pipe(openedAt first: UInt64? = nil) -> InPipeStateMachine {
@@ -148,7 +149,7 @@ struct InPipeStateMachineTests {
     pipe.apply(3)
     #expect(pipe.acknowledgement() == credit(3))
     #expect(pipe.acknowledgement() == nil)
-    #expect(pipe.close() == FrameHeader(.closed, sequence: 3, number: 2))
+    #expect(pipe.close() == FrameHeader(.closed, sequence: 3, incarnationOrSession: 2))
   }
 
   @Test("A receiver acknowledges no event after a postponed event")
@@ -186,7 +187,7 @@ struct InPipeStateMachineTests {
           switch action {
           case .open(let header, let stream):
             _ = receiver.opened(
-              session: header.number, stream: stream, first: header.sequence,
+              session: header.incarnationOrSession, stream: stream, first: header.sequence,
               lost: header.count)
           case .sendBatch(let batch, let session):
             // A message may be lost with its connection.
@@ -204,7 +205,7 @@ struct InPipeStateMachineTests {
         guard case .welcome(let header, let stream)? = receiver.connected().first else { return }
         deliver(
           sender.welcomed(
-            session: header.number, stream: stream, received: header.sequence,
+            session: header.incarnationOrSession, stream: stream, received: header.sequence,
             window: header.count, isDurable: false))
       }
       connect()
@@ -221,13 +222,14 @@ struct InPipeStateMachineTests {
           if let header = receiver.acknowledgement() {
             deliver(
               sender.credited(
-                session: header.number, applied: header.sequence, window: header.count))
+                session: header.incarnationOrSession, applied: header.sequence, window: header.count
+              ))
           }
         case 8: connect()
         default:
           // The receiver stops in order and returns as another incarnation.
           let goodbye = receiver.close()
-          sender.receiverClosed(session: goodbye.number, applied: goodbye.sequence)
+          sender.receiverClosed(session: goodbye.incarnationOrSession, applied: goodbye.sequence)
           waiting = []
           session += 1
           receiver = InPipeStateMachine(capacity: 16, session: session)
@@ -244,7 +246,7 @@ struct InPipeStateMachineTests {
         if let header = receiver.acknowledgement() {
           deliver(
             sender.credited(
-              session: header.number, applied: header.sequence, window: header.count))
+              session: header.incarnationOrSession, applied: header.sequence, window: header.count))
         }
       }
       #expect(applied == Array(1...max(1, sender.queued)).filter { $0 <= sender.queued })

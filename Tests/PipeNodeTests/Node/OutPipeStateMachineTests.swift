@@ -13,7 +13,8 @@ struct OutPipeStateMachineTests {
   }
 
   private func open(_ first: UInt64, session: UInt64 = 1, lost: UInt32 = 0) -> Action {
-    .open(FrameHeader(.open, count: lost, sequence: first, number: session), stream: 7)
+    .open(
+      FrameHeader(.open, count: lost, sequence: first, incarnationOrSession: session), stream: 7)
   }
 
   @Test("A sender sends nothing before a receiver welcomes it")
@@ -89,7 +90,8 @@ struct OutPipeStateMachineTests {
       return pipe.welcomed(session: 1, stream: 7, received: 2, window: 8, isDurable: true)
     }
     let elsewhere = FrameHeader(
-      .open, flags: InPipeStateMachine.redirectedFlag, count: 3, sequence: 6, number: 1)
+      .open, flags: InPipeStateMachine.redirectedFlag, count: 3, sequence: 6,
+      incarnationOrSession: 1)
     #expect(opening(acknowledged: 5).first == .open(elsewhere, stream: 7))
     // The former receiver had acknowledged the event.
     #expect(
@@ -161,7 +163,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.close() == [])
     var opened = self.pipe(events: 2)
     _ = opened.welcomed(session: 3, received: 0, window: 8)
-    #expect(opened.close() == [.send(FrameHeader(.close, sequence: 2, number: 3))])
+    #expect(opened.close() == [.send(FrameHeader(.close, sequence: 2, incarnationOrSession: 3))])
     #expect(opened.welcomed(session: 4, received: 0, window: 8) == [])
   }
 

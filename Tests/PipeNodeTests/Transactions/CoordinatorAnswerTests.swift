@@ -79,7 +79,7 @@ struct CoordinatorAnswerTests {
 
     var journal = CoordinatorJournal()
     journal.epoch = 1
-    journal.requestsForgotten = 10
+    journal.highestForgottenRequestNumber = 10
     var another = Self.coordinator(journal)
     #expect(another.request(first, Self.request) == [.replyForgotten(first, through: 10)])
     #expect(another.request(next, Self.request) != [.replyForgotten(next, through: 10)])

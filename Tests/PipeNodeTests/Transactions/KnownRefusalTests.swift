@@ -23,7 +23,7 @@ struct KnownRefusalTests {
   ) -> TransactionRequest {
     TransactionRequest(
       composite: "door", event: question, participants: participants,
-      body: Array("door\n\(question)".utf8), question: Array(question.utf8), mode: mode)
+      body: Array("door\n\(question)".utf8), decisiveBody: Array(question.utf8), mode: mode)
   }
 
   /// Returns a coordinator whose participant `b`, which is closed, has refused `enter` for request

@@ -83,7 +83,7 @@ final class SimulatedCoordinator {
       case .send(let message, let participant):
         if case .abort = message { aborts += 1 }
         output.messages.append((participant, message))
-      case .forgetRequests(let last): journal.requestsForgotten = last
+      case .forgetRequests(let last): journal.highestForgottenRequestNumber = last
       case .reply(let id, let reply): output.replies.append((id, reply))
       case .replyForgotten(let id, let last): problems.append("\(id) is forgotten through \(last)")
       case .publish: break

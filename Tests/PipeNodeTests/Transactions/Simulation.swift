@@ -148,7 +148,8 @@ struct Simulation {
     TransactionRequest(
       composite: simulatedRequest.composite.name, event: "tick",
       participants: simulatedRequest.composite.participants,
-      body: simulatedRequest.body, question: Array("\"tick\"".utf8), mode: simulatedRequest.mode)
+      body: simulatedRequest.body, decisiveBody: Array("\"tick\"".utf8), mode: simulatedRequest.mode
+    )
   }
 
   @discardableResult

@@ -51,7 +51,7 @@ struct ConversationFrameTests {
 
   @Test("A request frame has the client's number and the distance to its oldest pending request")
   func request() {
-    let header = FrameHeader(.request, count: 2, sequence: 7, number: 0x0A0B)
+    let header = FrameHeader(.request, count: 2, sequence: 7, incarnationOrSession: 0x0A0B)
     #expect(
       header.frame(body: Array("\"go\"".utf8)) == [
         0x70, 3, 16, 0, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0x0B, 0x0A, 0, 0, 0, 0, 0, 0,
@@ -106,7 +106,7 @@ struct ConversationFrameTests {
   @Test("The frame that drops a dead letter and its reply match the documented bytes")
   func deadLetter() {
     #expect(
-      FrameHeader(.deadLetter, count: 1, sequence: 7, number: 9).frame() == [
+      FrameHeader(.deadLetter, count: 1, sequence: 7, incarnationOrSession: 9).frame() == [
         0x70, 3, 18, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
       ])
     #expect(

@@ -28,12 +28,13 @@ enum FrameFuzz {
     case .open:
       guard body.count == 8, header.sequence > 0 else { return }
       _ = pipe.opened(
-        session: header.number, stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        session: header.incarnationOrSession,
+        stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         first: header.sequence, lost: header.count)
     case .events:
       let before = pipe.received
       for action in pipe.arrived(
-        session: header.number, first: header.sequence, count: header.count)
+        session: header.incarnationOrSession, first: header.sequence, count: header.count)
       {
         guard case .take(_, let first) = action else { continue }
         check(first == before + 1, "an event was left out, or taken twice")
@@ -41,7 +42,7 @@ enum FrameFuzz {
           pipe.finish(sequence, of: pipe.stream)
         }
       }
-    case .close: pipe.senderSaidGoodbye(session: header.number)
+    case .close: pipe.senderSaidGoodbye(session: header.incarnationOrSession)
     default: _ = pipe.connected()
     }
     pipe.record()
@@ -60,11 +61,14 @@ enum FrameFuzz {
     case .welcome:
       guard body.count == 8 else { return }
       _ = pipe.welcomed(
-        session: header.number, stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
+        session: header.incarnationOrSession,
+        stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         received: header.sequence, window: header.count, isDurable: header.flags & 1 != 0)
     case .credit:
-      _ = pipe.credited(session: header.number, applied: header.sequence, window: header.count)
-    case .closed: pipe.receiverClosed(session: header.number, applied: header.sequence)
+      _ = pipe.credited(
+        session: header.incarnationOrSession, applied: header.sequence, window: header.count)
+    case .closed:
+      pipe.receiverClosed(session: header.incarnationOrSession, applied: header.sequence)
     default: pipe.disconnected()
     }
     _ = pipe.flush()

@@ -80,15 +80,15 @@ struct SoakOptions: Equatable {
     roundFaults = arguments.countValue("round-faults") ?? roundFaults
     time = arguments.duration("time")
     durability = arguments.value("durability") ?? durability
-    isCalm = arguments.flag("calm")
+    isCalm = arguments.contains(option: "calm")
     if topic == .instances, durability == .volatile {
       throw .invalidValue(
-        of: "--durability", value: durability.rawValue,
-        wanted: "must be process or power for instances")
+        for: "--durability", value: durability.rawValue,
+        expected: "must be process or power for instances")
     }
     if faults == 0, time == nil, !isCalm, !isExplored {
       throw .invalidValue(
-        of: "--faults", value: "0", wanted: "must be a number above 0, or used with --time")
+        for: "--faults", value: "0", expected: "must be a number above 0, or used with --time")
     }
   }
 

@@ -18,7 +18,7 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
   private struct Content {
     var state: State
     var subscribers: [Int: Subscriber] = [:]
-    var last = 0
+    var lastSubscriberID = 0
     var hasFinished = false
 
     /// Passes the state to all subscribers.
@@ -96,9 +96,9 @@ public final class ConcurrentValueSubject<State: Sendable>: Sendable {
       let id = storage.content.withLock { content -> Int? in
         receive(content.state)
         guard !content.hasFinished else { return nil }
-        content.last += 1
-        content.subscribers[content.last] = subscriber
-        return content.last
+        content.lastSubscriberID += 1
+        content.subscribers[content.lastSubscriberID] = subscriber
+        return content.lastSubscriberID
       }
       guard let id else {
         end()

@@ -9,7 +9,7 @@ public struct Services: Sendable {
   /// The services of the current task; empty by default.
   @TaskLocal public static var current = Services()
 
-  private var makers: [ObjectIdentifier: @Sendable () -> any Sendable] = [:]
+  private var makersByType: [ObjectIdentifier: @Sendable () -> any Sendable] = [:]
 
   /// Makes an empty set.
   public init() {}
@@ -19,20 +19,20 @@ public struct Services: Sendable {
   public mutating func register<Service: Sendable>(
     _: Service.Type, _ make: @escaping @Sendable () -> Service
   ) {
-    makers[ObjectIdentifier(Service.self)] = make
+    makersByType[ObjectIdentifier(Service.self)] = make
   }
 
   /// Returns these services, and the services of `others` for the types that are not registered
   /// here.
   public func merging(_ others: Services) -> Services {
     var services = self
-    services.makers.merge(others.makers) { own, _ in own }
+    services.makersByType.merge(others.makersByType) { own, _ in own }
     return services
   }
 
   /// Returns a service; `nil` if the type is not registered.
   public func resolve<Service: Sendable>(_: Service.Type) -> Service? {
-    makers[ObjectIdentifier(Service.self)]?() as? Service
+    makersByType[ObjectIdentifier(Service.self)]?() as? Service
   }
 
   /// Runs work with these services. Machines that are started during the work can resolve the

@@ -82,7 +82,7 @@ public struct DeepLink<Route: RouteType>: Sendable {
 
   /// Returns a link for this pattern. Its words are the words of the pattern. In place of the
   /// placeholders, it has the given segments at the same indices, if they exist.
-  func filled(with parts: [String]) -> String {
+  func link(filledWith parts: [String]) -> String {
     segments.enumerated().map { index, segment in
       switch segment {
       case .word(let word): word
@@ -121,7 +121,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   public init(arrayLiteral elements: DeepLink<Route>...) { self.init(elements) }
 
   /// The maximum length of a link. Unit: bytes.
-  public static var longestLink: Int { NavigationLimits.maximumLinkByteCount }
+  public static var maximumLinkByteCount: Int { NavigationLimits.maximumLinkByteCount }
 
   /// The patterns.
   public var patterns: [String] { links.map(\.pattern) }
@@ -135,7 +135,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   /// `app://quizzes/7`. As in URLs, `%2F` is a slash that is part of a value.
   /// - Throws: ``NavigationError`` if the link does not match any route.
   public func path(to link: String) throws(NavigationError) -> [Route] {
-    guard link.utf8.count <= Self.longestLink else {
+    guard link.utf8.count <= Self.maximumLinkByteCount else {
       throw .linkTooLong(byteCount: link.utf8.count)
     }
     let link = link.printable
@@ -154,7 +154,7 @@ public struct DeepLinks<Route: RouteType>: Sendable, ExpressibleByArrayLiteral {
   }
 
   private func nearest(to parts: [String]) -> String? {
-    let candidates = links.map { $0.filled(with: parts) }
+    let candidates = links.map { $0.link(filledWith: parts) }
     return Suggestion.closest(to: parts.joined(separator: "/"), among: candidates)
   }
 

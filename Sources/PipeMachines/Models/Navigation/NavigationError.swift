@@ -7,7 +7,7 @@ public enum NavigationError: Error, Codable, Hashable, Sendable, CustomStringCon
   /// A pattern matches, but a value in the link cannot be converted. Carries the link, the value,
   /// its placeholder and the expected type.
   case unfitValue(link: String, value: String, placeholder: String, type: String)
-  /// The link is longer than ``DeepLinks/longestLink``. Unit: bytes.
+  /// The link is longer than ``DeepLinks/maximumLinkByteCount``. Unit: bytes.
   case linkTooLong(byteCount: Int)
   /// A pattern itself is invalid.
   case malformedPattern(String)

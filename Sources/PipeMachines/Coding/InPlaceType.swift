@@ -1,13 +1,13 @@
 import PipeSupport
 
 /// The types whose values can be encoded and decoded in place, also as optionals.
-enum PlainType: CaseIterable {
+enum InPlaceType: CaseIterable {
   case int, int8, int16, int32, int64
   case uint, uint8, uint16, uint32, uint64
   case double, float, bool, string
 
   /// Returns the plain type, and whether it is wrapped in an optional; `nil` for any other type.
-  static func find(_ type: Any.Type) -> (PlainType, isOptional: Bool)? {
+  static func find(_ type: Any.Type) -> (InPlaceType, isOptional: Bool)? {
     for candidate in allCases {
       // Compares the types themselves, because a cast to a protocol would search all conformances
       // of the program.
@@ -20,12 +20,12 @@ enum PlainType: CaseIterable {
   /// Calls the action with the Swift type of this case as a static type, so that the action is
   /// specialized for that type. Returns the result of the action.
   @inline(__always)
-  func perform(_ action: some PlainAction, _ isOptional: Bool) -> Bool {
+  func perform(_ action: some InPlaceAction, _ isOptional: Bool) -> Bool {
     isOptional ? performOptional(action) : perform(action)
   }
 
   @inline(__always)
-  private func perform(_ action: some PlainAction) -> Bool {
+  private func perform(_ action: some InPlaceAction) -> Bool {
     switch self {
     case .int: action.perform(as: Int.self)
     case .int8: action.perform(as: Int8.self)
@@ -45,7 +45,7 @@ enum PlainType: CaseIterable {
   }
 
   @inline(__always)
-  private func performOptional(_ action: some PlainAction) -> Bool {
+  private func performOptional(_ action: some InPlaceAction) -> Bool {
     switch self {
     case .int: action.perform(as: Int?.self)
     case .int8: action.perform(as: Int8?.self)
@@ -66,29 +66,29 @@ enum PlainType: CaseIterable {
 }
 
 /// An action that is generic over a plain type, and that this file specializes for each plain type.
-protocol PlainAction {
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool
+protocol InPlaceAction {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool
 }
 
-private struct TypeComparison: PlainAction {
+private struct TypeComparison: InPlaceAction {
   let type: Any.Type
 
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool { self.type == type }
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool { self.type == type }
 }
 
 /// An associated value of a case: its key, its offset and its type.
 // Contains no object references, because each event would pay for their reference counting.
-struct PlainField {
+struct InPlaceField {
   /// The key as JSON, and the colon. The owner of the field frees this memory.
   let keyText: UnsafeRawBufferPointer
   /// The offset of the value in the case's payload. Unit: bytes.
   private let offset: Int
-  private let type: PlainType
+  private let type: InPlaceType
   private let isOptional: Bool
 
   /// Creates a field; `nil` if values of `type` cannot be encoded and decoded in place.
   init?(_ name: String, _ type: Any.Type, offset: Int) {
-    guard let (known, isOptional) = PlainType.find(type) else { return nil }
+    guard let (known, isOptional) = InPlaceType.find(type) else { return nil }
     var text: [UInt8] = []
     JSONText.append(name, to: &text)
     text.append(UInt8(ascii: ":"))
@@ -99,7 +99,7 @@ struct PlainField {
   }
 
   @inline(__always)
-  private func perform(_ action: some PlainAction) -> Bool { type.perform(action, isOptional) }
+  private func perform(_ action: some InPlaceAction) -> Bool { type.perform(action, isOptional) }
 
   /// Returns whether the JSON omits the value, together with its key.
   func isOmitted(in payload: UnsafeRawPointer) -> Bool {
@@ -115,7 +115,7 @@ struct PlainField {
 
   /// Decodes the value, and stores it in the payload. If the text is not supported, returns `false`
   /// and stores nothing.
-  func read(_ text: inout PlainText, into payload: UnsafeMutableRawPointer) -> Bool {
+  func read(_ text: inout InPlaceText, into payload: UnsafeMutableRawPointer) -> Bool {
     withUnsafeMutablePointer(to: &text) {
       perform(ReadAction(address: payload + offset, text: $0))
     }
@@ -147,64 +147,64 @@ extension [UInt8] {
   }
 }
 
-private struct OmissionCheck: PlainAction {
+private struct OmissionCheck: InPlaceAction {
   let address: UnsafeRawPointer
 
   @inline(__always)
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool {
     address.assumingMemoryBound(to: type).pointee.isOmitted
   }
 }
 
-private struct AppendAction: PlainAction {
+private struct AppendAction: InPlaceAction {
   let address: UnsafeRawPointer
   let bytes: UnsafeMutablePointer<[UInt8]>
 
   @inline(__always)
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool {
     address.assumingMemoryBound(to: type).pointee.append(to: &bytes.pointee)
   }
 }
 
-private struct ReadAction: PlainAction {
+private struct ReadAction: InPlaceAction {
   let address: UnsafeMutableRawPointer
-  let text: UnsafeMutablePointer<PlainText>
+  let text: UnsafeMutablePointer<InPlaceText>
 
   @inline(__always)
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool {
     guard let value = Value(&text.pointee) else { return false }
     address.initializeMemory(as: type, to: value)
     return true
   }
 }
 
-private struct ReadMissingAction: PlainAction {
+private struct ReadMissingAction: InPlaceAction {
   let address: UnsafeMutableRawPointer
 
   @inline(__always)
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool {
     guard let value = Value.missingValue else { return false }
     address.initializeMemory(as: type, to: value)
     return true
   }
 }
 
-private struct SampleAction: PlainAction {
+private struct SampleAction: InPlaceAction {
   let address: UnsafeMutableRawPointer
   let numbers: UnsafeMutablePointer<SplitMix64>
 
   @inline(__always)
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool {
     address.initializeMemory(as: type, to: Value.sample(&numbers.pointee))
     return true
   }
 }
 
-private struct DestroyAction: PlainAction {
+private struct DestroyAction: InPlaceAction {
   let address: UnsafeMutableRawPointer
 
   @inline(__always)
-  func perform<Value: PlainValue>(as type: Value.Type) -> Bool {
+  func perform<Value: InPlaceValue>(as type: Value.Type) -> Bool {
     address.assumingMemoryBound(to: type).deinitialize(count: 1)
     return true
   }

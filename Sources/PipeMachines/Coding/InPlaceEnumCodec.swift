@@ -2,14 +2,14 @@ import PipeSupport
 
 /// Encodes and decodes the values of an enum in place, which means directly in the memory of the
 /// values. The enum's `Codable` is not used, so the enum must be a ``SynthesizedCodable``. Supports
-/// only cases whose associated values all have a ``PlainType``.
-final class PlainCases {
+/// only cases whose associated values all have a ``InPlaceType``.
+final class InPlaceEnumCodec {
   // Contains no object references, because each event would pay for their reference counting.
   fileprivate struct Case {
     let tag: Int
     /// The beginning of the case's JSON, such as `{"moved":{`.
     let openingText: UnsafeRawBufferPointer
-    let fields: UnsafeMutableBufferPointer<PlainField>
+    let fields: UnsafeMutableBufferPointer<InPlaceField>
     var agreement = Agreement.unknown
   }
 
@@ -57,24 +57,24 @@ final class PlainCases {
   /// Returns the index in `cases` of the case that the text encodes. Returns `nil` if the case is
   /// not supported, or if the text does not have the form that `append` writes.
   func caseIndex(of text: UnsafeRawBufferPointer) -> Int? {
-    let text = PlainText(text)
+    let text = InPlaceText(text)
     for index in cases.indices where text.begins(with: cases[index].openingText) { return index }
     return nil
   }
 
-  /// Returns the tag of the case at index `place` in `cases`.
-  func tag(of place: Int) -> Int { cases[place].tag }
+  /// Returns the tag of the case at index `caseIndex` in `cases`.
+  func tag(of caseIndex: Int) -> Int { cases[caseIndex].tag }
 
-  func agreement(of place: Int) -> Agreement { cases[place].agreement }
+  func agreement(of caseIndex: Int) -> Agreement { cases[caseIndex].agreement }
 
-  func set(_ agreement: Agreement, of place: Int) { cases[place].agreement = agreement }
+  func set(_ agreement: Agreement, of caseIndex: Int) { cases[caseIndex].agreement = agreement }
 
   // MARK: Writing
 
   /// Appends the JSON of the enum value at `value`. If the value cannot be encoded, returns `false`
   /// and appends nothing.
-  /// - Parameter place: The index of the value's case in `cases`.
-  func append(_ value: UnsafeRawPointer, of place: Int, to bytes: inout [UInt8]) -> Bool {
+  /// - Parameter caseIndex: The index of the value's case in `cases`.
+  func append(_ value: UnsafeRawPointer, of caseIndex: Int, to bytes: inout [UInt8]) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: alignment) { room in
       // Extracts the payload from a copy of the value's bits. The copy owns nothing, so it is never
       // destroyed.
@@ -82,9 +82,9 @@ final class PlainCases {
       payload.copyMemory(from: value, byteCount: byteCount)
       metadata.project(payload)
       let start = bytes.count
-      bytes.append(contentsOf: cases[place].openingText)
+      bytes.append(contentsOf: cases[caseIndex].openingText)
       var isFirst = true
-      for field in cases[place].fields where !field.isOmitted(in: payload) {
+      for field in cases[caseIndex].fields where !field.isOmitted(in: payload) {
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
         isFirst = false
         bytes.append(contentsOf: field.keyText)
@@ -103,32 +103,32 @@ final class PlainCases {
 
   /// Decodes an enum value, and stores it at `value`. If the text does not have the form that
   /// `append` writes, returns `false` and stores nothing.
-  /// - Parameter place: The index of the value's case in `cases`.
+  /// - Parameter caseIndex: The index of the value's case in `cases`.
   func make(
-    _ text: UnsafeRawBufferPointer, of place: Int, in value: UnsafeMutableRawPointer
+    _ text: UnsafeRawBufferPointer, of caseIndex: Int, in value: UnsafeMutableRawPointer
   ) -> Bool {
     value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
-    var text = PlainText(text)
-    guard text.skip(cases[place].openingText) else { return false }
+    var text = InPlaceText(text)
+    guard text.skip(cases[caseIndex].openingText) else { return false }
     var made = 0
     var isFirst = true
-    for field in cases[place].fields {
+    for field in cases[caseIndex].fields {
       guard read(field, &text, &isFirst, into: value) else { break }
       made += 1
     }
-    guard made == cases[place].fields.count, text.skip(UInt8(ascii: "}")),
+    guard made == cases[caseIndex].fields.count, text.skip(UInt8(ascii: "}")),
       text.skip(UInt8(ascii: "}")), text.isAtEnd
     else {
-      for field in cases[place].fields.prefix(made) { field.destroy(in: value) }
+      for field in cases[caseIndex].fields.prefix(made) { field.destroy(in: value) }
       return false
     }
-    metadata.inject(cases[place].tag, into: value)
+    metadata.inject(cases[caseIndex].tag, into: value)
     return true
   }
 
   @inline(__always)
   private func read(
-    _ field: PlainField, _ text: inout PlainText, _ isFirst: inout Bool,
+    _ field: InPlaceField, _ text: inout InPlaceText, _ isFirst: inout Bool,
     into payload: UnsafeMutableRawPointer
   ) -> Bool {
     var rest = text
@@ -142,20 +142,21 @@ final class PlainCases {
 
   // MARK: Samples
 
-  /// Stores a sample value of the case at index `place` in `cases`.
+  /// Stores a sample value of the case at index `caseIndex` in `cases`.
   /// - Parameter isMinimal: Whether the sample omits all optional values.
   func makeSample(
-    of place: Int, _ numbers: inout SplitMix64, isMinimal: Bool, in value: UnsafeMutableRawPointer
+    of caseIndex: Int, _ numbers: inout SplitMix64, isMinimal: Bool,
+    in value: UnsafeMutableRawPointer
   ) {
     value.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
-    for field in cases[place].fields where !(isMinimal && field.readMissing(into: value)) {
+    for field in cases[caseIndex].fields where !(isMinimal && field.readMissing(into: value)) {
       field.makeSample(&numbers, in: value)
     }
-    metadata.inject(cases[place].tag, into: value)
+    metadata.inject(cases[caseIndex].tag, into: value)
   }
 }
 
-extension PlainCases.Case {
+extension InPlaceEnumCodec.Case {
   /// Prepares the encoding of a case; `nil` if the case has an unsupported value, or no values.
   fileprivate init?(_ tag: Int, of layout: EnumLayout) {
     let description = layout.cases[tag]
@@ -163,7 +164,7 @@ extension PlainCases.Case {
       return nil
     }
     let known = description.fields.indices.compactMap { index in
-      PlainField(
+      InPlaceField(
         description.fields[index].name, layout.payloadTypes[tag][index],
         offset: layout.payloadOffsets[tag][index])
     }

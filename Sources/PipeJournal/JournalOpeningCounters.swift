@@ -6,7 +6,7 @@ import PipeWire
 ///
 /// A node that stops gracefully writes all records into the database. If a node ends in any other
 /// way, its last records and its prepared step may be only in the step marker file.
-struct JournalOpening {
+struct JournalOpeningCounters {
   /// The number of processes that have opened the journal with the durability `process`.
   private(set) var count: UInt64 = 0
   private var closedCount: UInt64 = 0

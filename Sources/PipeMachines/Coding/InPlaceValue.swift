@@ -1,26 +1,26 @@
 import PipeSupport
 
 /// A value that is encoded and decoded in place, with the same result as by its `Codable`.
-protocol PlainValue {
+protocol InPlaceValue {
   /// Whether the JSON omits the value, together with its key.
   var isOmitted: Bool { get }
   /// Appends the value's JSON; returns `false` if the value cannot be encoded.
   func append(to bytes: inout [UInt8]) -> Bool
   /// Reads a value; `nil` if the text does not have the form that `append` writes. The caller then
   /// decodes the text in another way.
-  init?(_ text: inout PlainText)
+  init?(_ text: inout InPlaceText)
   /// The value for a missing key; `nil` if the key is required.
   static var missingValue: Self? { get }
   static func sample(_ numbers: inout SplitMix64) -> Self
 }
 
-extension PlainValue {
+extension InPlaceValue {
   var isOmitted: Bool { false }
   static var missingValue: Self? { nil }
 }
 
 /// A JSON text that is read from beginning to end.
-struct PlainText {
+struct InPlaceText {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
@@ -112,13 +112,13 @@ struct PlainText {
   }
 }
 
-extension FixedWidthInteger where Self: PlainValue {
+extension FixedWidthInteger where Self: InPlaceValue {
   func append(to bytes: inout [UInt8]) -> Bool {
     JSONText.append(integer: self, to: &bytes)
     return true
   }
 
-  init?(_ text: inout PlainText) {
+  init?(_ text: inout InPlaceText) {
     guard let value = text.integer(Self.self) else { return nil }
     self = value
   }
@@ -129,21 +129,21 @@ extension FixedWidthInteger where Self: PlainValue {
   }
 }
 
-extension Int: PlainValue {}
-extension Int8: PlainValue {}
-extension Int16: PlainValue {}
-extension Int32: PlainValue {}
-extension Int64: PlainValue {}
-extension UInt: PlainValue {}
-extension UInt8: PlainValue {}
-extension UInt16: PlainValue {}
-extension UInt32: PlainValue {}
-extension UInt64: PlainValue {}
+extension Int: InPlaceValue {}
+extension Int8: InPlaceValue {}
+extension Int16: InPlaceValue {}
+extension Int32: InPlaceValue {}
+extension Int64: InPlaceValue {}
+extension UInt: InPlaceValue {}
+extension UInt8: InPlaceValue {}
+extension UInt16: InPlaceValue {}
+extension UInt32: InPlaceValue {}
+extension UInt64: InPlaceValue {}
 
-extension BinaryFloatingPoint where Self: PlainValue & LosslessStringConvertible {
+extension BinaryFloatingPoint where Self: InPlaceValue & LosslessStringConvertible {
   func append(to bytes: inout [UInt8]) -> Bool { JSONText.append(number: self, to: &bytes) }
 
-  init?(_ text: inout PlainText) {
+  init?(_ text: inout InPlaceText) {
     guard let number = text.number(), let value = Self(number), value.isFinite else { return nil }
     self = value
   }
@@ -153,16 +153,16 @@ extension BinaryFloatingPoint where Self: PlainValue & LosslessStringConvertible
   }
 }
 
-extension Double: PlainValue {}
-extension Float: PlainValue {}
+extension Double: InPlaceValue {}
+extension Float: InPlaceValue {}
 
-extension Bool: PlainValue {
+extension Bool: InPlaceValue {
   func append(to bytes: inout [UInt8]) -> Bool {
     JSONText.append(self, to: &bytes)
     return true
   }
 
-  init?(_ text: inout PlainText) {
+  init?(_ text: inout InPlaceText) {
     if text.skip("true") {
       self = true
     } else if text.skip("false") {
@@ -175,30 +175,30 @@ extension Bool: PlainValue {
   static func sample(_ numbers: inout SplitMix64) -> Bool { numbers.next() & 1 == 1 }
 }
 
-extension String: PlainValue {
+extension String: InPlaceValue {
   func append(to bytes: inout [UInt8]) -> Bool {
     JSONText.append(self, to: &bytes)
     return true
   }
 
-  init?(_ text: inout PlainText) {
+  init?(_ text: inout InPlaceText) {
     guard let value = text.string() else { return nil }
     self = value
   }
 
   static func sample(_ numbers: inout SplitMix64) -> String {
-    let deadLetters = ["a", "Z", "0", " ", "/", "é", "😀", "{", ",", "'"]
-    return (0..<numbers.next() % 40).map { _ in deadLetters[Int(numbers.next() % 10)] }.joined()
+    let characters = ["a", "Z", "0", " ", "/", "é", "😀", "{", ",", "'"]
+    return (0..<numbers.next() % 40).map { _ in characters[Int(numbers.next() % 10)] }.joined()
   }
 }
 
-extension Optional: PlainValue where Wrapped: PlainValue {
+extension Optional: InPlaceValue where Wrapped: InPlaceValue {
   var isOmitted: Bool { self == nil }
   static var missingValue: Wrapped?? { .some(nil) }
 
   func append(to bytes: inout [UInt8]) -> Bool { self?.append(to: &bytes) ?? false }
 
-  init?(_ text: inout PlainText) {
+  init?(_ text: inout InPlaceText) {
     if text.skip("null") {
       self = .none
     } else {
