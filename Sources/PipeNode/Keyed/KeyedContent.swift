@@ -42,7 +42,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private var hasStarted = false
   /// The durations of the steps that are measured.
   @exclusivity(unchecked)
-  private var durations = DurationCounts()
+  private var stepDurations = DurationCounts()
 
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -303,14 +303,14 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
   }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let found = core.deadLetters[id],
       let effect = EffectOrigin(ofDeadLetterFrom: found.pipe, found.sequence), effect.instance != 0,
       let hosted = engines.engine(ofInstance: effect.instance), let instance = hosted.instance
-    else { return requests.deadLetter(id, drops: drops, reply: reply) }
+    else { return requests.resolveDeadLetter(id, drops: drops, reply: reply) }
     let current = core.engine
     core.engine = hosted.engine
-    requests.deadLetter(id, drops: drops, reply: reply)
+    requests.resolveDeadLetter(id, drops: drops, reply: reply)
     end(instance)
     core.engine = current
   }
@@ -394,7 +394,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       budget -= 1
       take(input)
       if let began = start {
-        durations.add(nanoseconds: BootClock.nanoseconds - began)
+        stepDurations.add(nanoseconds: BootClock.nanoseconds - began)
         start = nil
       }
     }
@@ -545,7 +545,9 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     let instance = engines.makeInstance(key)
     begin(instance)
     // An event that the initial state refuses or ignores leaves no instance behind.
-    if core.problem(withDirect: event) == nil, engines.isStep(event, of: key) { create(instance) }
+    if core.reasonToRefuse(unsynchronized: event) == nil, engines.isStep(event, of: key) {
+      create(instance)
+    }
     body()
     end(instance)
   }
@@ -690,7 +692,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private func publish(_ state: Hosted.State, version: UInt64, of instance: Instance<Hosted>) {
     feed?.enqueue(instance: "\(nodeName)[\(instance.key)]") { name in
       guard let bytes = try? core.states.encode(state) else { return nil }
-      return FeedEntry(
+      return PublishedState(
         node: name, version: version, time: instance.time, cause: instance.cause, state: bytes)
     }
     onEntry?(false)
@@ -698,11 +700,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   // MARK: Output
 
-  func lastStep() -> FeedEntry? {
+  func lastStep() -> PublishedState? {
     guard hasStarted else { return nil }
-    return FeedEntry(
+    return PublishedState(
       version: table.version, time: table.last.time, cause: table.last.cause,
-      state: table.countsJSON, doubt: locks.participant?.inDoubt(of: nodeName))
+      state: table.countsJSON, inDoubtTransaction: locks.participant?.inDoubt(of: nodeName))
   }
 
   @export(interface)
@@ -711,7 +713,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     status.version = table.version
     status.doubt = locks.participant?.inDoubt(of: nodeName)
     status.synchronization = locks.participant?.messages
-    status.refused = engines.refusals + pipes.undecodable
+    status.refused = engines.refusals + pipes.undecodableCount
     let ignored = engines.ignoredEvents
     status.ignored = ignored > 0 ? ignored : nil
     status.events = table.stepCount + status.refused + ignored
@@ -723,7 +725,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
     status.unconnected = outlets.discardedCount
     status.ins = pipes.pipeStatuses
-    status.steps = durations.count > 0 ? durations : nil
+    status.steps = stepDurations.count > 0 ? stepDurations : nil
   }
 
   // MARK: Traces
