@@ -58,10 +58,8 @@ final class KeyedParticipant: NodeParticipant {
   private var locksByKey: [InstanceKey: Lock] = [:]
   @exclusivity(unchecked)
   private var records: InstanceRecords
-  /// The coordinator and its journal, according to the last request; `nil` if the coordinator has
-  /// no journal.
   @exclusivity(unchecked)
-  private var coordinator: RecordedCoordinator?
+  private var coordinator: KnownCoordinator
   @exclusivity(unchecked)
   private var isStarted = false
   /// Whether the coordinator has connected to this process. Messages that arrive before were meant
@@ -101,7 +99,8 @@ final class KeyedParticipant: NodeParticipant {
     self.configuration = configuration
     peer = Array(WireName.coordinator(configuration.coordinator).utf8)
     transactions = InstanceTransactions(prepared: prepared, applied: restored?.lastApplied ?? .zero)
-    coordinator = restored?.coordinator
+    coordinator = KnownCoordinator(
+      configuration.coordinator, recorded: restored?.coordinator)
     self.instances = instances
     self.services = services
     self.log = log
@@ -179,32 +178,11 @@ final class KeyedParticipant: NodeParticipant {
   private func join() {
     guard isConnected else { return }
     let join = ParticipantJoin(
-      watermark: transactions.watermark, prepared: transactions.prepared, history: history)
+      watermark: transactions.watermark, prepared: transactions.prepared,
+      history: coordinator.history(lastCommitted: transactions.lastCommitted))
     let frame = join.frame
     _ = services.send(frame.header, frame.body, peer)
     for key in lockedKeys { perform(transactions.connected(key), of: key) }
-  }
-
-  /// The coordinator's journal, and the last commit under this journal whose step is applied. `nil`
-  /// if the coordinator has no journal.
-  private var history: ParticipantJoin.History? {
-    guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
-    let isOlder = transactions.lastCommitted <= coordinator.since
-    return .init(
-      journal: coordinator.journal, committed: isOlder ? .zero : transactions.lastCommitted)
-  }
-
-  /// Notes the id of the coordinator's journal according to a request; `nil` if the coordinator has
-  /// no journal.
-  private func note(_ journal: UInt64?) {
-    guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
-      coordinator != nil || journal != nil
-    else { return }
-    coordinator = journal.map {
-      RecordedCoordinator(
-        name: configuration.coordinator, journal: $0, since: transactions.lastApplied)
-    }
-    records.change(coordinator)
   }
 
   func received(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
@@ -220,7 +198,11 @@ final class KeyedParticipant: NodeParticipant {
       guard let key = key(of: event, transaction, { .no(transaction, $0) }), finishTaking(key)
       else { return }
       hitFailpoint(.prepareBefore)
-      note(CoordinatorMessage.journal(header, body))
+      if coordinator.note(
+        CoordinatorMessage.journal(header, body), lastApplied: transactions.lastApplied)
+      {
+        records.change(coordinator.recorded)
+      }
       perform(
         transactions.prepare(
           transaction, of: key, event: event, wantsChange: wantsChange,

@@ -56,10 +56,8 @@ final class Participant: NodeParticipant {
   private var stateMachine: ParticipantStateMachine
   @exclusivity(unchecked)
   private var records = ParticipantRecords()
-  /// The coordinator and its journal, according to the last request; `nil` if the coordinator has
-  /// no journal.
   @exclusivity(unchecked)
-  private var coordinator: RecordedCoordinator?
+  private var coordinator: KnownCoordinator
   @exclusivity(unchecked)
   private var emitted = EmittedEvents()
   private lazy var inDoubtWatch = InDoubtWatch(
@@ -100,7 +98,8 @@ final class Participant: NodeParticipant {
     stateMachine = ParticipantStateMachine(
       prepared: restored?.preparedStep, applied: restored?.lastApplied ?? .zero, version: version)
     isFrozen = !stateMachine.acceptsInputs
-    coordinator = restored?.coordinator
+    coordinator = KnownCoordinator(
+      configuration.coordinator, recorded: restored?.coordinator)
     reportedVersion = version
     self.machine = machine
     self.steps = steps
@@ -163,33 +162,11 @@ final class Participant: NodeParticipant {
     let join = ParticipantJoin(
       watermark: stateMachine.watermark,
       prepared: stateMachine.preparedStep.map { [$0.transaction] } ?? [],
-      history: history)
+      history: coordinator.history(lastCommitted: stateMachine.lastCommitted))
     let frame = join.frame
     _ = services.send(frame.header, frame.body, peer)
     for event in emitted.waiting { send(event.request) }
     perform(stateMachine.connected())
-  }
-
-  /// The coordinator's journal, and the last commit under this journal whose step is applied. `nil`
-  /// if the coordinator has no journal.
-  private var history: ParticipantJoin.History? {
-    guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
-    let isOlder = stateMachine.lastCommitted <= coordinator.since
-    return .init(
-      journal: coordinator.journal, committed: isOlder ? .zero : stateMachine.lastCommitted)
-  }
-
-  /// Notes the id of the coordinator's journal according to a request; `nil` if the coordinator has
-  /// no journal.
-  private func note(_ journal: UInt64?) {
-    guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
-      coordinator != nil || journal != nil
-    else { return }
-    coordinator = journal.map {
-      RecordedCoordinator(
-        name: configuration.coordinator, journal: $0, since: stateMachine.lastApplied)
-    }
-    records.change(coordinator)
   }
 
   /// Handles a frame of the coordinator.
@@ -206,7 +183,11 @@ final class Participant: NodeParticipant {
     case .prepare(let transaction, let event, let wantsChange, let emittedNumber):
       guard finishTaking() else { return }
       hitFailpoint(.prepareBefore)
-      note(CoordinatorMessage.journal(header, body))
+      if coordinator.note(
+        CoordinatorMessage.journal(header, body), lastApplied: stateMachine.lastApplied)
+      {
+        records.change(coordinator.recorded)
+      }
       // If the effect that has emitted the event no longer wants it, the node refuses the event.
       let isWanted = emittedNumber.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
       let evaluate =
