@@ -35,16 +35,16 @@ package struct TopologyExplorer {
     let start = ContinuousClock.now
     let programEvaluators = ProgramEvaluators(loaded, answerTimeout: answerTimeout)
     var escalation = CapacityEscalation(loaded.pipes, section)
-    var (report, full) = try await search(
+    var (report, fullPipes) = try await search(
       escalation.capacities, programEvaluators, explorationOptions, isStopped: isStopped, progress)
-    while let fullPipes = full, escalation.raise(fullPipes) {
+    while let pipes = fullPipes, escalation.raise(pipes) {
       var options = explorationOptions
       options.stateLimit = CapacityEscalation.stateLimit(after: report.totals.stateCount)
       options.timeLimit = settings.timeLimit.map { max(.zero, $0 - (ContinuousClock.now - start)) }
-      let (next, nextFull) = try await search(
+      let (next, nextFullPipes) = try await search(
         escalation.capacities, programEvaluators, options, isStopped: isStopped, progress)
-      full = nextFull
-      if full == nil {
+      fullPipes = nextFullPipes
+      if fullPipes == nil {
         report.add(findingsOf: next)
       } else {
         report = next
@@ -61,7 +61,7 @@ package struct TopologyExplorer {
   private nonisolated(nonsending) func search(
     _ capacities: [Int], _ programEvaluators: ProgramEvaluators, _ options: ExplorationOptions,
     isStopped: () -> Bool, _ progress: (ExplorationProgress) -> Void
-  ) async throws -> (report: ExplorationReport, full: Set<Int>?) {
+  ) async throws -> (report: ExplorationReport, fullPipes: Set<Int>?) {
     let start = ContinuousClock.now
     let visitsAllStates = settings.includesGraph || !settings.isReduced
     let stopsAtViolation = settings.stopsAtViolation
@@ -186,12 +186,12 @@ package struct TopologyExplorer {
 struct WatchedStates {
   var questions = ExplorationQuestions()
   /// The properties, by the number of the observation. A property may have several observations.
-  private(set) var properties: [Int: ExploredProperty] = [:]
+  private(set) var propertiesByObservation: [Int: ExploredProperty] = [:]
   /// The indices of pipes, by the number of the observation that the pipe is full. Contains only
   /// pipes that have more capacity at run time.
-  private(set) var bounds: [Int: Int] = [:]
+  private(set) var pipesByBoundObservation: [Int: Int] = [:]
   /// For each observation that a pipe from a locked instance is full: the index of the pipe.
-  private var lockBounds: [Int: Int] = [:]
+  private var pipesByLockObservation: [Int: Int] = [:]
 
   init(_ topology: TopologyModel, _ settings: ExplorationSettings) throws {
     let section = topology.section
@@ -207,7 +207,7 @@ struct WatchedStates {
       }
       for states in topology.keys.combinations(property.states) {
         let observation = try topology.watch(states)
-        properties[observation] = property
+        propertiesByObservation[observation] = property
         switch property.demand {
         case .never: questions.neverObservations.insert(observation)
         case .alwaysPossible: questions.alwaysPossibleObservations.insert(observation)
@@ -218,15 +218,17 @@ struct WatchedStates {
     questions.takesEveryStep = !topology.pipes.isEmpty
     for (place, pipe) in topology.pipes.enumerated()
     where pipe.capacity < pipe.specification.capacity {
-      bounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
+      pipesByBoundObservation[try topology.model.addObservation(ofFullQueue: pipe.component)] =
+        place
     }
     for (place, pipe) in topology.pipes.enumerated()
     where pipe.capacity >= pipe.specification.capacity
       && topology.isParticipantWithKey(pipe.specification.sender)
     {
-      lockBounds[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
+      pipesByLockObservation[try topology.model.addObservation(ofFullQueue: pipe.component)] = place
     }
-    questions.boundObservations = Set(bounds.keys).union(lockBounds.keys)
+    questions.boundObservations = Set(pipesByBoundObservation.keys).union(
+      pipesByLockObservation.keys)
     guard settings.properties.isEmpty else {
       questions.findsDeadlocks = false
       return
@@ -234,7 +236,7 @@ struct WatchedStates {
     questions.findsCoverage = true
     // A state is no deadlock if only the explored capacity of a pipe prevents further steps: at run
     // time, the pipe has more capacity, and the topology can take these steps.
-    questions.endObservations = Set(bounds.keys)
+    questions.endObservations = Set(pipesByBoundObservation.keys)
     for end in section.end where !topology.isUnknown(end) {
       for states in topology.keys.combinations(end) {
         questions.endObservations.insert(try topology.watch(states))
@@ -242,7 +244,7 @@ struct WatchedStates {
     }
     // A state in which no instance exists is no deadlock: at run time, instances with other keys
     // can still be created.
-    if !topology.keys.byNode.isEmpty {
+    if !topology.keys.keysByNode.isEmpty {
       questions.endObservations.insert(try topology.watchAbsentInstances())
     }
     guard !topology.pipes.isEmpty else { return }
@@ -261,14 +263,14 @@ struct WatchedStates {
   /// Returns the indices of the pipes that were full in some state and have more capacity at run
   /// time.
   func fullPipes(in result: ExplorationResult) -> Set<Int> {
-    Set(result.reachedBounds.compactMap { bounds[$0] })
+    Set(result.reachedBounds.compactMap { pipesByBoundObservation[$0] })
   }
 
   /// Returns the indices of the pipes that were full in some state, although a run may send more
   /// events into them: an instance that is locked for a synchronized event sends its events even if
   /// other instances have filled the pipe in the meantime.
   func fullPipesOfLockedInstances(in result: ExplorationResult) -> Set<Int> {
-    Set(result.reachedBounds.compactMap { lockBounds[$0] })
+    Set(result.reachedBounds.compactMap { pipesByLockObservation[$0] })
   }
 }
 
@@ -296,12 +298,12 @@ struct CapacityEscalation {
   }
 
   /// Raises the capacities of the pipes that were full in a complete search.
-  /// - Parameter full: The indices of these pipes.
+  /// - Parameter fullPipes: The indices of these pipes.
   /// - Returns: Whether any capacity was raised, so that a further search may find more.
-  mutating func raise(_ full: Set<Int>) -> Bool {
+  mutating func raise(_ fullPipes: Set<Int>) -> Bool {
     guard !isFixed else { return false }
     let before = capacities
-    for place in full { capacities[place] = min(2 * capacities[place], pipes[place].capacity) }
+    for pipe in fullPipes { capacities[pipe] = min(2 * capacities[pipe], pipes[pipe].capacity) }
     return capacities != before
   }
 
@@ -318,7 +320,7 @@ extension TopologyModel {
       guard let index = nodeIndices(of: node).first, nodes[index].key != nil else { continue }
       for (output, pattern) in outputs.sorted(by: { $0.key < $1.key }) {
         for event in pattern.events.map(\.event) {
-          guard let composites = nodes[index].synchronized[event] else { continue }
+          guard let composites = nodes[index].compositesByEvent[event] else { continue }
           let list = composites.map { "'\($0)'" }.joined(separator: " or ")
           errors.append(
             loaded.source.diagnostic(

@@ -35,7 +35,7 @@ struct ChangedJournalFilesTests {
       let participant = ParticipantStateMachine(
         prepared: contents.participant.preparedStep, applied: contents.participant.lastApplied,
         version: version)
-      (applied, prepared) = (participant.applied, participant.preparedStep)
+      (applied, prepared) = (participant.lastApplied, participant.preparedStep)
       consumed = contents.inPipeProgressByPipe["in"]?.lastApplied
       coordinator = try journal.coordinator()
     }

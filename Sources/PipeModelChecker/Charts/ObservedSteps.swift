@@ -13,10 +13,10 @@ struct ObservedSteps {
   /// both.
   private struct Outcomes {
     var targetStates: [String] = []
-    var moved = 0
+    var externalCount = 0
     /// The number of internal transitions.
-    var stayed = 0
-    var ignored = 0
+    var internalCount = 0
+    var ignoredCount = 0
     var refusedByGuard = 0
     var withoutTransition = 0
     var isAsynchronous = false
@@ -25,7 +25,9 @@ struct ObservedSteps {
     var delays: [String] = []
 
     /// The number of different ways in which the machine accepted the events.
-    var outcomeCount: Int { targetStates.count + (stayed > 0 ? 1 : 0) + (ignored > 0 ? 1 : 0) }
+    var outcomeCount: Int {
+      targetStates.count + (internalCount > 0 ? 1 : 0) + (ignoredCount > 0 ? 1 : 0)
+    }
   }
 
   let node: String
@@ -129,18 +131,18 @@ struct ObservedSteps {
     defer { outcomesByPair[pair] = found }
     switch reply {
     case .answer(.accepted(let next, _, .internal)):
-      found.stayed += 1
+      found.internalCount += 1
       return next.state
-    case .answer(.accepted(_, _, .ignored)): found.ignored += 1
+    case .answer(.accepted(_, _, .ignored)): found.ignoredCount += 1
     case .answer(.accepted(let next, _, _)):
       let target = Self.name(of: next.state, description)
-      found.moved += 1
+      found.externalCount += 1
       if !found.targetStates.contains(target) { found.targetStates.append(target) }
       reach(target)
       return next.state
     case .answer(.fired(let delay, let next, _)):
       let target = Self.name(of: next.state, description)
-      found.moved += 1
+      found.externalCount += 1
       if !found.targetStates.contains(target) { found.targetStates.append(target) }
       if !found.delays.contains(delay) { found.delays.append(delay) }
       reach(target)
@@ -161,7 +163,7 @@ struct ObservedSteps {
         if !found.targetStates.contains(target) { found.targetStates.append(target) }
         reach(target)
       }
-      found.moved += 1
+      found.externalCount += 1
       found.withoutTransition += 1
     }
     return nil
@@ -222,13 +224,13 @@ struct ObservedSteps {
         : count == 1 && !isExhaustive || !reachedStates.contains(pair.state) ? .seenOnce : nil
     }
     for target in seen.targetStates {
-      result.append(transition(target, uncertaintyReason(seen.moved)))
+      result.append(transition(target, uncertaintyReason(seen.externalCount)))
     }
-    if seen.stayed > 0 {
-      result.append(transition(pair.state, uncertaintyReason(seen.stayed), .internal))
+    if seen.internalCount > 0 {
+      result.append(transition(pair.state, uncertaintyReason(seen.internalCount), .internal))
     }
-    if seen.ignored > 0 {
-      result.append(transition(pair.state, uncertaintyReason(seen.ignored), .ignored))
+    if seen.ignoredCount > 0 {
+      result.append(transition(pair.state, uncertaintyReason(seen.ignoredCount), .ignored))
     }
     if seen.outcomeCount == 0, seen.refusedByGuard > 0 {
       result.append(transition(nil, .dependsOnValues))

@@ -35,7 +35,7 @@ final class StepReplay {
     let input: EvaluatorInput = line.event.map { .take(event: $0) } ?? .fire
     let request = EvaluatorRequest.row(
       node: node, configuration: EvaluatorConfiguration(state: from, effects: []), inputs: [input])
-    let (answers, problem) = try openProcess().query(request, 1)
+    let (answers, problem) = try openProcess().query(request, answerCount: 1)
     if let problem {
       process = nil
       // The step ends the process, as it would end the node.
@@ -89,7 +89,7 @@ final class StepReplay {
     if let process { return process }
     let process = try EvaluatorProcess(
       path: path, environment: environment, answerTimeout: answerTimeout)
-    let (answers, problem) = process.query(openRequest, 1)
+    let (answers, problem) = process.query(openRequest, answerCount: 1)
     if let problem { throw problem }
     guard case .opened = answers[0] else {
       throw .invalidAnswer("node '\(node)' cannot be opened")

@@ -73,11 +73,11 @@ final class EvaluatorProcess {
   }
 
   /// Sends a request and waits for the answers.
-  /// - Parameter count: The number of expected answers.
+  /// - Parameter answerCount: The number of expected answers.
   /// - Returns: The received answers, and an error if answers are missing. After an error, the
   ///   process cannot be used again.
   func query(
-    _ request: EvaluatorRequest, _ count: Int
+    _ request: EvaluatorRequest, answerCount: Int
   ) -> (answers: [EvaluatorAnswer], evaluatorError: EvaluatorError?) {
     guard var line = try? JSONRecord.encode(request) else {
       return ([], .invalidAnswer("cannot encode a state or an event as JSON"))
@@ -88,7 +88,7 @@ final class EvaluatorProcess {
     if let evaluatorError = send(line) { return ([], evaluatorError) }
     var answers: [EvaluatorAnswer] = []
     var wait = Wait(for: child.pid)
-    while answers.count < count {
+    while answers.count < answerCount {
       if let line = removeLine() {
         do {
           answers.append(try JSONRecord.decode(EvaluatorAnswer.self, from: Array(line)))

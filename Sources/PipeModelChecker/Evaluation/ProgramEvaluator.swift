@@ -27,7 +27,7 @@ final class ProgramEvaluator {
   private var openRequests: [String: EvaluatorRequest] = [:]
   /// The replies so far. A topology is searched several times with the same questions, so each
   /// question is sent to a program only once.
-  private var cache: [Question: Reply] = [:]
+  private var repliesByQuestion: [Question: Reply] = [:]
   private var process: EvaluatorProcess?
   private var secondProcess: EvaluatorProcess?
   /// The number of answers so far, by node.
@@ -49,7 +49,7 @@ final class ProgramEvaluator {
   ) throws(EvaluatorError) -> EvaluatorOpening {
     let request = EvaluatorRequest.open(
       node: node, machine: machine, parameters: parameters, outs: outs, instance: instance)
-    let (answers, evaluatorError) = try startProcess().query(request, 1)
+    let (answers, evaluatorError) = try startProcess().query(request, answerCount: 1)
     if let evaluatorError {
       process = nil
       throw evaluatorError
@@ -69,17 +69,17 @@ final class ProgramEvaluator {
     let questions = inputs.map {
       Question(node: node, configuration: configuration, input: $0)
     }
-    let open = questions.filter { cache[$0] == nil }
+    let open = questions.filter { repliesByQuestion[$0] == nil }
     if !open.isEmpty {
       for (question, reply) in zip(open, query(node, configuration, open.map(\.input))) {
         // This reply is not stored, since a later attempt to start the program may succeed.
         if case .evaluatorError(.launchFailed) = reply {
-          return questions.map { cache[$0] ?? reply }
+          return questions.map { repliesByQuestion[$0] ?? reply }
         }
-        cache[question] = reply
+        repliesByQuestion[question] = reply
       }
     }
-    return questions.compactMap { cache[$0] }
+    return questions.compactMap { repliesByQuestion[$0] }
   }
 
   private func query(
@@ -90,7 +90,7 @@ final class ProgramEvaluator {
       let rest = Array(inputs[replies.count...].prefix(Self.maximumBatchSize))
       do {
         let request = EvaluatorRequest.row(node: node, configuration: configuration, inputs: rest)
-        let (answers, evaluatorError) = try startProcess().query(request, rest.count)
+        let (answers, evaluatorError) = try startProcess().query(request, answerCount: rest.count)
         for (input, answer) in zip(rest, answers) {
           replies.append(compareWithSecondProcess(answer, node, configuration, input))
         }
@@ -111,7 +111,7 @@ final class ProgramEvaluator {
   /// components' states.
   func project(_ composite: String, _ states: [JSONValue]) throws(EvaluatorError) -> JSONValue {
     let (answers, evaluatorError) = try startProcess().query(
-      .project(composite: composite, states: states), 1)
+      .project(composite: composite, states: states), answerCount: 1)
     if let evaluatorError {
       process = nil
       throw evaluatorError
@@ -158,7 +158,7 @@ final class ProgramEvaluator {
       let (answers, evaluatorError) = secondProcess.query(
         .row(
           node: node, configuration: configuration,
-          inputs: Array(repeating: input, count: repetitions)), repetitions)
+          inputs: Array(repeating: input, count: repetitions)), answerCount: repetitions)
       if evaluatorError != nil { self.secondProcess = nil }
       guard let other = answers.first(where: { $0 != answer }) else { return .answer(answer) }
       return .impure([answer, other])
@@ -179,7 +179,9 @@ final class ProgramEvaluator {
     let process = try EvaluatorProcess(
       path: path, environment: environment, answerTimeout: answerTimeout)
     for request in openRequests.values {
-      if let evaluatorError = process.query(request, 1).evaluatorError { throw evaluatorError }
+      if let evaluatorError = process.query(request, answerCount: 1).evaluatorError {
+        throw evaluatorError
+      }
     }
     return process
   }

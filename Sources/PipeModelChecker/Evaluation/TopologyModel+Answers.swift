@@ -14,14 +14,14 @@ extension TopologyModel {
   /// Returns the outcome of an action for one of its movers: the nodes that take part. Records
   /// findings.
   /// - Parameters:
-  ///   - place: The index of the mover in the action.
+  ///   - moverIndex: The index of the mover in the action.
   ///   - configuration: The number of the mover's configuration before the action.
   func outcome(
-    of action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
+    of action: ExploredAction, _ moverIndex: Int, in configuration: Int, at state: StateReference,
     _ model: inout ExplorationModel
   ) throws -> ExploredAction.Outcome {
-    let mover = action.movers[place]
-    if let known = action.outcomes[place][configuration] { return known }
+    let mover = action.movers[moverIndex]
+    if let known = action.outcomes[moverIndex][configuration] { return known }
     var outcome: ExploredAction.Outcome
     if let problem = mover.problem {
       outcome = .refused(reason: problem, to: configuration)
@@ -53,9 +53,9 @@ extension TopologyModel {
     let node = nodes[mover.node]
     let outcome: ExploredAction.Outcome
     switch node.kind {
-    case .any: outcome = .leads(to: configuration, sends: [])
+    case .unevaluated: outcome = .leads(to: configuration, sends: [])
     case .constant: outcome = .refused(reason: "noTransition", to: configuration)
-    case .silent: outcome = .none
+    case .unanswering: outcome = .none
     case .machine(let evaluator):
       let current = node.configurations[configuration]
       switch mover.input {
@@ -101,7 +101,7 @@ extension TopologyModel {
     case .answer(.refused(let refusal, let next)):
       return .refused(
         reason: refusal.error.map { "thrown: \($0)" } ?? refusal.code,
-        to: mover.refusal == .step ? number(of: next, mover.node, in: &model) : configuration)
+        to: mover.refusal == .effectEnds ? number(of: next, mover.node, in: &model) : configuration)
     case .answer(.undecodable(let problem)):
       if case .pipe = action.origin { return .refused(reason: problem, to: configuration) }
       // At run time, no node sends this event: it comes from the topology file, or is a sample of
@@ -204,7 +204,7 @@ extension TopologyModel {
           pipe: pipe.name, node: node.name, event: action.event, state: currentState, reason: reason
         ),
         at: path, state, action, refusal: (node.name, reason))
-    case .waits, .step, .postponed: break
+    case .waits, .effectEnds, .postponed: break
     }
   }
 }

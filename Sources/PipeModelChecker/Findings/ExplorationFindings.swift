@@ -119,7 +119,7 @@ struct ExplorationFindings {
       remarks.insert(.fullWhileLocked(pipe: topology.pipes[place].name))
     }
     for (observation, possibility) in result.possibilities {
-      guard let property = watchedStates.properties[observation] else { continue }
+      guard let property = watchedStates.propertiesByObservation[observation] else { continue }
       switch possibility {
       // If the search ended at a limit, the remark on the limit already explains why the property
       // is undecided.
@@ -244,7 +244,9 @@ struct ExplorationFindings {
   ) -> [ExplorationFinding] {
     // A property about instances has an observation for each choice of keys.
     var foundViolations: [(property: ExploredProperty, state: StateReference)] = []
-    for (observation, property) in watchedStates.properties.sorted(by: { $0.key < $1.key }) {
+    for (observation, property) in watchedStates.propertiesByObservation.sorted(by: {
+      $0.key < $1.key
+    }) {
       var state = result.violations[observation]
       if case .lost(let lost) = result.possibilities[observation] { state = lost }
       guard let state else { continue }
@@ -332,7 +334,7 @@ struct ExplorationFindings {
       name: topology.loaded.topology.name, topology: topology.loaded.topology.name, steps: steps)
     for node in topology.nodes {
       // The state of a node listed under `any` is unknown.
-      if case .any = node.kind { continue }
+      if case .unevaluated = node.kind { continue }
       // An instance that is not created has no state.
       guard node.isCreated(last[node.component]) else { continue }
       scenario.expectedStates[node.name] = node.state(last[node.component])
@@ -376,7 +378,7 @@ struct ExplorationFindings {
       let delay = state.flatMap { node.timerDurations[$0[node.component]] }
       return .fires(node: node.name, after: delay)
     }
-    if case .anything = action.origin, let put = action.putEvent {
+    if case .unevaluated = action.origin, let put = action.putEvent {
       return .sends(
         node: action.owner, event: action.event, into: topology.pipes[put.pipeIndex].name)
     }

@@ -243,7 +243,7 @@ package struct ScenarioReplay {
   ) {
     let node = sender.flatMap(model.node(named:)).map { model.nodes[$0] }
     let instance = node.flatMap { node in
-      node.synchronized.isEmpty
+      node.compositesByEvent.isEmpty
         ? nil : node.key.map { ExploredPipe.Sender(key: $0.value, isCommit: isCommit) }
     }
     for send in sends {
@@ -268,7 +268,7 @@ package struct ScenarioReplay {
     _ event: JSONValue, of node: String, into pipe: String, at path: [String]
   ) throws(Failure) {
     guard let number = model.node(named: node) else { throw unknownNode(node, at: path + ["at"]) }
-    guard case .any = model.nodes[number].kind else {
+    guard case .unevaluated = model.nodes[number].kind else {
       throw Failure(
         path: path + ["sends"],
         description:
@@ -328,9 +328,9 @@ package struct ScenarioReplay {
     }
     let configuration = configurations[mover.node] ?? EvaluatorConfiguration(state: .null)
     switch model.nodes[number].kind {
-    case .any: return .accepted(configuration: configuration, sends: [])
+    case .unevaluated: return .accepted(configuration: configuration, sends: [])
     case .constant: return .refused(reason: .noTransition, configuration: configuration)
-    case .silent:
+    case .unanswering:
       throw Failure(path: path, description: "the program of node '\(mover.node)' did not answer")
     case .machine(let evaluator):
       if let problem = mover.problem { return .undecodable(error: problem) }
@@ -357,7 +357,7 @@ package struct ScenarioReplay {
     var isInstanceOfComposite = false
     if let number = model.node(named: owner) {
       nodes = [owner]
-      if model.nodes[number].synchronized[name] != nil {
+      if model.nodes[number].compositesByEvent[name] != nil {
         return [
           Mover(
             node: owner, input: .take(event: event),

@@ -55,13 +55,13 @@ struct EventOrigins {
     return (node.opening?.events.keys.sorted() ?? []).filter { event in
       // An effect of an instance cannot give a synchronized event.
       !declared.contains(event) && !isDelivered(event, to: node)
-        && (node.key == nil || node.synchronized[event] == nil)
+        && (node.key == nil || node.compositesByEvent[event] == nil)
     }
   }
 
   /// Returns whether a node receives an event from a pipe, or as a declared event from outside.
   private func isDelivered(_ event: String, to node: ExploredNode) -> Bool {
-    ([node.baseName] + (node.synchronized[event] ?? [])).contains { owner in
+    ([node.baseName] + (node.compositesByEvent[event] ?? [])).contains { owner in
       pipedEvents[owner]?.contains(event) == true
         || section.fromOutside?[owner]?.contains { $0.event == event } == true
     }
@@ -85,7 +85,7 @@ struct EventOrigins {
       where !isDelivered(event, to: node) && !isEmittedInside(event, to: node)
         && mayHaveKey(event, of: node)
       {
-        for owner in node.synchronized[event] ?? [node.baseName] {
+        for owner in node.compositesByEvent[event] ?? [node.baseName] {
           found[owner, default: []].insert(event)
         }
       }
@@ -103,9 +103,9 @@ struct EventOrigins {
 
   /// Returns whether an effect of the node, or of another participant, emits the event.
   private func isEmittedInside(_ event: String, to node: ExploredNode) -> Bool {
-    guard let composites = node.synchronized[event] else { return emitsEvent(node, event) }
+    guard let composites = node.compositesByEvent[event] else { return emitsEvent(node, event) }
     return nodes.contains { other in
-      other.synchronized[event]?.contains(where: composites.contains) == true
+      other.compositesByEvent[event]?.contains(where: composites.contains) == true
         && emitsEvent(other, event)
     }
   }

@@ -17,7 +17,7 @@ final class ExploredAction {
     /// The timer of the node's state that is due first.
     case timer(node: Int)
     /// A node listed under `any`, which may send any event.
-    case anything(node: Int)
+    case unevaluated(node: Int)
   }
 
   /// The consequence if a mover refuses the event.
@@ -32,7 +32,7 @@ final class ExploredAction {
     /// The node fails, since its pipe has `on_refused: fail`.
     case failure
     /// The effect that emitted the event ends. There is no other consequence.
-    case step
+    case effectEnds
     /// The event waits in its pipe, and the node may accept a later event of the pipe.
     case postponed
   }
@@ -42,7 +42,7 @@ final class ExploredAction {
     var origin: Origin
     var event: JSONValue
     var moverIndices: [Int]
-    var takes: [Bool]
+    var moverAcceptances: [Bool]
     /// The index of the pipe into which an action without movers sends the event.
     var putEvent: Int?
   }
@@ -59,7 +59,7 @@ final class ExploredAction {
     var isInstanceOfComposite = false
     /// Whether the mover accepts the event in this action. If `false`, the action is the refusal of
     /// the event.
-    var takes = true
+    var acceptsEvent = true
   }
 
   enum Ending: Hashable {
@@ -106,7 +106,7 @@ final class ExploredAction {
   var vectorsByEndings: [[Ending]: Int] = [:]
   /// If the pipe postpones refused events: the number of a vector that is never enabled, and only
   /// asks whether the node accepts the event.
-  var probe: Int?
+  var probeVector: Int?
 
   init(
     owner: String, event: JSONValue, origin: Origin, movers: [Mover], composites: [Int] = [],
@@ -121,12 +121,14 @@ final class ExploredAction {
     self.putEvent = put
     outcomes = Array(repeating: [:], count: movers.count + composites.count)
     endings =
-      movers.map { [$0.takes ? .sends([]) : .refused] } + composites.map { _ in [.sends([])] }
+      movers.map { [$0.acceptsEvent ? .sends([]) : .refused] }
+      + composites.map { _ in [.sends([])] }
   }
 
   var identity: Identity {
     Identity(
-      origin: origin, event: event, moverIndices: movers.map(\.node), takes: movers.map(\.takes),
+      origin: origin, event: event, moverIndices: movers.map(\.node),
+      moverAcceptances: movers.map(\.acceptsEvent),
       putEvent: putEvent?.pipeIndex)
   }
 
@@ -172,16 +174,16 @@ final class ExploredAction {
   func ending(of outcome: Outcome, _ mover: Int) -> Ending? {
     switch outcome {
     case .leads(_, let sends, _):
-      return mover >= movers.count || movers[mover].takes ? .sends(sends) : nil
+      return mover >= movers.count || movers[mover].acceptsEvent ? .sends(sends) : nil
     case .ignored:
-      guard mover < movers.count, movers[mover].takes else { return nil }
+      guard mover < movers.count, movers[mover].acceptsEvent else { return nil }
       // An event from outside that its only receiver ignores has no consequence. As a step, it would
       // hide deadlocks.
       return isFromOutside && movers.count == 1 ? nil : .ignored
     case .refused:
       guard mover < movers.count else { return nil }
       switch movers[mover].refusal {
-      case .deadLetter, .ignored, .step: return .refused
+      case .deadLetter, .ignored, .effectEnds: return .refused
       case .waits, .failure, .postponed: return nil
       }
     case .none: return nil

@@ -99,7 +99,7 @@ final class ExploredComposite {
   private func steps(_ states: [JSONValue]) -> [String: CompositeSteps.Node] {
     Dictionary(
       uniqueKeysWithValues: zip(plan.nodes, states).map {
-        ($0, CompositeSteps.Node(state: $1.bytes, passed: .zero))
+        ($0, CompositeSteps.Node(state: $1.bytes, completeThrough: .zero))
       })
   }
 }

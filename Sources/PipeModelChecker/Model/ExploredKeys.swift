@@ -20,9 +20,9 @@ struct ExploredKeys {
   }
 
   /// The keys of each node with a `key`, by the node's name.
-  private(set) var byNode: [String: [Key]] = [:]
+  private(set) var keysByNode: [String: [Key]] = [:]
   /// The names of the fields that carry keys, in events and in states.
-  private(set) var fields: Set<String> = []
+  private(set) var fieldNames: Set<String> = []
   /// The fields that contain the key, by the names of nodes and composites.
   private var keyFields: [String: String] = [:]
   /// The nodes of each composite with a `key`, by the composite's name.
@@ -43,10 +43,10 @@ struct ExploredKeys {
       keyFields[plan.name] = plan.key
       nodesByComposite[plan.name] = plan.nodes
     }
-    fields = Set(keyFields.values)
+    fieldNames = Set(keyFields.values)
     for pipe in loaded.pipes {
       for (field, value) in pipe.send?.caseMembers ?? [:] where value == "$key" {
-        fields.insert(field)
+        fieldNames.insert(field)
       }
     }
     let named = keyed.map { node in
@@ -64,7 +64,7 @@ struct ExploredKeys {
         of: node, count: counts.max() ?? ExploreSection.defaultKeyCount,
         loaded.descriptions[node.name], openings[node.name], besides: reserved)
       let isInteger = samples.contains { $0.integer != nil }
-      byNode[node.name] =
+      keysByNode[node.name] =
         samples.map { Key(value: $0, isNamed: false) }
         + named.map { text in
           let integer = isInteger ? Int64(text).map(JSONValue.integer) : nil
@@ -89,7 +89,7 @@ struct ExploredKeys {
 
   /// Returns the keys of a node. All nodes of a composite have the same keys.
   func keys(of owner: String) -> [Key] {
-    byNode[nodesByComposite[owner]?.first ?? owner] ?? []
+    keysByNode[nodesByComposite[owner]?.first ?? owner] ?? []
   }
 
   /// Returns the name of the event field that contains the key; `nil` if the node or the composite
@@ -186,7 +186,7 @@ struct ExploredKeys {
   /// nodes have them.
   private var interchangeableKeys: [[JSONValue]] {
     var nodes: [JSONValue: [String]] = [:]
-    for (node, keys) in byNode.sorted(by: { $0.key < $1.key }) {
+    for (node, keys) in keysByNode.sorted(by: { $0.key < $1.key }) {
       for key in keys where !key.isNamed { nodes[key.value, default: []].append(node) }
     }
     return Dictionary(grouping: nodes.keys.sorted { $0.text < $1.text }) { nodes[$0] ?? [] }
@@ -208,14 +208,14 @@ struct ExploredKeys {
         }
       }
     }
-    return all.map { Renaming(images: $0.filter { $0.key != $0.value }, renamedFields: fields) }
+    return all.map { Renaming(images: $0.filter { $0.key != $0.value }, renamedFields: fieldNames) }
       .filter { !$0.images.isEmpty }
   }
 
   /// Returns the name of the instance, node or composite after a renaming.
   func name(_ name: String, after renaming: Renaming) -> String {
     guard var instance = InstanceName(name),
-      let key = byNode[instance.node]?.first(where: { $0.text == instance.key }),
+      let key = keysByNode[instance.node]?.first(where: { $0.text == instance.key }),
       let image = renaming.images[key.value]
     else { return name }
     instance.key = image.keyText
@@ -225,11 +225,11 @@ struct ExploredKeys {
   /// Returns a combination of states for each choice of keys. In `combination`, an example key
   /// stands for any interchangeable key, and different example keys stand for different keys.
   func combinations(_ combination: StateCombination) -> [StateCombination] {
-    var renamings = [Renaming(images: [:], renamedFields: fields)]
+    var renamings = [Renaming(images: [:], renamedFields: fieldNames)]
     for keys in interchangeableKeys {
       let used = keys.filter { key in
         combination.states.keys.contains { name in
-          InstanceName(name).map { byNode[$0.node] != nil && $0.key == key.keyText } ?? false
+          InstanceName(name).map { keysByNode[$0.node] != nil && $0.key == key.keyText } ?? false
         }
       }
       for key in used {

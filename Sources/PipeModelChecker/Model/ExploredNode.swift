@@ -9,10 +9,10 @@ final class ExploredNode {
     /// A state that never changes.
     case constant
     /// A node listed under `any`, whose machine is not evaluated.
-    case any
+    case unevaluated
     /// A node whose program does not answer. The node's behavior is unknown, so the search omits
     /// its steps.
-    case silent
+    case unanswering
   }
 
   /// The name of the node, or of the instance, such as `orders[a]`.
@@ -29,7 +29,7 @@ final class ExploredNode {
   let description: MachineDescription?
   /// The events that the node accepts only together with other nodes, each with the composites that
   /// synchronize the event.
-  let synchronized: [String: [String]]
+  let compositesByEvent: [String: [String]]
   /// The names of the effects that may emit an event.
   var emittingEffects: Set<String> = []
   /// The durations of the timers that the search has fired, such as `30 s`, by configuration.
@@ -38,14 +38,14 @@ final class ExploredNode {
   private(set) var configurations: [EvaluatorConfiguration] = []
   /// The configurations that a fold changes, in the order of discovery. Each has the number of the
   /// folded configuration, which is called its representative.
-  private(set) var members: [(number: Int, configuration: EvaluatorConfiguration)] = []
+  private(set) var mergedConfigurations: [(number: Int, configuration: EvaluatorConfiguration)] = []
   private var recordedMembers: Set<EvaluatorConfiguration> = []
   private var numbersByConfiguration: [EvaluatorConfiguration: Int] = [:]
 
   init(
     _ specification: NodeSpecification, _ key: ExploredKeys.Key?, component: Int, _ kind: Kind,
     opening: EvaluatorOpening?,
-    _ description: MachineDescription?, synchronized: [String: [String]], fold: [String: Int]
+    _ description: MachineDescription?, compositesByEvent: [String: [String]], fold: [String: Int]
   ) {
     baseName = specification.name
     name = key.map { InstanceName(node: specification.name, key: $0.text).description } ?? baseName
@@ -55,7 +55,7 @@ final class ExploredNode {
     self.kind = kind
     self.opening = opening
     self.description = description
-    self.synchronized = synchronized
+    self.compositesByEvent = compositesByEvent
     self.foldModuli = fold
   }
 
@@ -103,7 +103,7 @@ final class ExploredNode {
   }
 
   private func record(_ member: EvaluatorConfiguration, in number: Int) {
-    if recordedMembers.insert(member).inserted { members.append((number, member)) }
+    if recordedMembers.insert(member).inserted { mergedConfigurations.append((number, member)) }
   }
 
   /// Returns a configuration without the effects that emit no events.

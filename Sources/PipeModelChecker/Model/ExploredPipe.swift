@@ -34,11 +34,11 @@ final class ExploredPipe {
   }
 
   init(
-    _ specification: PipeSpecification, place: Int, component: Int, capacity: Int,
+    _ specification: PipeSpecification, index: Int, component: Int, capacity: Int,
     hasLockableReceiver: Bool
   ) {
     self.specification = specification
-    self.index = place
+    self.index = index
     self.component = component
     self.capacity = capacity
     self.hasLockableReceiver = hasLockableReceiver
@@ -68,17 +68,17 @@ struct PostponingLane {
     let sends: [ExploredSend]
     /// The vector is permitted in the configurations in which the node accepts exactly these
     /// events.
-    let accepted: Set<Int>
+    let acceptedEventNumbers: Set<Int>
     /// The endings for the composites that move with the node.
     let composites: [ExploredAction.Ending]
   }
 
   /// For each configuration, the accepted events found so far: by event number, the target
   /// configuration and the sent events.
-  var accepted: [Int: [Int: (target: Int, sends: [ExploredSend])]] = [:]
-  var vectors: [Key: Int] = [:]
+  var acceptedStepsByConfiguration: [Int: [Int: (target: Int, sends: [ExploredSend])]] = [:]
+  var vectorNumbersByKey: [Key: Int] = [:]
   /// The actions in which the node receives an event, by event number.
-  var receptions: [Int: ExploredAction] = [:]
+  var receptionsByEventNumber: [Int: ExploredAction] = [:]
 }
 
 /// An event that a step sends into a pipe: the pipe's number and the event's number.
@@ -93,14 +93,14 @@ extension TopologyModel {
     _ action: ExploredAction, _ configuration: Int, _ lane: PostponingLane.Key?
   ) -> ExplorationModel.Cell {
     guard let taken = action.takenEvent else { return .blocked }
-    let known = pipes[taken.pipeIndex].lane.accepted[configuration]
+    let known = pipes[taken.pipeIndex].lane.acceptedStepsByConfiguration[configuration]
     guard let lane else {
       // This is a probe, a vector that is never enabled. Its cell is unknown until the node has
       // answered.
       return action.outcomes[0][configuration] == nil ? .unknown : .blocked
     }
     guard let known else { return .unknown }
-    guard Set(known.keys) == lane.accepted, let step = known[taken.eventNumber],
+    guard Set(known.keys) == lane.acceptedEventNumbers, let step = known[taken.eventNumber],
       step.sends == lane.sends
     else { return .blocked }
     return .leads(to: step.target)
@@ -115,33 +115,36 @@ extension TopologyModel {
     guard let taken = action.takenEvent else { return }
     let pipe = pipes[taken.pipeIndex]
     let component = nodes[action.movers[0].node].component
-    if let probe = action.probe {
-      try model.setCell(of: component, in: configuration, for: probe, to: .blocked)
+    if let probeVector = action.probeVector {
+      try model.setCell(of: component, in: configuration, for: probeVector, to: .blocked)
     }
-    let before = pipe.lane.accepted[configuration] ?? [:]
-    pipe.lane.accepted[configuration] = before
+    let before = pipe.lane.acceptedStepsByConfiguration[configuration] ?? [:]
+    pipe.lane.acceptedStepsByConfiguration[configuration] = before
     switch outcome {
     case .leads(let target, let sends, _):
-      pipe.lane.accepted[configuration]?[taken.eventNumber] = (target, sends)
-    case .ignored(let target): pipe.lane.accepted[configuration]?[taken.eventNumber] = (target, [])
+      pipe.lane.acceptedStepsByConfiguration[configuration]?[taken.eventNumber] = (target, sends)
+    case .ignored(let target):
+      pipe.lane.acceptedStepsByConfiguration[configuration]?[taken.eventNumber] = (target, [])
     case .refused, .none: return
     }
-    for (key, number) in pipe.lane.vectors where key.accepted == Set(before.keys) {
+    for (key, number) in pipe.lane.vectorNumbersByKey
+    where key.acceptedEventNumbers == Set(before.keys) {
       // The set of accepted events now contains the new event. Vectors for the former set no longer
       // apply.
       try model.setCell(of: component, in: configuration, for: number, to: .blocked)
     }
-    let now = pipe.lane.accepted[configuration] ?? [:]
+    let now = pipe.lane.acceptedStepsByConfiguration[configuration] ?? [:]
     for (event, step) in now {
-      guard let own = pipe.lane.receptions[event] else { continue }
+      guard let own = pipe.lane.receptionsByEventNumber[event] else { continue }
       for combination in own.compositeCombinations {
         let key = PostponingLane.Key(
-          eventNumber: event, sends: step.sends, accepted: Set(now.keys), composites: combination)
-        if let number = pipe.lane.vectors[key] {
+          eventNumber: event, sends: step.sends, acceptedEventNumbers: Set(now.keys),
+          composites: combination)
+        if let number = pipe.lane.vectorNumbersByKey[key] {
           try model.setCell(
             of: component, in: configuration, for: number, to: .leads(to: step.target))
         } else {
-          pipe.lane.vectors[key] = try addVector(
+          pipe.lane.vectorNumbersByKey[key] = try addVector(
             own, [.sends(step.sends)] + combination, lane: key, to: &model)
         }
       }
@@ -151,28 +154,33 @@ extension TopologyModel {
   /// Rebuilds the vectors of a pipe that postpones events, after the outcome for a composite of the
   /// node is known.
   func fillLane(
-    _ action: ExploredAction, ofComposite place: Int, _ outcome: ExploredAction.Outcome,
+    _ action: ExploredAction, ofComposite moverIndex: Int, _ outcome: ExploredAction.Outcome,
     in combination: Int, _ model: inout ExplorationModel
   ) throws {
     guard let taken = action.takenEvent else { return }
     let pipe = pipes[taken.pipeIndex]
-    if let ending = action.ending(of: outcome, place), !action.endings[place].contains(ending) {
-      action.endings[place].append(ending)
-      for (key, _) in pipe.lane.vectors where key.eventNumber == taken.eventNumber {
+    if let ending = action.ending(of: outcome, moverIndex),
+      !action.endings[moverIndex].contains(ending)
+    {
+      action.endings[moverIndex].append(ending)
+      for (key, _) in pipe.lane.vectorNumbersByKey where key.eventNumber == taken.eventNumber {
         for combination in action.compositeCombinations {
           let other = PostponingLane.Key(
-            eventNumber: key.eventNumber, sends: key.sends, accepted: key.accepted,
+            eventNumber: key.eventNumber, sends: key.sends,
+            acceptedEventNumbers: key.acceptedEventNumbers,
             composites: combination)
-          guard pipe.lane.vectors[other] == nil else { continue }
-          pipe.lane.vectors[other] = try addVector(
+          guard pipe.lane.vectorNumbersByKey[other] == nil else { continue }
+          pipe.lane.vectorNumbersByKey[other] = try addVector(
             action, [.sends(key.sends)] + combination, lane: other, to: &model)
         }
       }
     }
-    let component = composites[action.composites[place - action.movers.count]].component
-    for (key, number) in pipe.lane.vectors where key.eventNumber == taken.eventNumber {
-      let ending = key.composites[place - action.movers.count]
-      guard let cell = action.cell(of: place, in: combination, ending: ending) else { continue }
+    let component = composites[action.composites[moverIndex - action.movers.count]].component
+    for (key, number) in pipe.lane.vectorNumbersByKey where key.eventNumber == taken.eventNumber {
+      let ending = key.composites[moverIndex - action.movers.count]
+      guard let cell = action.cell(of: moverIndex, in: combination, ending: ending) else {
+        continue
+      }
       try model.setCell(of: component, in: combination, for: number, to: cell)
     }
   }

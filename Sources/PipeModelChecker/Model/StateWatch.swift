@@ -12,7 +12,7 @@ struct StateWatch {
   /// The number of the observation that contains this condition. An observation combines the
   /// conditions of several nodes or composites.
   let observation: Int
-  let holder: WatchedOwner
+  let owner: WatchedOwner
   /// The condition; `nil` stands for the condition that an instance has ended or is not created.
   let condition: StateCondition?
 }
@@ -21,26 +21,26 @@ extension TopologyModel {
   /// Adds an observation of a combination of states. Returns the number of the observation.
   func watch(_ combination: StateCombination) throws -> Int {
     var stateSets: [Int: Set<Int>] = [:]
-    var addedConditions: [(holder: StateWatch.WatchedOwner, condition: StateCondition)] = []
+    var addedConditions: [(owner: StateWatch.WatchedOwner, condition: StateCondition)] = []
     for (name, given) in combination.states {
       var condition = given
-      let (holder, component, count): (StateWatch.WatchedOwner, Int, Int)
+      let (owner, component, count): (StateWatch.WatchedOwner, Int, Int)
       if let place = node(named: name) {
         condition.fields = nodes[place].description?.stateFields?.map(\.name)
-        (holder, component) = (.node(place), nodes[place].component)
+        (owner, component) = (.node(place), nodes[place].component)
         count = nodes[place].configurations.count
       } else if let place = composites.firstIndex(where: { $0.name == name }) {
-        (holder, component) = (.composite(place), composites[place].component)
+        (owner, component) = (.composite(place), composites[place].component)
         count = composites[place].combinations.count
       } else {
         continue
       }
-      addedConditions.append((holder, condition))
-      stateSets[component] = Set((0..<count).filter { isMet(condition, by: $0, of: holder) })
+      addedConditions.append((owner, condition))
+      stateSets[component] = Set((0..<count).filter { isMet(condition, by: $0, of: owner) })
     }
     let number = try model.addObservation(stateSets)
     stateWatches += addedConditions.map {
-      StateWatch(observation: number, holder: $0.holder, condition: $0.condition)
+      StateWatch(observation: number, owner: $0.owner, condition: $0.condition)
     }
     return number
   }
@@ -61,7 +61,7 @@ extension TopologyModel {
     }
     let number = try model.addObservation(stateSets)
     stateWatches += instances.map {
-      StateWatch(observation: number, holder: .node($0), condition: nil)
+      StateWatch(observation: number, owner: .node($0), condition: nil)
     }
     return number
   }
@@ -77,15 +77,15 @@ extension TopologyModel {
   /// Adds a new local state (a configuration of a node, or a combination of a composite) to the
   /// observations whose conditions it meets.
   func updateObservations(
-    for number: Int, of holder: StateWatch.WatchedOwner, in model: inout ExplorationModel
+    for number: Int, of owner: StateWatch.WatchedOwner, in model: inout ExplorationModel
   ) {
     let component =
-      switch holder {
+      switch owner {
       case .node(let place): nodes[place].component
       case .composite(let place): composites[place].component
       }
     for watch in stateWatches
-    where watch.holder == holder && isMet(watch.condition, by: number, of: holder) {
+    where watch.owner == owner && isMet(watch.condition, by: number, of: owner) {
       model.include(number, of: component, in: watch.observation)
     }
   }
@@ -93,9 +93,9 @@ extension TopologyModel {
   /// Returns whether a local state meets a condition. Records a finding if the state of a composite
   /// cannot be computed.
   private func isMet(
-    _ condition: StateCondition?, by number: Int, of holder: StateWatch.WatchedOwner
+    _ condition: StateCondition?, by number: Int, of owner: StateWatch.WatchedOwner
   ) -> Bool {
-    switch holder {
+    switch owner {
     case .node(let place):
       guard let condition else { return nodes[place].isAbsent(number) }
       return nodes[place].isCreated(number) && condition.matches(nodes[place].state(number))

@@ -11,7 +11,7 @@ extension TopologyModel {
   func build(_ programEvaluators: ProgramEvaluators) throws {
     keys = ExploredKeys(loaded, section, openings: openingsWithoutKey(programEvaluators))
     for node in loaded.topology.nodes {
-      guard let keys = keys.byNode[node.name] else {
+      guard let keys = keys.keysByNode[node.name] else {
         addNode(node, nil, programEvaluators)
         continue
       }
@@ -69,11 +69,11 @@ extension TopologyModel {
   private func addNode(
     _ node: NodeSpecification, _ key: ExploredKeys.Key?, _ programEvaluators: ProgramEvaluators
   ) {
-    var synchronized: [String: [String]] = [:]
+    var compositesByEvent: [String: [String]] = [:]
     for plan in loaded.conflictClasses where plan.participants.contains(node.name) {
-      synchronized = plan.synchronizedEvents(of: node.name)
+      compositesByEvent = plan.synchronizedEvents(of: node.name)
     }
-    var kind: ExploredNode.Kind = .any
+    var kind: ExploredNode.Kind = .unevaluated
     var opening: EvaluatorOpening?
     if let state = node.constant {
       kind = .constant
@@ -88,13 +88,13 @@ extension TopologyModel {
       } catch {
         recordFailure(of: error, node)
         // The verdict gets a remark that the program did not answer.
-        kind = .silent
+        kind = .unanswering
         opening = Self.opening(in: .null)
       }
     }
     let explored = ExploredNode(
       node, key, component: model.addComponent(), kind, opening: opening,
-      loaded.descriptions[node.name], synchronized: synchronized,
+      loaded.descriptions[node.name], compositesByEvent: compositesByEvent,
       fold: section.fold[node.name] ?? [:])
     if opening == nil { _ = explored.number(of: EvaluatorConfiguration(state: .null)) }
     nodes.append(explored)
@@ -142,10 +142,10 @@ extension TopologyModel {
   // MARK: Pipes
 
   private func addPipes(_ programEvaluators: ProgramEvaluators) throws {
-    for (place, pipe) in loaded.pipes.enumerated() {
+    for (index, pipe) in loaded.pipes.enumerated() {
       pipes.append(
         ExploredPipe(
-          pipe, place: place, component: nodes.count + place, capacity: capacities[place],
+          pipe, index: index, component: nodes.count + index, capacity: capacities[index],
           hasLockableReceiver: isParticipantWithKey(pipe.receiver)))
     }
     var contents = pipes.map { _ in [Int]() }
@@ -236,7 +236,7 @@ extension TopologyModel {
       return try addInstanceReception(of: send, event, by: receiver, refusal, to: &model)
     }
     if let place = node(named: receiver) {
-      let problem = problem(withDirect: event, at: place)
+      let problem = reasonToRefuse(unsynchronized: event, at: place)
       return try add(
         action(
           owner: receiver, event: event, origin: .pipe(send.pipeIndex),
@@ -276,15 +276,15 @@ extension TopologyModel {
           movers: [
             .init(
               node: place, input: .take(event: event), refusal: refusal,
-              isInstanceOfComposite: key != nil, takes: false)
+              isInstanceOfComposite: key != nil, acceptsEvent: false)
           ], taken: send), to: &model)
     }
   }
 
   /// Returns why a node refuses an event that does not come through a composite; `nil` if it does not.
-  func problem(withDirect event: JSONValue, at place: Int) -> String? {
+  func reasonToRefuse(unsynchronized event: JSONValue, at place: Int) -> String? {
     let name = event.caseName ?? ""
-    guard nodes[place].synchronized[name] != nil else { return nil }
+    guard nodes[place].compositesByEvent[name] != nil else { return nil }
     return "'\(name)' is synchronized; the node accepts it only through a composite"
   }
 
@@ -393,10 +393,10 @@ extension TopologyModel {
     var movers = [
       ExploredAction.Mover(
         node: place, input: .give(effect: effect, event: event),
-        refusal: isDeclared ? .step : .waits)
+        refusal: isDeclared ? .effectEnds : .waits)
     ]
     var owner = node.name
-    if let composites = node.synchronized[event.caseName ?? ""] {
+    if let composites = node.compositesByEvent[event.caseName ?? ""] {
       // An effect of an instance cannot give a synchronized event: see `checkEffectsOfInstances()`.
       guard node.key == nil else { return }
       // In a run, an event that belongs to several composites ends the node. In the search, the
@@ -438,7 +438,7 @@ extension TopologyModel {
     var nodeIndices: [Int] = []
     if let place = node(named: owner) {
       // The node refuses a synchronized event that does not come through its composite.
-      guard nodes[place].synchronized[pattern.event] == nil else { return }
+      guard nodes[place].compositesByEvent[pattern.event] == nil else { return }
       nodeIndices = [place]
     } else if let vector = vector(of: pattern.event, requestedFrom: owner) {
       nodeIndices = vector.participants.compactMap(node(named:))
@@ -475,7 +475,7 @@ extension TopologyModel {
     }
     let first = receivers.compactMap { nodeIndices(of: $0).first }
     // A node refuses a synchronized event that does not come through its composite.
-    guard !first.isEmpty, isSynchronized || nodes[first[0]].synchronized[pattern.event] == nil
+    guard !first.isEmpty, isSynchronized || nodes[first[0]].compositesByEvent[pattern.event] == nil
     else { return }
     let fields = fields(of: pattern.event, at: first)
     for event in eventValues.events(pattern, of: owner, fields, keyedBy: key) {
@@ -522,7 +522,7 @@ extension TopologyModel {
             EvaluatorSend(pipe: pipe.name, event: event), in: &model)
           try add(
             ExploredAction(
-              owner: node.name, event: event, origin: .anything(node: place), movers: [],
+              owner: node.name, event: event, origin: .unevaluated(node: place), movers: [],
               put: send), to: &model)
         }
       }
@@ -533,6 +533,6 @@ extension TopologyModel {
 extension ExploredNode {
   /// Whether the search evaluates the node's steps.
   fileprivate var isEvaluated: Bool {
-    if case .any = kind { false } else { true }
+    if case .unevaluated = kind { false } else { true }
   }
 }

@@ -41,9 +41,9 @@ extension TopologyModel {
     }
     let limit = max(Self.comparedStateLimit, 2 * node.configurations.count)
     var compared = 0
-    while compared < node.members.count {
+    while compared < node.mergedConfigurations.count {
       guard compared < limit else { return .compared(states: compared) }
-      let (number, member) = node.members[compared]
+      let (number, member) = node.mergedConfigurations[compared]
       compared += 1
       let comparedInputs = (inputs[number] ?? []).filter {
         // Skips steps without an answer. They already make the verdict incomplete, and might take

@@ -17,7 +17,7 @@ struct KeySymmetry {
     image.moverIndices = identity.moverIndices.map { imageIndices[$0] }
     switch identity.origin {
     case .effect(let node, let name): image.origin = .effect(node: imageIndices[node], name: name)
-    case .anything(let node): image.origin = .anything(node: imageIndices[node])
+    case .unevaluated(let node): image.origin = .unevaluated(node: imageIndices[node])
     case .timer(let node): image.origin = .timer(node: imageIndices[node])
     case .outside, .pipe: break
     }
@@ -57,7 +57,7 @@ extension TopologyModel {
 
   /// Returns whether instances of a node take part in synchronized events.
   func isParticipantWithKey(_ name: String) -> Bool {
-    nodes.contains { $0.baseName == name && $0.key != nil && !$0.synchronized.isEmpty }
+    nodes.contains { $0.baseName == name && $0.key != nil && !$0.compositesByEvent.isEmpty }
   }
 
   /// Sets the keys of an event in a pipe in which events with different keys can overtake each other.
@@ -104,7 +104,7 @@ extension TopologyModel {
     var mover = ExploredAction.Mover(
       node: first, input: .take(event: event),
       refusal: refusal == .postponed ? .deadLetter : refusal)
-    mover.problem = problem(withDirect: event, at: first)
+    mover.problem = reasonToRefuse(unsynchronized: event, at: first)
     switch key {
     case .success(let key):
       if let place = instanceIndex(of: receiver, key.text) {
@@ -114,7 +114,7 @@ extension TopologyModel {
       } else {
         eventValues.note(.limit(.unexploredKey(node: receiver, key: key.text)))
         mover = ExploredAction.Mover(
-          node: first, input: .take(event: event), refusal: .step, problem: "unexplored key")
+          node: first, input: .take(event: event), refusal: .effectEnds, problem: "unexplored key")
       }
     case .failure(let error): mover.problem = "\(error)"
     }
@@ -136,7 +136,7 @@ extension TopologyModel {
     else { return }
     let event = pipes[send.pipeIndex].events[send.eventNumber]
     var mover = ExploredAction.Mover(
-      node: first, input: .take(event: event), refusal: .step, problem: "unexplored key")
+      node: first, input: .take(event: event), refusal: .effectEnds, problem: "unexplored key")
     if case .failure(let error) = key {
       mover = ExploredAction.Mover(
         node: first, input: .take(event: event),
@@ -161,7 +161,7 @@ extension TopologyModel {
 
   /// Adds a symmetry for each renaming of keys. The nodes, pipes and composites must be complete.
   func addSymmetries() {
-    let keyFields = keys.fields
+    let keyFields = keys.fieldNames
     let isFolded = section.fold.values.contains { $0.keys.contains(where: keyFields.contains) }
     guard usesSymmetries, !isFolded else { return }
     for renaming in keys.renamings {
@@ -231,7 +231,8 @@ extension TopologyModel {
   /// Checks that each symmetry maps each action to an action. Does not evaluate any steps.
   func checkActions() {
     for symmetry in symmetries {
-      for identity in actions.keys where actions[symmetry.image(of: identity)] == nil {
+      for identity in actionsByIdentity.keys
+      where actionsByIdentity[symmetry.image(of: identity)] == nil {
         hasBrokenSymmetry = true
       }
     }
@@ -242,26 +243,26 @@ extension TopologyModel {
   ///
   /// So the symmetries are proved step by step. The check fails if a machine treats two keys
   /// differently.
-  /// - Parameter place: The index of a mover or, after the movers, of a composite.
+  /// - Parameter moverIndex: The index of a mover or, after the movers, of a composite.
   func mirror(
-    _ action: ExploredAction, _ place: Int, in local: Int, at state: StateReference,
+    _ action: ExploredAction, _ moverIndex: Int, in local: Int, at state: StateReference,
     _ model: inout ExplorationModel,
     _ evaluate: (ExploredAction, _ local: Int, inout ExplorationModel) throws -> Void
   ) throws {
     guard !symmetries.isEmpty, !isMirroring, !hasBrokenSymmetry,
-      let outcome = action.outcomes[place][local]
+      let outcome = action.outcomes[moverIndex][local]
     else { return }
     isMirroring = true
     defer { isMirroring = false }
     for symmetry in symmetries {
-      guard let image = actions[symmetry.image(of: action.identity)] else {
+      guard let image = actionsByIdentity[symmetry.image(of: action.identity)] else {
         hasBrokenSymmetry = true
         return
       }
-      let component = component(of: action, place)
+      let component = component(of: action, moverIndex)
       let target = model.symmetries[symmetry.number].image(of: local, in: component)
       try evaluate(image, target, &model)
-      guard let found = image.outcomes[place][target],
+      guard let found = image.outcomes[moverIndex][target],
         isImage(found, of: outcome, in: component, by: symmetry, model)
       else {
         hasBrokenSymmetry = true
@@ -271,10 +272,10 @@ extension TopologyModel {
   }
 
   /// Returns the component of a mover or, if the index is after the movers, of a composite.
-  func component(of action: ExploredAction, _ place: Int) -> Int {
-    place < action.movers.count
-      ? nodes[action.movers[place].node].component
-      : composites[action.composites[place - action.movers.count]].component
+  func component(of action: ExploredAction, _ moverIndex: Int) -> Int {
+    moverIndex < action.movers.count
+      ? nodes[action.movers[moverIndex].node].component
+      : composites[action.composites[moverIndex - action.movers.count]].component
   }
 
   private func isImage(

@@ -49,7 +49,7 @@ final class TopologyModel {
   /// demanded. If so, no findings are recorded.
   var isMirroring = false
   /// The actions, by identity; empty without symmetries.
-  private(set) var actions: [ExploredAction.Identity: ExploredAction] = [:]
+  private(set) var actionsByIdentity: [ExploredAction.Identity: ExploredAction] = [:]
   let usesSymmetries: Bool
   private let nodeLimit: Int
   /// The explored capacity of each pipe, in the order of the file. Unit: events.
@@ -83,7 +83,7 @@ final class TopologyModel {
   /// Returns the origin of an action's event, for reports.
   func origin(of action: ExploredAction) -> ScenarioStep.Origin {
     switch action.origin {
-    case .outside, .anything: .outside
+    case .outside, .unevaluated: .outside
     case .pipe(let place): .pipe(pipes[place].name)
     case .effect(let node, let name): .effect(node: nodes[node].name, output: name)
     case .timer(let node): .effect(node: nodes[node].name, output: TransitionCounts.timerEventName)
@@ -119,13 +119,13 @@ final class TopologyModel {
 
   /// Adds an action with the vectors for its known endings.
   func add(_ action: ExploredAction, to model: inout ExplorationModel) throws {
-    if !symmetries.isEmpty { actions[action.identity] = action }
+    if !symmetries.isEmpty { actionsByIdentity[action.identity] = action }
     if action.isPostponing {
       if let taken = action.takenEvent {
-        pipes[taken.pipeIndex].lane.receptions[taken.eventNumber] = action
+        pipes[taken.pipeIndex].lane.receptionsByEventNumber[taken.eventNumber] = action
       }
       let endings = action.endings.map { $0[0] }
-      action.probe = try addVector(action, endings, lane: nil, to: &model)
+      action.probeVector = try addVector(action, endings, lane: nil, to: &model)
     } else {
       try addVectors(of: action, to: &model)
     }
@@ -186,7 +186,8 @@ final class TopologyModel {
     if let taken = action.takenEvent {
       operations[taken.pipeIndex, default: .init()].removedSymbol = taken.eventNumber
       if action.isPostponing {
-        operations[taken.pipeIndex]?.candidateSymbols = lane?.accepted ?? [taken.eventNumber]
+        operations[taken.pipeIndex]?.candidateSymbols =
+          lane?.acceptedEventNumbers ?? [taken.eventNumber]
       }
     }
     roles += operations.sorted { $0.key < $1.key }.map {
@@ -207,7 +208,7 @@ final class TopologyModel {
       throw UnknownPipeError(name: sent.pipe)
     }
     let sender = mover.flatMap { mover in
-      nodes[mover.node].synchronized.isEmpty
+      nodes[mover.node].compositesByEvent.isEmpty
         ? nil
         : nodes[mover.node].key.map {
           ExploredPipe.Sender(key: $0.value, isCommit: mover.isInstanceOfComposite)
@@ -232,14 +233,16 @@ final class TopologyModel {
   func answerDemand(_ demand: Exploration.Demand, in model: inout ExplorationModel) throws {
     let vector = vectors[demand.vector]
     let action = vector.action
-    if let place = action.composites.firstIndex(where: {
+    if let moverIndex = action.composites.firstIndex(where: {
       composites[$0].component == demand.component
     }) {
       return try resolveComposite(
-        of: action, place, in: demand.localState, at: demand.state, &model)
+        of: action, moverIndex, in: demand.localState, at: demand.state, &model)
     }
     guard
-      let place = action.movers.firstIndex(where: { nodes[$0.node].component == demand.component })
+      let moverIndex = action.movers.firstIndex(where: {
+        nodes[$0.node].component == demand.component
+      })
     else { return }
     if action.isPostponing, vector.lane != nil {
       let cell = laneCell(action, demand.localState, vector.lane)
@@ -247,41 +250,44 @@ final class TopologyModel {
         of: demand.component, in: demand.localState, for: demand.vector,
         to: cell == .unknown ? .blocked : cell)
     }
-    try resolve(action, place, in: demand.localState, at: demand.state, &model)
+    try resolve(action, moverIndex, in: demand.localState, at: demand.state, &model)
   }
 
   /// Evaluates a mover in a configuration, and fills all cells that depend on the outcome.
-  /// - Parameter place: The index of the mover.
+  /// - Parameter moverIndex: The index of the mover.
   private func resolve(
-    _ action: ExploredAction, _ place: Int, in configuration: Int, at state: StateReference,
+    _ action: ExploredAction, _ moverIndex: Int, in configuration: Int, at state: StateReference,
     _ model: inout ExplorationModel
   ) throws {
-    guard action.outcomes[place][configuration] == nil else { return }
-    let outcome = try outcome(of: action, place, in: configuration, at: state, &model)
-    action.outcomes[place][configuration] = outcome
+    guard action.outcomes[moverIndex][configuration] == nil else { return }
+    let outcome = try outcome(of: action, moverIndex, in: configuration, at: state, &model)
+    action.outcomes[moverIndex][configuration] = outcome
     if action.isPostponing {
       try fillLane(action, outcome, in: configuration, &model)
     } else {
-      try fillCells(outcome, of: action, place, in: configuration, &model)
+      try fillCells(outcome, of: action, moverIndex, in: configuration, &model)
     }
-    try mirror(action, place, in: configuration, at: state, &model) {
-      try resolve($0, place, in: $1, at: state, &$2)
+    try mirror(action, moverIndex, in: configuration, at: state, &model) {
+      try resolve($0, moverIndex, in: $1, at: state, &$2)
     }
   }
 
   /// Fills the cells of all vectors of an action, and adds vectors for a new ending.
-  /// - Parameter place: The index of a mover or, after the movers, of a composite.
+  /// - Parameter moverIndex: The index of a mover or, after the movers, of a composite.
   func fillCells(
-    _ outcome: ExploredAction.Outcome, of action: ExploredAction, _ place: Int,
+    _ outcome: ExploredAction.Outcome, of action: ExploredAction, _ moverIndex: Int,
     in configuration: Int, _ model: inout ExplorationModel
   ) throws {
-    if let ending = action.ending(of: outcome, place), !action.endings[place].contains(ending) {
-      action.endings[place].append(ending)
+    if let ending = action.ending(of: outcome, moverIndex),
+      !action.endings[moverIndex].contains(ending)
+    {
+      action.endings[moverIndex].append(ending)
       try addVectors(of: action, to: &model)
     }
-    let component = component(of: action, place)
+    let component = component(of: action, moverIndex)
     for (endings, number) in action.vectorsByEndings {
-      guard let cell = action.cell(of: place, in: configuration, ending: endings[place]) else {
+      guard let cell = action.cell(of: moverIndex, in: configuration, ending: endings[moverIndex])
+      else {
         continue
       }
       try model.setCell(of: component, in: configuration, for: number, to: cell)
@@ -293,20 +299,20 @@ final class TopologyModel {
     of action: ExploredAction, _ number: Int, in combination: Int, at state: StateReference,
     _ model: inout ExplorationModel
   ) throws {
-    let place = action.movers.count + number
+    let moverIndex = action.movers.count + number
     let composite = composites[action.composites[number]]
-    if action.outcomes[place][combination] == nil {
-      action.outcomes[place][combination] = try compositeOutcome(
+    if action.outcomes[moverIndex][combination] == nil {
+      action.outcomes[moverIndex][combination] = try compositeOutcome(
         of: action, action.composites[number], in: composite.combinations[combination], at: state,
         &model)
     }
-    guard let outcome = action.outcomes[place][combination] else { return }
+    guard let outcome = action.outcomes[moverIndex][combination] else { return }
     if action.isPostponing {
-      try fillLane(action, ofComposite: place, outcome, in: combination, &model)
+      try fillLane(action, ofComposite: moverIndex, outcome, in: combination, &model)
     } else {
-      try fillCells(outcome, of: action, place, in: combination, &model)
+      try fillCells(outcome, of: action, moverIndex, in: combination, &model)
     }
-    try mirror(action, place, in: combination, at: state, &model) {
+    try mirror(action, moverIndex, in: combination, at: state, &model) {
       try resolveComposite(of: $0, number, in: $1, at: state, &$2)
     }
   }
@@ -323,12 +329,12 @@ final class TopologyModel {
       try resolve(action, place, in: combination[part], at: state, &model)
       switch action.outcomes[place][combination[part]] {
       case .leads(let target, _, let isInternal):
-        guard mover.takes else { return .none }
+        guard mover.acceptsEvent else { return .none }
         next[part] = target
         // An effect that ends without an event enters no state.
         if action.endingEffect == nil, !isInternal { movedNodes.append(nodes[mover.node].name) }
       case .ignored(let target):
-        guard mover.takes else { return .none }
+        guard mover.acceptsEvent else { return .none }
         next[part] = target
       case .refused(_, let target): next[part] = target
       case .some(.none), nil: return .none
@@ -384,7 +390,7 @@ extension TopologyModel {
   ) {
     for (name, condition) in combination.states.sorted(by: { $0.key < $1.key }) {
       if node(named: name) == nil, let instance = InstanceName(name),
-        let known = keys.byNode[instance.node]
+        let known = keys.keysByNode[instance.node]
       {
         errors.append(
           loaded.source.diagnostic(

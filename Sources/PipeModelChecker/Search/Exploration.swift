@@ -95,7 +95,7 @@ package struct Exploration: ~Copyable {
     } else if partitions.contains(where: \.isWaiting) {
       let demands = fillQueues()
       if !demands.isEmpty { return .demands(demands) }
-    } else if partitions.contains(where: { $0.foundCount > 0 }) {
+    } else if partitions.contains(where: { $0.nextLevelStateCount > 0 }) {
       for partition in partitions { partition.beginLevel() }
       depth += 1
     } else if compiledModel.stubborn != nil && questions.forbidsIgnoring {
@@ -131,7 +131,7 @@ package struct Exploration: ~Copyable {
   package var progress: Progress {
     Progress(
       stateCount: partitions.reduce(0) { $0 + $1.stateCount },
-      stepCount: partitions.reduce(0) { $0 + $1.steps }, depth: depth,
+      stepCount: partitions.reduce(0) { $0 + $1.stepCount }, depth: depth,
       findingCount: partitions.reduce(0) { $0 + $1.findingCount },
       byteCount: partitions.reduce(compiledModel.byteCount + model.queueByteCount) {
         $0 + $1.budget.used
@@ -335,7 +335,7 @@ package struct Exploration: ~Copyable {
       },
       isReduced: compiledModel.stubborn != nil || compiledModel.symmetries != nil)
     result.deadlocks = foundStates(\.deadlocks)
-    result.stuckStates = foundStates(\.stuck)
+    result.stuckStates = foundStates(\.stuckStates)
     for (partition, partitionFindings) in zip(partitions, partitionFindings) {
       for (observation, number) in partitionFindings.observedStates {
         guard !questions.boundObservations.contains(observation) else {

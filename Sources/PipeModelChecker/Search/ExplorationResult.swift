@@ -264,7 +264,7 @@ struct PartitionFindings {
   }
 
   var deadlocks = Found()
-  var stuck = Found()
+  var stuckStates = Found()
   /// The first state in which a watched observation holds, by observation.
   var observedStates: [Int: Int] = [:]
   /// The vectors that were enabled in some state.

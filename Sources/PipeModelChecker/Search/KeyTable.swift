@@ -3,7 +3,7 @@
 /// The keys are stored by number, and a ``HashIndex`` finds the number of a key. When the index
 /// grows, it is rebuilt from the keys.
 struct KeyTable: ~Copyable {
-  private var keys = Chunked<UInt64>()
+  private var keys = ChunkedList<UInt64>()
   private var index: HashIndex
   private var growthThreshold = 0
   private let budget: MemoryBudget
@@ -28,7 +28,7 @@ struct KeyTable: ~Copyable {
   func key(_ number: Int) -> UInt64 { keys[number] }
 
   /// Returns a pointer to a key. The following keys, up to the next multiple of
-  /// `Chunked.chunkSize`, are adjacent in memory.
+  /// `ChunkedList.chunkSize`, are adjacent in memory.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> { UnsafePointer(keys.pointer(at: number)) }
 

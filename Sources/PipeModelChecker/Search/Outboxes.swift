@@ -59,8 +59,8 @@ final class Outboxes {
   var isEmpty: Bool { fillingOutboxes.allSatisfy { $0.count == 0 } }
 
   /// Moves the states that are available for another partition to that partition's store.
-  func deliver(_ other: Int, into store: StateStore) {
-    let box = readyOutboxes[other]
+  func deliver(to partition: Int, into store: StateStore) {
+    let box = readyOutboxes[partition]
     for position in 0..<box.count where store.reachedLimit == nil {
       let state = box.words + position * box.stride
       store.add(state, fingerprint: state[box.stride - 1], origin: box.origins[position])

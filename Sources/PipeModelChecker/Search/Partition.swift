@@ -21,14 +21,14 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   private var waitingStates: [Int] = []
   private var statesToSearchAgain: [Int] = []
   /// For each state, whether the reduction has skipped steps of the state.
-  private var hasSkipped: [Bool] = []
+  private var hasSkippedStepsByState: [Bool] = []
   private var reductionYield = ReductionYield()
   /// The states whose steps the reduction must not skip.
-  private var fullySearched: Set<Int> = []
+  private var unreducedStates: Set<Int> = []
   private var partitionFindings = PartitionFindings()
   private var levelStarts = [0]
 
-  private(set) var steps = 0
+  private(set) var stepCount = 0
 
   init(
     number: Int, of partitionCount: Int, _ program: CompiledModel,
@@ -57,12 +57,12 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   /// The reason why this partition accepts no more states.
   var reachedLimit: ExplorationLimit? { store.reachedLimit }
   /// The number of states found so far for the next level.
-  var foundCount: Int { store.count - levelEnd }
+  var nextLevelStateCount: Int { store.count - levelEnd }
   /// The number of states of this level that must still be searched, not counting waiting states.
   var remainingCount: Int { statesToSearchAgain.count + levelEnd - nextStateNumber }
   var isWaiting: Bool { !waitingStates.isEmpty }
   var findingCount: Int {
-    partitionFindings.deadlocks.count + partitionFindings.stuck.count
+    partitionFindings.deadlocks.count + partitionFindings.stuckStates.count
       + partitionFindings.observedStates.keys.count { questions.neverObservations.contains($0) }
   }
 
@@ -86,12 +86,14 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   }
 
   /// Returns whether the reduction has skipped steps of a state.
-  func hasSkippedSteps(of state: Int) -> Bool { state < hasSkipped.count && hasSkipped[state] }
+  func hasSkippedSteps(of state: Int) -> Bool {
+    state < hasSkippedStepsByState.count && hasSkippedStepsByState[state]
+  }
 
   /// Schedules a state to be searched again, with all its steps.
   func scheduleFullSearch(_ state: Int) {
     statesToSearchAgain.append(state)
-    fullySearched.insert(state)
+    unreducedStates.insert(state)
   }
 
   /// Calls a closure for each step whose target belongs to this partition, with the global numbers
@@ -122,7 +124,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
 
   /// Stores the states that other partitions have found for this partition.
   func absorb(from partitions: [Partition]) {
-    for other in partitions where other !== self { other.outboxes.deliver(number, into: store) }
+    for other in partitions where other !== self { other.outboxes.deliver(to: number, into: store) }
   }
 
   // MARK: Expanding
@@ -138,7 +140,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
       left -= 1
     }
     while left > 0 && nextStateNumber < levelEnd && reachedLimit == nil {
-      let size = Chunked<UInt64>.chunkSize
+      let size = ChunkedList<UInt64>.chunkSize
       let count = min(left, levelEnd - nextStateNumber, size - nextStateNumber % size)
       let expanded = expand(nextStateNumber, count: count)
       nextStateNumber += expanded
@@ -151,7 +153,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   /// Searches up to `count` consecutive states from the state `first`. Returns the number of
   /// searched states.
   private func expand(_ first: Int, count: Int) -> Int {
-    store.isWords ? expandWords(first, count: count) : expandLarge(first, count: count)
+    store.storesSingleWords ? expandWords(first, count: count) : expandLarge(first, count: count)
   }
 
   private func expandWords(_ first: Int, count: Int) -> Int {
@@ -195,7 +197,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
           }
         }
       }
-      steps &+= taken
+      stepCount &+= taken
       taken = 0
     }
     return count
@@ -216,7 +218,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
         while rest != 0 {
           let vector = (word << 6) + rest.trailingZeroBitCount - program.firstVectorBit
           rest &= rest &- 1
-          steps &+= 1
+          stepCount &+= 1
           if needsFingerprint {
             let change = step(by: vector, from: bench.stateWords)
             sendNext(fingerprint: fingerprint ^ change, origin: origin)
@@ -340,7 +342,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
   ) {
     guard let tables = program.stubborn else { return }
     var skippedCount = 0
-    if !fullySearched.contains(number) && reductionYield.isWorthTrying() {
+    if !unreducedStates.contains(number) && reductionYield.isWorthTrying() {
       let enabled = bench.stubborn.bitCount(bench.enabledMask)
       skippedCount = bench.stubborn.reduce(
         bench.enabledMask, sought: bench.soughtMask, seeds: questions.stubbornSetSeeds,
@@ -348,8 +350,8 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
       reductionYield.add(skippedCount: skippedCount, of: enabled)
     }
     guard questions.forbidsIgnoring else { return }
-    while hasSkipped.count <= number { hasSkipped.append(false) }
-    hasSkipped[number] = skippedCount > 0
+    while hasSkippedStepsByState.count <= number { hasSkippedStepsByState.append(false) }
+    hasSkippedStepsByState[number] = skippedCount > 0
   }
 
   /// Returns whether a state must wait for unknown cells: all known cells of some vector permit the
@@ -373,7 +375,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
 
   @inline(never)
   private func record(observationsIn state: Int) {
-    for observation in questions.watchedObservations where isVisited(holding: observation) {
+    for observation in questions.watchedObservations where holds(observation) {
       let (word, bit) = CompiledModel.position(ofBit: 1 + observation)
       guard workbench.watchedMask[word] & bit != 0 else { continue }
       partitionFindings.observedStates[observation] = state
@@ -383,7 +385,7 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
 
   /// Returns whether an observation holds in the last state whose mask was computed. The mask is in
   /// `workbench.enabledMask`.
-  func isVisited(holding observation: Int) -> Bool {
+  func holds(_ observation: Int) -> Bool {
     let (word, bit) = CompiledModel.position(ofBit: 1 + observation)
     return workbench.enabledMask[word] & bit != 0
   }
@@ -397,16 +399,16 @@ final class Partition: @unchecked Sendable {  // In a round, only one thread use
     }
     if isDead {
       guard questions.findsDeadlocks,
-        !questions.endObservations.contains(where: isVisited(holding:))
+        !questions.endObservations.contains(where: holds)
       else {
         return
       }
       partitionFindings.deadlocks.add(state, keeping: maximumKeptStateCount)
     } else {
       guard questions.findsStuckStates,
-        !questions.restObservations.contains(where: isVisited(holding:))
+        !questions.restObservations.contains(where: holds)
       else { return }
-      partitionFindings.stuck.add(state, keeping: maximumKeptStateCount)
+      partitionFindings.stuckStates.add(state, keeping: maximumKeptStateCount)
     }
   }
 

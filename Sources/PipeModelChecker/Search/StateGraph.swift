@@ -51,7 +51,7 @@ struct StateGraph {
         }
         guard targetStates.count <= stepLimit else { return nil }
         let state = targetEnds.count
-        for observation in observations where partition.isVisited(holding: observation) {
+        for observation in observations where partition.holds(observation) {
           observationHolds[observation]?[state] = true
         }
         targetEnds.append(UInt32(targetStates.count))

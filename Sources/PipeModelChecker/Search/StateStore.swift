@@ -26,7 +26,7 @@ final class StateStore {
   private var keyTable: KeyTable
   private var stateTable: StateTable
   private var stateTree: StateTree
-  private var origins = Chunked<UInt32>()
+  private var origins = ChunkedList<UInt32>()
   /// The reason why the store accepts no more states.
   private(set) var reachedLimit: ExplorationLimit?
 
@@ -42,7 +42,7 @@ final class StateStore {
   /// Whether to record all steps in `edges`. An element has the step's origin in its lower half,
   /// and the target in its upper half.
   private let recordsEdges: Bool
-  private var edges = Chunked<UInt64>()
+  private var edges = ChunkedList<UInt64>()
 
   /// For states that are stored as trees: the numbers of the tree's nodes, for the state that was
   /// loaded last (`treeNumbers`), and for one of its successors (`successorTreeNumbers`).
@@ -99,7 +99,7 @@ final class StateStore {
   var count: Int { origins.count }
 
   /// Whether each state is a single word, which is also its key.
-  var isWords: Bool { representation == .word }
+  var storesSingleWords: Bool { representation == .word }
 
   /// Whether the states themselves are stored, not only their fingerprints.
   var isExact: Bool { representation != .fingerprint }
@@ -112,7 +112,7 @@ final class StateStore {
   func key(of state: Int) -> UInt64 { keyTable.key(state) }
 
   /// Returns a pointer to a state of one word. The following states, up to the next multiple of
-  /// `Chunked.chunkSize`, are adjacent in memory.
+  /// `ChunkedList.chunkSize`, are adjacent in memory.
   func pointer(at state: Int) -> UnsafePointer<UInt64> { keyTable.pointer(at: state) }
 
   /// Returns the origin of a state: the global number of its predecessor.

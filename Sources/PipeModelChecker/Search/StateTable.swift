@@ -5,7 +5,7 @@
 /// long.
 struct StateTable: ~Copyable {
   let width: Int
-  private var states: Chunked<UInt64>
+  private var states: ChunkedList<UInt64>
   private var index: HashIndex
   private var growthThreshold: Int
   private let budget: MemoryBudget
@@ -16,7 +16,7 @@ struct StateTable: ~Copyable {
   init(width: Int, budget: MemoryBudget) {
     self.width = width
     self.budget = budget
-    states = Chunked(width: width)
+    states = ChunkedList(width: width)
     index = HashIndex(slotCount: HashIndex.minimumSlotCount)
     growthThreshold = index.slotCount / 2
     budget.reserve(index.byteCount)
@@ -28,7 +28,7 @@ struct StateTable: ~Copyable {
   }
 
   /// Returns a pointer to the words of a state. The following states, up to the next multiple of
-  /// `Chunked.chunkSize`, are adjacent in memory.
+  /// `ChunkedList.chunkSize`, are adjacent in memory.
   @inline(__always)
   func pointer(at number: Int) -> UnsafePointer<UInt64> {
     UnsafePointer(states.pointer(at: number))

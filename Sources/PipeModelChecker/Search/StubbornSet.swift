@@ -33,11 +33,11 @@ struct StubbornSet: ~Copyable {
   }
 
   private let maskWordCount: Int
-  private let chosenVectors: UnsafeMutablePointer<UInt64>
-  private let bestVectors: UnsafeMutablePointer<UInt64>
+  private let chosenVectorMask: UnsafeMutablePointer<UInt64>
+  private let bestVectorMask: UnsafeMutablePointer<UInt64>
   private let componentRows: UnsafeMutablePointer<Int>
   private let isInSet: UnsafeMutablePointer<Bool>
-  private let waitingBits: UnsafeMutablePointer<Int>
+  private let waitingComponents: UnsafeMutablePointer<Int>
   private var waitingCount = 0
   private let componentCount: Int
 
@@ -48,19 +48,19 @@ struct StubbornSet: ~Copyable {
   init(_ program: CompiledModel) {
     maskWordCount = program.maskWordCount
     componentCount = program.componentCount
-    chosenVectors = .allocate(capacity: maskWordCount)
-    bestVectors = .allocate(capacity: maskWordCount)
+    chosenVectorMask = .allocate(capacity: maskWordCount)
+    bestVectorMask = .allocate(capacity: maskWordCount)
     componentRows = .allocate(capacity: max(1, componentCount))
     isInSet = .allocate(capacity: max(1, componentCount))
-    waitingBits = .allocate(capacity: max(1, componentCount))
+    waitingComponents = .allocate(capacity: max(1, componentCount))
   }
 
   deinit {
-    chosenVectors.deallocate()
-    bestVectors.deallocate()
+    chosenVectorMask.deallocate()
+    bestVectorMask.deallocate()
     componentRows.deallocate()
     isInSet.deallocate()
-    waitingBits.deallocate()
+    waitingComponents.deallocate()
   }
 
   /// Removes from `enabled` the vectors that are not in the smallest set. Returns the number of
@@ -76,12 +76,12 @@ struct StubbornSet: ~Copyable {
     let all = bitCount(enabled)
     if seeds == .none {
       close(from: nil, enabled, sought: sought, program, tables)
-      enabled.update(from: chosenVectors, count: maskWordCount)
+      enabled.update(from: chosenVectorMask, count: maskWordCount)
       return all - bitCount(enabled)
     }
     guard all > 1 else { return 0 }
     var smallestCount = all
-    bestVectors.update(from: enabled, count: maskWordCount)
+    bestVectorMask.update(from: enabled, count: maskWordCount)
     var tried = 0
     for word in 0..<maskWordCount {
       var rest = enabled[word]
@@ -91,23 +91,23 @@ struct StubbornSet: ~Copyable {
         rest &= rest &- 1
         tried += 1
         close(from: bit, enabled, sought: sought, program, tables)
-        let size = bitCount(chosenVectors)
+        let size = bitCount(chosenVectorMask)
         guard size < smallestCount else { continue }
         smallestCount = size
-        bestVectors.update(from: chosenVectors, count: maskWordCount)
+        bestVectorMask.update(from: chosenVectorMask, count: maskWordCount)
       }
     }
-    enabled.update(from: bestVectors, count: maskWordCount)
+    enabled.update(from: bestVectorMask, count: maskWordCount)
     return all - smallestCount
   }
 
   /// Builds the closed set that starts from the vector `seed`, and writes the enabled vectors of
-  /// the set to `chosenVectors`.
+  /// the set to `chosenVectorMask`.
   private mutating func close(
     from seed: Int?, _ enabled: UnsafePointer<UInt64>, sought: UnsafePointer<UInt64>,
     _ program: CompiledModel, _ tables: StubbornTables
   ) {
-    let chosen = chosenVectors  // Copied for the reason given in `StateTree`.
+    let chosen = chosenVectorMask  // Copied for the reason given in `StateTree`.
     let isInSet = isInSet
     for word in 0..<maskWordCount { chosen[word] = 0 }
     for component in 0..<componentCount { isInSet[component] = false }
@@ -122,7 +122,7 @@ struct StubbornSet: ~Copyable {
     if let seed { addAll(of: seed, tables) }
     while waitingCount > 0 {
       waitingCount -= 1
-      let row = componentRows[waitingBits[waitingCount]]
+      let row = componentRows[waitingComponents[waitingCount]]
       for word in 0..<maskWordCount {
         var rest = tables.permittedMasks[row + word] & program.vectorBits[word] & ~chosen[word]
         chosen[word] |= rest
@@ -143,7 +143,7 @@ struct StubbornSet: ~Copyable {
   private mutating func add(_ component: Int) {
     guard !isInSet[component] else { return }
     isInSet[component] = true
-    waitingBits[waitingCount] = component
+    waitingComponents[waitingCount] = component
     waitingCount += 1
   }
 

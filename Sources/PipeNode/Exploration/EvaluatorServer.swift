@@ -6,7 +6,7 @@ import PipeWire
 /// Computes single steps of a program's machines on request: the command `PROGRAM explore`.
 package struct EvaluatorServer {
   private let host: NodeHost
-  private var nodes: [String: any AnyNodeStepEvaluator] = [:]
+  private var evaluatorsByNode: [String: any AnyNodeStepEvaluator] = [:]
 
   /// - Parameter host: The host that knows the program's machines and composite states.
   package init(_ host: NodeHost) { self.host = host }
@@ -51,7 +51,7 @@ package struct EvaluatorServer {
     case .open(let node, let machine, let parameters, let outs, let instance):
       do {
         let evaluator = try makeEvaluator(host.machine(machine), parameters, outs, instance)
-        nodes[node] = evaluator
+        evaluatorsByNode[node] = evaluator
         return send(.opened(try evaluator.open()))
       } catch {
         return send(.invalid(error: "\(error)"))
@@ -59,7 +59,7 @@ package struct EvaluatorServer {
     case .row(let node, let configuration, let inputs):
       return inputs.allSatisfy { input in
         do {
-          guard let evaluator = nodes[node] else {
+          guard let evaluator = evaluatorsByNode[node] else {
             return send(.invalid(error: "node '\(node)' was not opened"))
           }
           return send(try evaluator.answer(input, in: configuration))

@@ -18,7 +18,7 @@ package final class JournalTrialServer {
   private let skipped: Set<StoredValueID>
   private let progress: TrialProgress
   /// The number of values that were read.
-  private var count = 0
+  private var readValueCount = 0
 
   /// The description of the command `PROGRAM try-journals`.
   package static func description(of program: String) -> CommandDescription {
@@ -75,7 +75,7 @@ package final class JournalTrialServer {
       }
     }
     progress.end()
-    try send(.done(count: count))
+    try send(.done(count: readValueCount))
   }
 
   private func attempt<Hosted: Machine>(
@@ -128,7 +128,7 @@ package final class JournalTrialServer {
     try progress.begin(id)
     do {
       try values.read(value)
-      count += 1
+      readValueCount += 1
     } catch {
       try send(
         .failed(id, schema: value.schema, field: Self.field(of: error), reason: "\(error)"))

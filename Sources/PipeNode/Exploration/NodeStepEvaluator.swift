@@ -30,7 +30,7 @@ final class NodeStepEvaluator<Hosted: Machine>: AnyNodeStepEvaluator, PortBinder
     let ports = Ports()
     isInstance = instance != nil
     machine = Hosted.stateMachine(parameters).refusing(by: StateMeter(isExact: true))
-      .ending(in: try KeyedContent<Hosted>.finalTags(instance?.final ?? []))
+      .ending(in: try KeyedMachine<Hosted>.finalTags(instance?.final ?? []))
     let runtime = Hosted.runtime(parameters, ports)
     let description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
     if let problem = description.error { throw NodeSetupError(problem) }

@@ -23,7 +23,7 @@ final class EmbeddedNodes {
   }
 
   private struct EmbeddedNode {
-    let number: Int
+    let ownerID: Int
     let incarnation: UInt64
     let shell: NodeShell
     let recordLock: RecordLock?
@@ -36,7 +36,7 @@ final class EmbeddedNodes {
 
   private let environment: NodeEnvironment
   private let openNode: (NodeArguments, NodeEnvironment, NodeLog) throws -> OpenedNode
-  private var nodes: [String: EmbeddedNode] = [:]
+  private var nodesByName: [String: EmbeddedNode] = [:]
   private var admittedCount = 0
   private var carrier: LocalPeer?
   /// Whether nodes are rejected, because the process is about to end.
@@ -54,7 +54,7 @@ final class EmbeddedNodes {
     if Failpoint.mayAct { environment.loop.onCurrentNodeChange = { Failpoint.setCurrentOwner($0) } }
   }
 
-  var hasNodes: Bool { !nodes.isEmpty }
+  var hasNodes: Bool { !nodesByName.isEmpty }
 
   /// Makes ``admit(_:to:)`` reject all further nodes.
   func close() { isClosed = true }
@@ -76,11 +76,11 @@ final class EmbeddedNodes {
       return reject(
         name, arguments.incarnation, because: "the carrier node is stopping", at: shell)
     }
-    if let existing = nodes[name] {
+    if let existing = nodesByName[name] {
       // Ignores a repeated request. An earlier incarnation, which a former orchestrator may have
       // started, must leave before the requested incarnation can start.
       if existing.incarnation >= arguments.incarnation { return }
-      nodes[name]?.successor = request
+      nodesByName[name]?.successor = request
       return stop(name)
     }
     do {
@@ -98,22 +98,22 @@ final class EmbeddedNodes {
     }
     let localPeer = try carrierPeer(of: shell)
     admittedCount += 1
-    let number = admittedCount
-    try environment.loop.run(asNode: number) {
+    let ownerID = admittedCount
+    try environment.loop.run(ownerID) {
       let log = NodeLog(ofEmbeddedNode: name)
       Failpoint.arm(
-        ownerID: number, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
+        ownerID: ownerID, prefix: log.prefix, node: name, incarnation: arguments.incarnation)
       var environment = environment
       environment.carrier = localPeer
       environment.keyFileContents = request.key
       let opened = try openNode(arguments, environment, log)
-      nodes[name] = EmbeddedNode(
-        number: number, incarnation: arguments.incarnation, shell: opened.shell, recordLock: lock,
+      nodesByName[name] = EmbeddedNode(
+        ownerID: ownerID, incarnation: arguments.incarnation, shell: opened.shell, recordLock: lock,
         socketFiles: Self.socketFiles(of: arguments))
       opened.shell.onLeave = { [weak self, weak shell] reason in
         // Deferred, because the current call of the shell must return first.
         self?.environment.loop.schedule(after: .zero) {
-          self?.sayGoodbye(of: name, number, because: reason, admittingSuccessorTo: shell)
+          self?.sayGoodbye(of: name, ownerID, because: reason, admittingSuccessorTo: shell)
         }
       }
       switch opened {
@@ -153,15 +153,15 @@ final class EmbeddedNodes {
 
   /// Stops an embedded node gracefully.
   func stop(_ name: String) {
-    guard let embeddedNode = nodes[name] else { return }
-    environment.loop.run(asNode: embeddedNode.number) { embeddedNode.shell.stop() }
+    guard let embeddedNode = nodesByName[name] else { return }
+    environment.loop.run(asNode: embeddedNode.ownerID) { embeddedNode.shell.stop() }
   }
 
   /// Stops all embedded nodes gracefully, and then calls `action`.
   func stopAll(then action: @escaping () -> Void) {
     onEmpty = action
-    for name in nodes.keys.sorted() {
-      nodes[name]?.successor = nil
+    for name in nodesByName.keys.sorted() {
+      nodesByName[name]?.successor = nil
       stop(name)
     }
   }
@@ -169,27 +169,28 @@ final class EmbeddedNodes {
   /// Ends all embedded nodes immediately, because the process ends.
   func endAll(because reason: String) {
     onEmpty = nil
-    for (name, embeddedNode) in nodes {
-      environment.loop.run(asNode: embeddedNode.number) {
+    for (name, embeddedNode) in nodesByName {
+      environment.loop.run(asNode: embeddedNode.ownerID) {
         embeddedNode.shell.end(because: reason)
       }
-      sayGoodbye(of: name, embeddedNode.number, because: reason, admittingSuccessorTo: nil)
+      sayGoodbye(of: name, embeddedNode.ownerID, because: reason, admittingSuccessorTo: nil)
     }
   }
 
   /// Releases the resources of an embedded node. Only then reports to the orchestrator that the
   /// node has left.
   private func sayGoodbye(
-    of name: String, _ number: Int, because reason: String, admittingSuccessorTo carrier: NodeShell?
+    of name: String, _ ownerID: Int, because reason: String,
+    admittingSuccessorTo carrier: NodeShell?
   ) {
-    guard let embeddedNode = nodes[name], embeddedNode.number == number else { return }
-    nodes[name] = nil
+    guard let embeddedNode = nodesByName[name], embeddedNode.ownerID == ownerID else { return }
+    nodesByName[name] = nil
     for file in embeddedNode.socketFiles { unlink(file) }
     embeddedNode.recordLock?.release()
     embeddedNode.shell.control.sayGoodbye(because: reason, code: embeddedNode.shell.exitCode)
     embeddedNode.shell.control.close()
     if let successor = embeddedNode.successor, let carrier { admit(successor, to: carrier) }
-    guard nodes.isEmpty, let action = onEmpty else { return }
+    guard nodesByName.isEmpty, let action = onEmpty else { return }
     onEmpty = nil
     action()
   }

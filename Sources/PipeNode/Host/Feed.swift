@@ -4,7 +4,7 @@ import PipeTransport
 import PipeWire
 
 /// A state that a node publishes, with the step that led to the state.
-struct FeedEntry {
+struct PublishedState {
   /// The name of the node that took the step; `nil` for the feed's own node.
   var node: String?
   var version: UInt64
@@ -14,7 +14,7 @@ struct FeedEntry {
   /// The state as JSON.
   var state: [UInt8]
   /// The transaction for which the node is in doubt; `nil` if there is none.
-  var doubt: InDoubtTransaction?
+  var inDoubtTransaction: InDoubtTransaction?
   /// Whether the state is an intermediate state of a step in progress.
   var isIntermediate = false
   /// Whether a coordinator has committed the step. The coordinator then already knows the state.
@@ -45,19 +45,19 @@ final class Feed {
   private(set) var hasStepSubscriber = false
   /// The numbers of the instances that subscribers follow; `nil` if a subscriber follows all
   /// instances.
-  private(set) var followedInstances: Set<UInt32>? = []
+  private(set) var followedInstanceTopics: Set<UInt32>? = []
   /// Whether a client subscribes to refused events.
   private(set) var hasRefusalSubscriber = false
   /// The states and frames that will be published when their steps are recorded.
   @exclusivity(unchecked)
-  private var pendingEntries: [FeedEntry] = []
+  private var pendingStates: [PublishedState] = []
   @exclusivity(unchecked)
   private var pendingFrames: [(header: FrameHeader, body: [UInt8])] = []
   /// Returns the current states. Called when a client subscribes to states.
   @exclusivity(unchecked)
-  var currentEntries: (() -> [FeedEntry])?
+  var currentStates: (() -> [PublishedState])?
   /// The handlers that publish pending reports when the node ends, by their ids.
-  private var endHandlers: [UInt64: () -> Void] = [:]
+  private var endHandlersByID: [UInt64: () -> Void] = [:]
   private var lastEndHandlerID: UInt64 = 0
   /// Called when the subscriptions have changed. `asksForSummaries` is `true` if a new subscriber
   /// requires a summary, even if nothing has changed.
@@ -85,11 +85,13 @@ final class Feed {
   /// Queues the state of an instance, which is published when its step is recorded. Does nothing if
   /// no subscriber follows the instance.
   /// - Parameter entry: Returns the state to publish, with `name` as the name of its node.
-  func enqueue(instance name: @autoclosure () -> String, _ entry: (_ name: String) -> FeedEntry?) {
-    if let followedInstances, followedInstances.isEmpty { return }
+  func enqueue(
+    instance name: @autoclosure () -> String, _ entry: (_ name: String) -> PublishedState?
+  ) {
+    if let followedInstanceTopics, followedInstanceTopics.isEmpty { return }
     let name = name()
     let number = FeedTopic.topicNumber(of: name)
-    guard followedInstances?.contains(number) != false, let entry = entry(name) else { return }
+    guard followedInstanceTopics?.contains(number) != false, let entry = entry(name) else { return }
     enqueue(.instance, about: number, entry.version, body(of: entry))
   }
 
@@ -97,7 +99,7 @@ final class Feed {
   func isTapped(_ pipe: String) -> Bool { subscriptions.hasSubscriber(for: .tap(pipe: pipe)) }
 
   /// Queues a state, which is published when its step is recorded.
-  func enqueue(_ entry: FeedEntry) { pendingEntries.append(entry) }
+  func enqueue(_ entry: PublishedState) { pendingStates.append(entry) }
 
   /// Queues the report of a step, which is published when the step is recorded.
   func enqueue(
@@ -109,15 +111,15 @@ final class Feed {
   /// Sends the queued states and reports to all subscribers. Called when their steps are recorded
   /// or, if the node has no journal, at the end of the turn.
   func publishPending() {
-    guard !pendingEntries.isEmpty || !pendingFrames.isEmpty else { return }
-    for entry in pendingEntries { publish(entry) }
-    pendingEntries.removeAll(keepingCapacity: true)
+    guard !pendingStates.isEmpty || !pendingFrames.isEmpty else { return }
+    for entry in pendingStates { publish(entry) }
+    pendingStates.removeAll(keepingCapacity: true)
     for frame in pendingFrames { socket.send(frame.header, body: frame.body) }
     pendingFrames.removeAll(keepingCapacity: true)
   }
 
   /// Sends a summary with a node's current state. All of its values must already be recorded.
-  func publish(_ summary: NodeSummary, with entry: FeedEntry) {
+  func publish(_ summary: NodeSummary, with entry: PublishedState) {
     var body = body(of: entry)
     body.add("status", encoding: summary.status)
     body.add("transitions", encoding: summary.transitions)
@@ -140,15 +142,15 @@ final class Feed {
   /// number.
   func addEndHandler(_ report: @escaping () -> Void) -> UInt64 {
     lastEndHandlerID += 1
-    endHandlers[lastEndHandlerID] = report
+    endHandlersByID[lastEndHandlerID] = report
     return lastEndHandlerID
   }
 
-  func removeEndHandler(_ endHandlerID: UInt64) { endHandlers[endHandlerID] = nil }
+  func removeEndHandler(_ endHandlerID: UInt64) { endHandlersByID[endHandlerID] = nil }
 
   /// Publishes the pending reports when the node ends. Called once everything is recorded.
   func publishFinalReports() {
-    for report in endHandlers.values { report() }
+    for report in endHandlersByID.values { report() }
     publishPending()
   }
 
@@ -159,7 +161,7 @@ final class Feed {
     FrameHeader(kind, count: topic, sequence: sequence, incarnationOrSession: incarnation)
   }
 
-  private func publish(_ entry: FeedEntry) {
+  private func publish(_ entry: PublishedState) {
     var body = body(of: entry)
     socket.send(
       FrameHeader(
@@ -167,7 +169,7 @@ final class Feed {
         incarnationOrSession: incarnation), body: body.finish())
   }
 
-  private func body(of entry: FeedEntry) -> FeedBody {
+  private func body(of entry: PublishedState) -> FeedBody {
     var body = FeedBody(reserving: 160 + entry.state.count)
     body.add("node", json: entry.node.map { JSONValue.string($0).bytes } ?? nodeJSON)
     body.add("incarnation", incarnation)
@@ -175,7 +177,7 @@ final class Feed {
     body.add("time", entry.time)
     body.add("cause", text: entry.cause)
     body.add("state", json: entry.state)
-    body.add("doubt", encoding: entry.doubt)
+    body.add("doubt", encoding: entry.inDoubtTransaction)
     if entry.isIntermediate { body.add("isIntermediate", json: Array("true".utf8)) }
     return body
   }
@@ -194,7 +196,7 @@ final class Feed {
     hasSummarySubscriber = subscriptions.hasSubscriber(for: .summaries(of: nil))
     hasStepSubscriber = subscriptions.hasSubscriber(for: .steps(of: nil))
     hasRefusalSubscriber = subscriptions.hasSubscriber(for: .refusals(of: nil))
-    followedInstances = subscriptions.requestedInstanceTopicNumbers
+    followedInstanceTopics = subscriptions.requestedInstanceTopicNumbers
     // This frame confirms the subscription: the subscriber receives all further states of the
     // instance. So the subscriber can now request the current state without missing a later state.
     for number in newTopics.compactMap(FeedTopic.instanceNumber) {
@@ -202,7 +204,7 @@ final class Feed {
     }
     onChange?(newTopics.contains { FeedTopic.summaries(of: nil).isRequested(by: $0) })
     if newTopics.contains(where: { FeedTopic.states(areCommitted: nil).isRequested(by: $0) }) {
-      for entry in currentEntries?() ?? [] { publish(entry) }
+      for entry in currentStates?() ?? [] { publish(entry) }
     }
   }
 }

@@ -38,7 +38,7 @@ struct StepCallbacks {
   var takeTurn: () -> Void = {}
   var hasWork: () -> Bool = { false }
   // Calls of the role `SteppingContent`.
-  var lastStep: () -> FeedEntry? = { nil }
+  var lastStep: () -> PublishedState? = { nil }
   // Calls of the role `JournaledContent`.
   var hasUnrecordedChanges: () -> Bool = { false }
   var record: (Journal) throws -> Void = { _ in }
@@ -75,9 +75,9 @@ extension HostedContent {
 extension HostedContent {
   var description: MachineDescription { content.description }
   /// The reason why the node can never run, even after a restart; `nil` if there is none.
-  var problem: String? { (content as? FailedContent)?.problem }
+  var failureReason: String? { (content as? FailedContent)?.failureReason }
   /// The current states that the content publishes. See ``StatePublishingContent/lastSteps()``.
-  var lastSteps: [FeedEntry] { content.asStatePublishing?.lastSteps() ?? [] }
+  var lastSteps: [PublishedState] { content.asStatePublishing?.lastSteps() ?? [] }
   /// Whether the journal contains records that can be deleted.
   var hasObsoleteRecords: Bool { content.asJournaled?.hasObsoleteRecords == true }
 
@@ -130,7 +130,7 @@ extension HostedContent {
     _ configuration: NodeConfiguration
   ) throws {
     if let failedContent = content as? FailedContent {
-      throw NodeSetupError(failedContent.problem ?? "the node cannot run")
+      throw NodeSetupError(failedContent.failureReason ?? "the node cannot run")
     }
     guard let piped = content.asPiped else {
       guard outs.isEmpty, ins.isEmpty else {
@@ -175,11 +175,11 @@ extension HostedContent {
     content.synchronize(header, body, reply: reply)
   }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let content = content.asDeadLettering else {
       return reply(.invalid("the node has no dead letters"))
     }
-    content.deadLetter(id, drops: drops, reply: reply)
+    content.resolveDeadLetter(id, drops: drops, reply: reply)
   }
 
   func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {

@@ -32,7 +32,7 @@ protocol SelfEndingContent: NodeContent {
 protocol StatePublishingContent: NodeContent {
   /// Returns the current states that the content publishes, each with the name of its node. Returns
   /// an empty array before the start.
-  func lastSteps() -> [FeedEntry]
+  func lastSteps() -> [PublishedState]
 }
 
 /// A content with its own state, whose steps are published in the feed.
@@ -42,7 +42,7 @@ protocol SteppingContent: StatePublishingContent {
   /// state.
   var onEntry: ((_ isCommitted: Bool) -> Void)? { get set }
   /// Returns the current state for publication; `nil` before the content has started.
-  func lastStep() -> FeedEntry?
+  func lastStep() -> PublishedState?
 }
 
 /// A content that can count its transitions and report each step.
@@ -64,7 +64,7 @@ protocol TraceableContent: NodeContent {
 }
 
 extension SteppingContent {
-  func lastSteps() -> [FeedEntry] { lastStep().map { [$0] } ?? [] }
+  func lastSteps() -> [PublishedState] { lastStep().map { [$0] } ?? [] }
 }
 
 /// A content with pipes, which processes its inputs in turns.
@@ -109,7 +109,7 @@ protocol RequestableContent: NodeContent {
 protocol DeadLetteringContent: NodeContent {
   /// Applies the event of a dead letter or, if `drops` is `true`, removes the dead letter. Replies
   /// once.
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply)
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply)
 }
 
 /// A content that can explain how it would answer events.
@@ -236,9 +236,9 @@ final class ConstantContent: SteppingContent, RequestableContent {
     reply(.refused(.noTransition, version: 0, state: state.bytes))
   }
 
-  func lastStep() -> FeedEntry? {
+  func lastStep() -> PublishedState? {
     guard isStarted else { return nil }
-    return FeedEntry(version: 0, time: startedAt, cause: "initial", state: state.bytes)
+    return PublishedState(version: 0, time: startedAt, cause: "initial", state: state.bytes)
   }
 
   func fill(_ status: inout NodeStatus) { status.state = isStarted ? state : nil }
@@ -249,10 +249,10 @@ final class ConstantContent: SteppingContent, RequestableContent {
 /// reason.
 final class FailedContent: NodeContent {
   /// The reason why the node can never run, even after a restart; `nil` if a restart may help.
-  let problem: String?
+  let failureReason: String?
   let description = MachineDescription(machine: "")
 
-  init(problem: String?) { self.problem = problem }
+  init(failureReason: String?) { self.failureReason = failureReason }
 
   func start() {}
   func stop() {}
@@ -276,5 +276,5 @@ struct NodeServices {
   let cutConnections: () -> Void
   /// Publishes an entry to the feed's subscribers after the next changes are recorded. Calls
   /// `entry` only if there are subscribers.
-  let publish: (_ entry: () -> FeedEntry?) -> Void
+  let publish: (_ entry: () -> PublishedState?) -> Void
 }

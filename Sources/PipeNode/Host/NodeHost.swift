@@ -89,9 +89,9 @@ package struct NodeHost {
       guard error.isTransient else {
         // The node would fail in the same way after a restart. So the node starts, and reports this
         // error as permanent.
-        return .running(try makeShell(HostedContent(FailedContent(problem: "\(error)")), nil))
+        return .running(try makeShell(HostedContent(FailedContent(failureReason: "\(error)")), nil))
       }
-      let content = HostedContent(FailedContent(problem: nil))
+      let content = HostedContent(FailedContent(failureReason: nil))
       return .leaving(try makeShell(content, nil), because: "\(error)", code: error.exitCode)
     }
   }

@@ -17,7 +17,7 @@ final class NodeInbox {
   private var pipes: [InPipe] = []
   private let touchedPipes = TouchedPipes<InPipe>()
   @exclusivity(unchecked)
-  private var pipeByPeer: [[UInt8]: InPipe] = [:]
+  private var pipesByRoutingID: [[UInt8]: InPipe] = [:]
   /// The routing ids of senders and coordinators that connected before this node was configured.
   @exclusivity(unchecked)
   private var earlyPeers: Set<[UInt8]> = []
@@ -61,7 +61,7 @@ final class NodeInbox {
         configuration, session: session, restored: restored[configuration.name], inbox: socket,
         among: touchedPipes, log: log)
       pipes.append(pipe)
-      pipeByPeer[pipe.senderRoutingID] = pipe
+      pipesByRoutingID[pipe.senderRoutingID] = pipe
     }
     isOpen = true
     return pipes
@@ -72,7 +72,7 @@ final class NodeInbox {
   func welcomeEarlyPeers() {
     participant = content.participant
     for peer in earlyPeers {
-      pipeByPeer[peer]?.handleConnection()
+      pipesByRoutingID[peer]?.handleConnection()
       if participant?.peer == peer { participant?.connected() }
     }
     earlyPeers = []
@@ -88,7 +88,7 @@ final class NodeInbox {
   /// Fills in the numbers of malformed frames and of gaps in the pipes.
   func fill(_ status: inout NodeStatus) {
     status.invalidFrames += invalidFrames
-    status.gaps = pipes.reduce(0) { $0 + $1.gaps }
+    status.gaps = pipes.reduce(0) { $0 + $1.gapCount }
   }
 
   // MARK: Records
@@ -133,7 +133,7 @@ final class NodeInbox {
     if let participant, participant.peer == peer {
       return handle(bytes, from: participant)
     }
-    if bytes.isEmpty, let pipe = pipeByPeer[peer] {
+    if bytes.isEmpty, let pipe = pipesByRoutingID[peer] {
       // On each connection, the sender of a pipe first sends an empty message.
       return pipe.handleConnection()
     }
@@ -151,7 +151,7 @@ final class NodeInbox {
     do {
       let header = try FrameHeader(bytes)
       let body = UnsafeRawBufferPointer(rebasing: bytes[FrameHeader.byteCount...])
-      if let pipe = pipeByPeer[peer] {
+      if let pipe = pipesByRoutingID[peer] {
         try handle(header, body, from: pipe)
       } else {
         try handleRequest(header, body, from: peer)
@@ -198,7 +198,7 @@ final class NodeInbox {
     if let unavailableReason { return answer(.unavailable(unavailableReason)) }
     switch header.kind {
     case .deadLetter:
-      content.deadLetter(header.incarnationOrSession, drops: header.count == 1, reply: answer)
+      content.resolveDeadLetter(header.incarnationOrSession, drops: header.count == 1, reply: answer)
     case .explain:
       // The body begins with the key of the instance, and the event follows.
       let keyLength = min(Int(header.count), body.count)

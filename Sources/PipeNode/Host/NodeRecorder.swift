@@ -14,7 +14,7 @@ final class NodeRecorder {
   private let loop: PollLoop
   private var isWriteScheduled = false
   /// The distribution of the times that recording a turn has taken.
-  private(set) var durations = DurationCounts()
+  private(set) var recordingDurations = DurationCounts()
   /// Called when pending records cannot be written into the database.
   var onFailure: ((JournalError) -> Void)?
 
@@ -60,7 +60,7 @@ final class NodeRecorder {
       try inbox.record(into: journal)
       try outPipes.record(into: journal)
     }
-    durations.add(nanoseconds: BootClock.nanoseconds - start)
+    recordingDurations.add(nanoseconds: BootClock.nanoseconds - start)
     scheduleWrite(journal)
   }
 

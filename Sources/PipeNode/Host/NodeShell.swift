@@ -45,7 +45,7 @@ final class NodeShell {
   @exclusivity(unchecked)
   private var isStopPending = false
   /// Whether all other nodes stop as well.
-  private var areAllStopping = false
+  private var isTopologyStopping = false
   private(set) var exitCode: Int32 = 0
   private var turnRegistration: PollLoop.Registration?
   /// Called when an embedded node has left, with the reason to report. The process and its loop
@@ -116,7 +116,7 @@ final class NodeShell {
   /// orchestrator.
   func registerWithLoop() {
     recorder.onFailure = { [weak self] in self?.fail("\($0)", code: $0.exitCode) }
-    feed.currentEntries = { [weak self] in self?.lastSteps() ?? [] }
+    feed.currentStates = { [weak self] in self?.lastSteps() ?? [] }
     feed.onChange = { [weak self] in self?.feedChanged(asksForSummaries: $0) }
     content.publishInstances(to: feed)
     content.observe(
@@ -173,7 +173,7 @@ final class NodeShell {
   }
 
   /// Returns the states to publish immediately to a new subscriber.
-  private func lastSteps() -> [FeedEntry] {
+  private func lastSteps() -> [PublishedState] {
     guard content.hasUnrecordedChanges else { return content.lastSteps }
     // The content has unrecorded changes, so its states are published when this turn is recorded.
     for entry in content.lastSteps { feed.enqueue(entry) }
@@ -281,7 +281,7 @@ final class NodeShell {
       }
     case .start: perform(.start)
     case .stop where body.isEmpty:
-      areAllStopping = header.flags & NodeHandshake.allStopFlag != 0
+      isTopologyStopping = header.flags & NodeHandshake.allStopFlag != 0
       stop()
     case .stop: embeddedNodes?.stop(String(decoding: body, as: UTF8.self))
     case .embed:
@@ -438,7 +438,7 @@ final class NodeShell {
   private func sendHello(temporaryFailure: String? = nil) {
     let hello = NodeHello(
       node: arguments.node, pid: getpid(), incarnation: arguments.incarnation,
-      description: content.description, phase: handshake.phase, failure: content.problem,
+      description: content.description, phase: handshake.phase, failure: content.failureReason,
       temporaryFailure: temporaryFailure, endpoints: network?.endpoints, opensPipes: true)
     do {
       control.send(.hello, try JSONRecord.encode(hello))
@@ -455,7 +455,7 @@ final class NodeShell {
     outPipes.fill(&status)
     status.records = journal?.recordCount
     status.time = WallClock.nanoseconds
-    status.recording = recorder.durations.count > 0 ? recorder.durations : nil
+    status.recording = recorder.recordingDurations.count > 0 ? recorder.recordingDurations : nil
     return status
   }
 
@@ -495,8 +495,8 @@ final class NodeShell {
     // An embedded node says goodbye to the orchestrator last, in ``EmbeddedNodes``. The
     // orchestrator can then start the node's next incarnation, in this process or on another host.
     if embeddedNodes != nil { control.sayGoodbye(because: reason, code: exitCode) }
-    inbox.close(lingering: areAllStopping ? Self.shutdownLinger : .seconds(1))
-    outPipes.close(lingering: areAllStopping ? Self.shutdownLinger : .milliseconds(300))
+    inbox.close(lingering: isTopologyStopping ? Self.shutdownLinger : .seconds(1))
+    outPipes.close(lingering: isTopologyStopping ? Self.shutdownLinger : .milliseconds(300))
     if exitCode == 0, !content.hasUnrecordedChanges {
       feed.publishFinalReports()
       summaries.publishFinalSummary()

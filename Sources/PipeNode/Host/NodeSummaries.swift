@@ -9,13 +9,13 @@ final class NodeSummaries {
   private struct PublishedSummary: Equatable {
     struct Entry: Equatable {
       var version: UInt64
-      var doubt: InDoubtTransaction?
+      var inDoubtTransaction: InDoubtTransaction?
       var isIntermediate: Bool
     }
 
     var status: NodeStatus
     /// The entries, by the names of the nodes and composites.
-    var entries: [String: Entry]
+    var entriesByName: [String: Entry]
   }
 
   private let feed: Feed
@@ -55,7 +55,7 @@ final class NodeSummaries {
     if current != lastPublishedSummary { report(entries, current) }
   }
 
-  private func report(_ entries: [FeedEntry], _ current: PublishedSummary) {
+  private func report(_ entries: [PublishedState], _ current: PublishedSummary) {
     guard let first = entries.first else { return }
     var status = current.status
     status.time = WallClock.nanoseconds
@@ -66,7 +66,7 @@ final class NodeSummaries {
     lastPublishedSummary = current
   }
 
-  private func currentSummary(_ entries: [FeedEntry]) -> PublishedSummary {
+  private func currentSummary(_ entries: [PublishedState]) -> PublishedSummary {
     var status = readStatus()
     // The time always differs, so it is not compared.
     status.time = nil
@@ -81,20 +81,22 @@ final class NodeSummaries {
     status.recording = nil
     return PublishedSummary(
       status: status,
-      entries: Dictionary(
+      entriesByName: Dictionary(
         entries.map {
           (
             $0.node ?? feed.node,
             PublishedSummary.Entry(
-              version: $0.version, doubt: $0.doubt, isIntermediate: $0.isIntermediate)
+              version: $0.version, inDoubtTransaction: $0.inDoubtTransaction,
+              isIntermediate: $0.isIntermediate)
           )
         }, uniquingKeysWith: { first, _ in first }))
   }
 
-  private func report(_ entry: FeedEntry, _ summary: NodeSummary, _ current: PublishedSummary) {
+  private func report(_ entry: PublishedState, _ summary: NodeSummary, _ current: PublishedSummary)
+  {
     let name = entry.node ?? feed.node
     let isNew = lastPublishedSummary.map { published in
-      published.entries[name] != current.entries[name]
+      published.entriesByName[name] != current.entriesByName[name]
         || summary.status != nil && published.status != current.status
     }
     if isNew ?? true { feed.publish(summary, with: entry) }

@@ -27,7 +27,7 @@ final class Peers {
   private let keys: NodeKeys
   private let log: NodeLog
   private var knownPeers = KnownPeers()
-  private var endpoints: [String: PeerEndpoints] = [:]
+  private var endpointsByPeer: [String: PeerEndpoints] = [:]
   private var listeners: [Listener] = []
 
   init(_ keys: NodeKeys, log: NodeLog) {
@@ -39,7 +39,7 @@ final class Peers {
   var listNumber: UInt32 { UInt32(truncatingIfNeeded: knownPeers.listNumber ?? 0) }
 
   /// Returns the endpoints of a peer; `nil` if the node has no peer with this name.
-  func endpoints(of peer: String) -> PeerEndpoints? { endpoints[peer] }
+  func endpoints(of peer: String) -> PeerEndpoints? { endpointsByPeer[peer] }
 
   /// Notifies `listener` of changes as long as the listener exists.
   func addListener(_ listener: any PeerConnector) {
@@ -62,7 +62,7 @@ final class Peers {
   /// Applies departures before arrivals: a new process may have the endpoint of a departed process.
   private func perform(_ change: KnownPeers.Change) {
     for peer in change.departedPeers {
-      guard let endpoints = endpoints.removeValue(forKey: peer.name) else { continue }
+      guard let endpoints = endpointsByPeer.removeValue(forKey: peer.name) else { continue }
       for entry in listeners { entry.listener?.disconnectPeer(from: peer.name, at: endpoints) }
     }
     for key in change.revokedKeys.compactMap(PublicKey.init) { keys.gate.revoke(key) }
@@ -72,7 +72,7 @@ final class Peers {
     }
     for peer in change.arrivedPeers {
       guard let endpoints = endpoints(at: peer) else { continue }
-      self.endpoints[peer.name] = endpoints
+      endpointsByPeer[peer.name] = endpoints
       for entry in listeners { entry.listener?.connectPeer(peer.name, at: endpoints) }
     }
   }
@@ -116,7 +116,7 @@ package struct KnownPeers: Sendable {
 
   /// The number of the last list; `nil` before the first list of an orchestrator.
   package private(set) var listNumber: UInt64?
-  private var peers: [String: Peer] = [:]
+  private var peersByName: [String: Peer] = [:]
   private var clientKeys: Set<String> = []
 
   package init() {}
@@ -128,8 +128,8 @@ package struct KnownPeers: Sendable {
   package mutating func apply(_ list: PeerList, number: UInt64) -> Change? {
     if let last = self.listNumber, number <= last { return nil }
     self.listNumber = number
-    let (formerPeers, formerClients) = (peers, clientKeys)
-    peers = Dictionary(list.peers.map { ($0.name, $0) }) {
+    let (formerPeers, formerClients) = (peersByName, clientKeys)
+    peersByName = Dictionary(list.peers.map { ($0.name, $0) }) {
       $0.incarnation > $1.incarnation ? $0 : $1
     }
     clientKeys = Set(list.clients)
@@ -142,17 +142,17 @@ package struct KnownPeers: Sendable {
   private func change(from formerPeers: [String: Peer], _ formerClients: Set<String>) -> Change {
     var change = Change()
     for (name, peer) in formerPeers.sorted(by: { $0.key < $1.key }) {
-      if let now = peers[name], now.isSameProcess(as: peer) { continue }
+      if let now = peersByName[name], now.isSameProcess(as: peer) { continue }
       change.departedPeers.append(peer)
     }
-    for (name, peer) in peers.sorted(by: { $0.key < $1.key }) {
+    for (name, peer) in peersByName.sorted(by: { $0.key < $1.key }) {
       let former = formerPeers[name]
       if former?.key != peer.key || former?.names != peer.names {
         change.admittedPeers.append(peer)
       }
       if former?.isSameProcess(as: peer) != true { change.arrivedPeers.append(peer) }
     }
-    let admittedKeys = clientKeys.union(peers.values.map(\.key))
+    let admittedKeys = clientKeys.union(peersByName.values.map(\.key))
     let former = formerClients.union(formerPeers.values.map(\.key))
     change.revokedKeys = former.subtracting(admittedKeys).sorted()
     change.admittedClients = clientKeys.subtracting(formerClients).sorted()

@@ -152,7 +152,7 @@ final class InstanceEngines<Hosted: Machine> {
     }
     engine.onFailure = { [unowned(unsafe) hosted] in owner.caller?.fail($0, in: hosted) }
     engine.timers?.letOwnerRunTimers { [unowned(unsafe) hosted] next in
-      owner.caller?.keep(next, in: hosted)
+      owner.caller?.timerSteps.keep(next, in: hosted)
     }
     engine.beginSharing()
     if isTraced { trace(hosted) }

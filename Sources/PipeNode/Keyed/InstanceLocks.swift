@@ -36,6 +36,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
   private let outlets: MachineOutlets
   private let table: InstanceTable<Hosted>
   private let engines: InstanceEngines<Hosted>
+  private let keys: InstanceKeys<Hosted>
   private(set) var participant: KeyedParticipant?
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
@@ -54,8 +55,9 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
 
   init(
     _ core: MachineCore<Hosted>, _ outlets: MachineOutlets, _ table: InstanceTable<Hosted>,
-    _ engines: InstanceEngines<Hosted>
+    _ engines: InstanceEngines<Hosted>, _ keys: InstanceKeys<Hosted>
   ) {
+    self.keys = keys
     self.core = core
     self.outlets = outlets
     self.table = table
@@ -149,8 +151,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
   // MARK: Participating
 
   func key(ofSynchronized event: [UInt8]) -> Result<InstanceKey, InstanceKeyError> {
-    content?.key(ofEvent: TransactionBody(event)?.event ?? [])
-      ?? .failure(.missing(field: ""))
+    keys.key(ofEvent: TransactionBody(event)?.event ?? [])
   }
 
   @export(interface)
@@ -160,7 +161,7 @@ final class InstanceLocks<Hosted: Machine>: ParticipatingInstances {
     guard core.engine.canTakeInput, !outlets.isFull else { throw .busy }
     guard let instance = find(key) else { throw .busy }
     guard let body = TransactionBody(bytes) else { throw refused(.noTransition, instance) }
-    if let problem = content?.problem(withKey: key) { throw refused(.thrown(problem), instance) }
+    if let problem = keys.problem(withKey: key) { throw refused(.thrown(problem), instance) }
     let event: Hosted.Event
     do { event = try core.events.decode(body.event) } catch {
       core.log.warning("composite '\(body.composite)': a synchronized event was refused: \(error)")

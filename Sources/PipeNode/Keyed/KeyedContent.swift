@@ -23,26 +23,20 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private let pipes: MachinePipes<Hosted>
   private let table: InstanceTable<Hosted>
   private let engines: InstanceEngines<Hosted>
+  private let keys: InstanceKeys<Hosted>
   private let timers = InstanceTimers()
+  let timerSteps: InstanceTimerSteps<Hosted>
   private let locks: InstanceLocks<Hosted>
   let trace: KeyedTrace<Hosted>
-  @exclusivity(unchecked)
-  private var keys: InstanceKeyReader
-  /// The keys of the waiting events, by pipe. They are stored because an event's bytes are not
-  /// available any more when the event is processed.
-  @exclusivity(unchecked)
-  private var waitingKeys: [Queue<Result<InstanceKey, InstanceKeyError>>] = []
   private let scope: (node: String, stream: UInt64)
   /// The name of the node, which begins the names of its instances. It is the same in all shards.
   private let nodeName: String
-  /// The shard that this process is; `nil` if the node has one process.
-  private let shard: NodeShard?
   @exclusivity(unchecked)
   private var feed: Feed?
   private var hasStarted = false
   /// The durations of the steps that are measured.
   @exclusivity(unchecked)
-  private var durations = DurationCounts()
+  private var stepDurations = DurationCounts()
 
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static var stepsPerTurn: Int { 512 }
@@ -52,59 +46,27 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     parameters: Hosted.Parameters, _ instances: NodeArguments.Instances, hosting: HostingContext
   ) throws {
     let journal = hosting.journal
-    shard = instances.shard
-    nodeName = instances.shard?.node ?? hosting.node
     try journal?.store(instanceField: instances.key)
     try journal?.store(shard: instances.shard)
-    let finalTags = try Self.finalTags(instances.finalStates)
-    let meter = StateMeter<Hosted.State>(
-      isSynthesized: Hosted.State._isSynthesizedCodable,
-      isExact: journal?.marker.measuresEachStep == true)
-    func complete(
-      _ machine: StateMachine<Hosted.State, Hosted.Event, Hosted.Output>
-    ) -> StateMachine<Hosted.State, Hosted.Event, Hosted.Output> {
-      machine.refusing(by: meter).ending(in: finalTags)
-    }
-    let machine = complete(Hosted.stateMachine(parameters))
-    let runtime = Hosted.runtime(parameters, ports)
-    description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
-    if let timer = description.timers?.first(where: { instances.finalStates.contains($0.state) }) {
-      throw NodeSetupError(
-        "machine '\(Hosted.name)' has a timer in state '\(timer.state)', which is listed in 'final': "
-          + "an instance that has ended takes no step; remove the 'After' or the state in 'final'")
-    }
-    if let problem = machine.problem(withInitial: description.initial) {
-      throw NodeSetupError(problem)
-    }
-    if runtime.hasAnnouncingFeedback {
-      throw NodeSetupError(
-        "machine '\(Hosted.name)' runs a model; a node with 'key' runs machines that are written in "
-          + "the language, or as a function of state and event")
-    }
-    let own = InstanceParameters<Hosted.Parameters>(
-      Hosted.migrated(parameters: hosting.parameters), key: instances.key)
+    let keyed = try KeyedMachine<Hosted>(parameters, instances, ports, hosting: hosting)
+    description = keyed.description
     let engines = InstanceEngines<Hosted>(
-      (machine, runtime),
-      own: own.map { [ports] own in
-        { key in
-          own.parameters(of: key).map { parameters in
-            (complete(Hosted.stateMachine(parameters)), Hosted.runtime(parameters, ports))
-          }
-        }
-      }, loop: hosting.loop, log: hosting.log, isRecorded: journal != nil)
+      keyed.shared, own: keyed.instanceParts, loop: hosting.loop, log: hosting.log,
+      isRecorded: journal != nil)
     self.engines = engines
-    keys = InstanceKeyReader(field: instances.key)
-    core = try MachineCore(engines.idle, meter, hosting: hosting)
+    core = try MachineCore(engines.idle, keyed.meter, hosting: hosting)
+    keys = InstanceKeys(instances, node: hosting.node, core, engines)
+    nodeName = keys.nodeName
     outlets = MachineOutlets(log: hosting.log)
     table = try InstanceTable(
       journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
-      limit: instances.maximumInMemory,
-      endings: InstanceEndings(finalTags, keptFor: instances.retention),
+      limit: instances.resident, endings: InstanceEndings(keyed.finalTags, keptFor: instances.keep),
       states: core.states)
     core.instanceTimers = timers
     requests = MachineRequests(core, outlets)
     pipes = MachinePipes(core)
-    locks = InstanceLocks(core, outlets, table, engines)
+    locks = InstanceLocks(core, outlets, table, engines, keys)
+    timerSteps = InstanceTimerSteps(core, table, engines, timers)
     trace = KeyedTrace(core, table, requests, pipes, outlets, locks, nodeName: nodeName)
     scope = (
       "\(hosting.topology)/\(nodeName)",
@@ -115,20 +77,6 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     if journal?.contents != nil { Failpoint.hit(.restoreAfter) }
     engines.owner.content = self
     engines.owner.caller = self
-  }
-
-  /// Returns the tags of the final states.
-  static func finalTags(_ labels: [String]) throws -> Set<Int> {
-    if labels.isEmpty { return [] }
-    let names = EnumCases<Hosted.State>.names
-    return Set(
-      try labels.map { label in
-        guard let tag = names.firstIndex(of: label) else {
-          throw NodeSetupError(
-            "machine '\(Hosted.name)' has no state '\(label)', listed in 'final'")
-        }
-        return tag
-      })
   }
 
   /// Returns the content for the node, with its frequent calls compiled for the machine's type; see
@@ -153,19 +101,18 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   @export(interface)
   func connect(outs: [(NodeConfiguration.Out, OutPipe)], ins: [InPipe]) throws {
     pipes.connect(ins)
-    waitingKeys = ins.map { _ in Queue() }
+    keys.connect(pipeCount: ins.count)
     try outlets.connect(outs, ports, of: description)
     observePipes()
     guard let contents = core.journal?.contents else { return }
-    for (name, consumed) in contents.inPipeProgressByPipe {
+    for (name, consumed) in contents.consumed {
       guard let pipe = ins.first(where: { $0.name == name && $0.state.isDurable }) else { continue }
       for (_, _, bytes, schema) in consumed.postponedEvents {
-        waitingKeys[pipe.index].append(bytes.withUnsafeBytes { key(ofEvent: $0, schema: schema) })
+        bytes.withUnsafeBytes { keys.append($0, schema: schema, of: pipe.index) }
       }
     }
-    pipes.restore(contents.inPipeProgressByPipe)
-    for (name, sent) in contents.outPipeProgressByPipe
-    where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
+    pipes.restore(contents.consumed)
+    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
       core.log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
           + "stay in the journal")
@@ -197,7 +144,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     hasStarted = true
     do {
       try resumeEffects()
-      try resumeTimers()
+      try timerSteps.resume()
     } catch { core.onEnd?("\(error)") }
     let isFirst = core.journal?.contents == nil
     core.journal?.forgetContents()
@@ -231,26 +178,6 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     core.log.note("restored \(table.count) instances at version \(table.version)")
   }
 
-  /// Continues the timers of the last process with their deadlines, without reading the instances.
-  private func resumeTimers() throws {
-    guard let journal = core.journal, journal.contents != nil else { return }
-    let parked = try journal.deadLetteredEffects()
-    var poison: (key: InstanceKey, effect: PoisonEffect)?
-    try journal.forEachInstanceTimer { key, recorded in
-      let origin = recorded.origin
-      if let effect = core.poisonEffect, effect.origin == origin { poison = (key, effect) }
-      timers.restore(
-        InstanceTimers.Timer(
-          key: key, origin: origin, entry: recorded.startInstant,
-          delay: recorded.delay.clampedNanoseconds),
-        isParked: poison?.key == key || parked.contains(origin))
-    }
-    if let poison, let instance = try table.find(poison.key) {
-      core.park(poison.effect, of: instance.state, in: poison.key)
-    }
-    timers.setAlarm()
-  }
-
   @export(interface)
   func stop() {
     core.end()
@@ -263,37 +190,9 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     try events.forEach { bytes, _ in
-      waitingKeys[pipe.index].append(key(ofEvent: bytes, schema: events.schemaVersion))
+      keys.append(bytes, schema: events.schema, of: pipe.index)
     }
     try pipes.accept(events, from: pipe)
-  }
-
-  func key(ofEvent bytes: [UInt8]) -> Result<InstanceKey, InstanceKeyError> {
-    bytes.withUnsafeBytes { key(ofEvent: $0) }
-  }
-
-  private func key(
-    ofEvent bytes: UnsafeRawBufferPointer
-  ) -> Result<InstanceKey, InstanceKeyError> {
-    Result { () throws(InstanceKeyError) in try keys.key(ofEvent: bytes) }
-  }
-
-  /// Returns the key of an event of any version of the machine.
-  private func key(
-    ofEvent bytes: UnsafeRawBufferPointer, schema: Int
-  ) -> Result<InstanceKey, InstanceKeyError> {
-    guard schema != Hosted.schema,
-      case .event(let event) = core.content(bytes, schema: schema)
-    else { return key(ofEvent: bytes) }
-    return key(of: event)
-  }
-
-  /// Returns the key of an event that came from a client, or from an operator's dead letter.
-  private func key(of event: Hosted.Event) -> Result<InstanceKey, InstanceKeyError> {
-    guard let bytes = try? core.events.encode(event) else {
-      return .failure(.missing(field: keys.field))
-    }
-    return key(ofEvent: bytes)
   }
 
   func request(
@@ -305,14 +204,14 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     }
   }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let found = core.deadLetters[id],
       let effect = EffectOrigin(ofDeadLetterFrom: found.pipe, found.sequence), effect.instance != 0,
       let hosted = engines.engine(ofInstance: effect.instance), let instance = hosted.instance
-    else { return requests.deadLetter(id, drops: drops, reply: reply) }
+    else { return requests.resolveDeadLetter(id, drops: drops, reply: reply) }
     let current = core.engine
     core.engine = hosted.engine
-    requests.deadLetter(id, drops: drops, reply: reply)
+    requests.resolveDeadLetter(id, drops: drops, reply: reply)
     end(instance)
     core.engine = current
   }
@@ -320,7 +219,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   @export(interface)
   func explain(_ body: UnsafeRawBufferPointer, of key: String?, reply: @escaping Reply) {
     do {
-      let key = try instanceKey(key, or: body)
+      let key = try keys.key(key, or: body)
       let known = try table.find(key)
       let instance = known ?? engines.makeInstance(key)
       let current = core.engine
@@ -338,7 +237,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       if let timer = timers[key],
         let next = try core.engine.machine.timers(in: core.engine.state).first
       {
-        explanation.timer = core.timer(next, due: dueTime(of: timer), findsTarget: true)
+        explanation.timer = core.timer(next, due: timer.dueTime, findsTarget: true)
       }
       explanation.time = instance.time
       explanation.cause = instance.cause
@@ -346,28 +245,6 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     } catch {
       reply(.invalid("\(error)"))
     }
-  }
-
-  /// Returns the time when a timer is due. Unit: nanoseconds since 1970.
-  private func dueTime(of timer: InstanceTimers.Timer) -> Int64 {
-    WallClock.nanoseconds &+ (timer.deadline &- BootClock.nanoseconds)
-  }
-
-  /// Returns the key that a question names, or the key in the question's event.
-  private func instanceKey(_ text: String?, or body: UnsafeRawBufferPointer) throws -> InstanceKey {
-    if let text {
-      let key = try InstanceKey(text)
-      if let problem = ownershipProblem(of: key) { throw NodeSetupError(problem) }
-      guard engines.accepts(key) else {
-        throw NodeSetupError("the machine does not accept the key '\(key)' as a parameter")
-      }
-      return key
-    }
-    guard !body.isEmpty else {
-      throw NodeSetupError(
-        "the node has instances; name one, as in '\(nodeName)[KEY]'")
-    }
-    return try keys.key(ofEvent: body)
   }
 
   func publishInstances(to feed: Feed) { self.feed = feed }
@@ -385,7 +262,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     defer { core.journal?.endLookups() }
     // Timers come first, so that none fires before the entry into its state is recorded. Otherwise,
     // a timer that ends the process would also undo the entry, and the crash would not be counted.
-    if timers.first != nil { fireTimers(&budget) }
+    if timers.first != nil { timerSteps.fireDue(&budget) }
     var start = core.inbox.isEmpty ? nil : BootClock.nanoseconds
     while budget > 0, core.isStarted, core.engine.canTakeInput, let (input, key) = locks.next() {
       budget -= 1
@@ -396,71 +273,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       budget -= 1
       take(input)
       if let began = start {
-        durations.add(nanoseconds: BootClock.nanoseconds - began)
+        stepDurations.add(nanoseconds: BootClock.nanoseconds - began)
         start = nil
       }
     }
     engines.wake { process(.wake, in: $0) }
-  }
-
-  /// Fires the timers that are due. Leaves half of the budget to waiting inputs.
-  private func fireTimers(_ budget: inout Int) {
-    let now = BootClock.nanoseconds
-    let reserve = core.inbox.isEmpty ? 0 : budget / 2
-    while budget > reserve, core.isStarted, core.engine.canTakeInput,
-      let timer = timers.takeDue(at: now)
-    {
-      budget -= 1
-      do { try fire(timer, at: now) } catch { core.onEnd?("\(error)") }
-    }
-    timers.setAlarm()
-  }
-
-  private func fire(_ timer: InstanceTimers.Timer, at now: Int64) throws {
-    guard let instance = try table.find(timer.key), instance.id == timer.origin.instance else {
-      return timers.set(timer.key, nil)
-    }
-    let current = core.engine
-    begin(instance)
-    if let hosted = instance.engine, let running = hosted.engine.timers {
-      let elapsed = Duration.nanoseconds(now - timer.entry.timeSinceBoot)
-      let hasTimers = try running.resume(
-        of: instance.state, version: timer.origin.version, since: timer.entry, elapsed: elapsed)
-      if hasTimers, let remaining = running.remainingTime, remaining <= .zero {
-        hosted.engine.process(running.dueInput)
-      } else {
-        // The machine or its parameters have changed since the instance entered the state.
-        let next = running.runningTimers.first.map { $0.duration.clampedNanoseconds }
-        running.cancel()
-        timers.set(
-          timer.key,
-          next.map {
-            InstanceTimers.Timer(
-              key: timer.key, origin: timer.origin, entry: timer.entry, delay: $0)
-          })
-      }
-    } else {
-      timers.set(timer.key, nil)
-    }
-    end(instance)
-    core.engine = current === core.engine ? engines.idle : current
-  }
-
-  /// Keeps the next timer of the state that an instance has entered; `nil` if the state has none.
-  func keep(
-    _ next: EngineTimers<Hosted.State, Hosted.Event, Hosted.Output>.NextTimer?,
-    in hosted: InstanceEngine<Hosted>
-  ) {
-    guard let instance = hosted.instance else { return }
-    timers.set(
-      instance.key,
-      next.map { next in
-        InstanceTimers.Timer(
-          key: instance.key,
-          origin: EffectOrigin(
-            version: next.entry.version, feedback: EffectOrigin.timers, instance: instance.id),
-          entry: next.entry.instant, delay: next.delay.clampedNanoseconds)
-      })
   }
 
   /// Ends the node because an instance cannot continue.
@@ -474,13 +291,13 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     let key: Result<InstanceKey, InstanceKeyError>
     switch input {
     case .request(.event(let event, _, _)), .request(.deadLetter(_, let event, _)):
-      key = self.key(of: event)
+      key = keys.key(of: event)
     case .event(let event, let pipe):
-      let arrived = waitingKeys[pipe].popFirst()
+      let arrived = keys.popFirst(of: pipe)
       guard case .event(let content) = event.content else {
         return withoutInstance { pipes.process(event, of: pipe) }
       }
-      key = arrived ?? self.key(of: content)
+      key = arrived ?? keys.key(of: content)
     }
     if case .success(let key) = key, locks.mustWait(key) { return wait(input, for: key) }
     take(input, of: key)
@@ -532,7 +349,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       if case .failure(let error) = key { reject("\(error)") }
       return
     }
-    if let problem = ownershipProblem(of: key) { return reject(problem) }
+    if let problem = keys.ownershipProblem(of: key) { return reject(problem) }
     do {
       if let instance = try table.find(key) {
         begin(instance)
@@ -543,11 +360,13 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
       core.onEnd?("\(error)")
       return
     }
-    if let problem = problem(withParameter: key) { return reject(problem) }
+    if let problem = keys.problem(withParameter: key) { return reject(problem) }
     let instance = engines.makeInstance(key)
     begin(instance)
     // An event that the initial state refuses or ignores leaves no instance behind.
-    if core.problem(withDirect: event) == nil, engines.isStep(event, of: key) { create(instance) }
+    if core.reasonToRefuse(unsynchronized: event) == nil, engines.isStep(event, of: key) {
+      create(instance)
+    }
     body()
     end(instance)
   }
@@ -573,28 +392,6 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     table.add(instance)
     core.engine.effects.instance = instance.id
     core.engine.enterInitialState()
-  }
-
-  /// Returns why the node has no instance with this key; `nil` if it can have one.
-  func problem(withKey key: InstanceKey) -> String? {
-    ownershipProblem(of: key) ?? problem(withParameter: key)
-  }
-
-  private func problem(withParameter key: InstanceKey) -> String? {
-    engines.accepts(key)
-      ? nil
-      : "parameter '\(keys.field)' of machine '\(Hosted.name)' does not accept the key '\(key)'"
-  }
-
-  /// Returns the reason why this shard does not accept events with the key; `nil` if the shard owns
-  /// the key's slot.
-  private func ownershipProblem(of key: InstanceKey) -> String? {
-    guard let shard, !shard.owns(key) else { return nil }
-    let owner = NodeShard(
-      of: shard.node, index: NodeShard.index(of: key, among: shard.count), count: shard.count)
-    return
-      "the instance '\(key)' belongs to shard '\(owner.name)', not to '\(shard.name)'; send the "
-      + "event to '\(shard.node)[\(key)]'"
   }
 
   private func withoutInstance(_ body: () -> Void) {
@@ -637,7 +434,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   // MARK: Engines
 
-  private func begin(_ instance: Instance<Hosted>) {
+  /// Gives an instance an engine, which becomes the current engine.
+  func begin(_ instance: Instance<Hosted>) {
     if let hosted = instance.engine {
       core.engine = hosted.engine
       return
@@ -657,7 +455,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     IdempotencyKey.Scope(node: "\(scope.node)[\(key)]", journal: stream)
   }
 
-  private func end(_ instance: Instance<Hosted>) {
+  /// Takes back the engine of an instance, if it is at rest.
+  func end(_ instance: Instance<Hosted>) {
     guard let hosted = instance.engine else { return }
     engines.noteChanges(of: hosted)
     guard hosted.engine.isAtRest else { return }
@@ -692,7 +491,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   private func publish(_ state: Hosted.State, version: UInt64, of instance: Instance<Hosted>) {
     feed?.enqueue(instance: "\(nodeName)[\(instance.key)]") { name in
       guard let bytes = try? core.states.encode(state) else { return nil }
-      return FeedEntry(
+      return PublishedState(
         node: name, version: version, time: instance.time, cause: instance.cause, state: bytes)
     }
     onEntry?(false)
@@ -700,11 +499,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   // MARK: Output
 
-  func lastStep() -> FeedEntry? {
+  func lastStep() -> PublishedState? {
     guard hasStarted else { return nil }
-    return FeedEntry(
+    return PublishedState(
       version: table.version, time: table.last.time, cause: table.last.cause,
-      state: table.countsJSON, doubt: locks.participant?.inDoubt(of: nodeName))
+      state: table.countsJSON, inDoubtTransaction: locks.participant?.inDoubt(of: nodeName))
   }
 
   @export(interface)
@@ -713,7 +512,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     status.version = table.version
     status.doubt = locks.participant?.inDoubt(of: nodeName)
     status.synchronization = locks.participant?.messages
-    status.refused = engines.refusals + pipes.undecodable
+    status.refused = engines.refusals + pipes.undecodableCount
     let ignored = engines.ignoredEvents
     status.ignored = ignored > 0 ? ignored : nil
     status.events = table.stepCount + status.refused + ignored
@@ -721,11 +520,11 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     status.effects = engines.runningEffects
     status.timer = timers.first.map { timer in
       RunningTimer(
-        after: Duration.nanoseconds(timer.delay).shortText, due: dueTime(of: timer))
+        after: Duration.nanoseconds(timer.delay).shortText, due: timer.dueTime)
     }
     status.unconnected = outlets.discardedCount
     status.ins = pipes.pipeStatuses
-    status.steps = durations.count > 0 ? durations : nil
+    status.steps = stepDurations.count > 0 ? stepDurations : nil
   }
 
   // MARK: Traces

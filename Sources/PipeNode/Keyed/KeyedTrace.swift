@@ -106,7 +106,7 @@ final class KeyedTrace<Hosted: Machine> {
       body.add("transaction", text: "\(prepared.transaction)")
     } else if let (pipe, stream, number) = pipes.eventSource {
       body.add("source", FeedBody(referringTo: pipe, stream, number))
-    } else if let request = requests.current {
+    } else if let request = requests.currentRequest {
       body.add("request", FeedBody(referringTo: request))
     } else if instance.cause == "effect" {
       body.add("effect", hosted.engine.trace.effectVersion)

@@ -173,7 +173,8 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
       onEntry?(false)
       if outlets.reportsSteps {
         reportStep(
-          .none, core.engine.state, version: core.engine.version, machineParticipant.recorded)
+          .none, core.engine.state, version: core.engine.version,
+          machineParticipant.lastRecordedTransaction)
       }
     }
     core.participant?.started()
@@ -198,8 +199,8 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     requests.request(body, key: key, oldest: oldest, wantsState: wantsState, reply: reply)
   }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    requests.deadLetter(id, drops: drops, reply: reply)
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    requests.resolveDeadLetter(id, drops: drops, reply: reply)
   }
 
   @export(interface)
@@ -259,7 +260,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     if outlets.reportsSteps {
       reportStep(
         core.engine.version == 0 ? .first : .step, state, version: core.engine.version,
-        machineParticipant.transaction)
+        machineParticipant.currentTransaction)
     }
     onEntry?(machineParticipant.isCommitted)
   }
@@ -272,7 +273,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     core.inbox.retryPostponed()
     if outlets.reportsSteps {
       reportStep(
-        .internal, state, version: core.engine.version, machineParticipant.transaction)
+        .internal, state, version: core.engine.version, machineParticipant.currentTransaction)
     }
     onEntry?(machineParticipant.isCommitted)
   }
@@ -305,13 +306,14 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     onEntry?(false)
   }
 
-  func lastStep() -> FeedEntry? {
+  func lastStep() -> PublishedState? {
     guard hasStarted, let state = try? core.encode(core.engine.state, version: core.engine.version)
     else { return nil }
-    return FeedEntry(
+    return PublishedState(
       version: core.engine.version, time: steps.publishedStep.time,
       cause: steps.publishedStep.cause, state: state,
-      doubt: core.participant?.inDoubt(of: core.node), isIntermediate: core.engine.isIntermediate)
+      inDoubtTransaction: core.participant?.inDoubt(of: core.node),
+      isIntermediate: core.engine.isIntermediate)
   }
 
   @export(interface)
@@ -319,7 +321,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     if core.isStarted { (status.state, status.since) = (core.stateJSON, steps.publishedStep.time) }
     status.version = core.engine.version
     status.doubt = core.participant?.inDoubt(of: core.node)
-    status.refused = core.engine.refusals + pipes.undecodable
+    status.refused = core.engine.refusals + pipes.undecodableCount
     let ignored = core.engine.ignoredEvents
     status.ignored = ignored > 0 ? ignored : nil
     status.events = steps.stepCount + status.refused + ignored
@@ -329,7 +331,7 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
     status.unconnected = outlets.discardedCount
     status.ins = pipes.pipeStatuses
     status.synchronization = core.participant?.messages
-    status.steps = steps.durations.count > 0 ? steps.durations : nil
+    status.steps = steps.stepDurations.count > 0 ? steps.stepDurations : nil
   }
 
   // MARK: Subscriptions

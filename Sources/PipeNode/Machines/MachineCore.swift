@@ -32,7 +32,7 @@ final class MachineCore<Hosted: Machine> {
   var deadLetters: DeadLetters
   /// The event that is not tried again, because its step has ended the process too often; `nil` if
   /// there is none.
-  let poison: PoisonEvent?
+  let poisonEvent: PoisonEvent?
   /// The effect that becomes a dead letter, because it has ended earlier processes too often; `nil`
   /// if there is none.
   let poisonEffect: PoisonEffect?
@@ -71,7 +71,7 @@ final class MachineCore<Hosted: Machine> {
     journal = hosting.journal
     deadLetters = DeadLetters(journal: hosting.journal)
     let (journal, log) = (hosting.journal, hosting.log)
-    poison = try journal.flatMap { try PoisonEvent(of: $0, log: log) }
+    poisonEvent = try journal.flatMap { try PoisonEvent(of: $0, log: log) }
     suspectEffect = journal?.fatalEffect
     poisonEffect =
       if let journal, let suspectEffect {
@@ -92,9 +92,9 @@ final class MachineCore<Hosted: Machine> {
 
   /// Returns the reason to refuse an event that was sent to this machine instead of a composite.
   /// Returns `nil` if the machine may take the event alone.
-  func problem(withDirect event: Event) -> String? {
+  func reasonToRefuse(unsynchronized event: Event) -> String? {
     guard let participation else { return nil }
-    return participation.problem(withDirect: EnumCases.name(of: event))
+    return participation.reasonToRefuse(unsynchronized: EnumCases.name(of: event))
   }
 
   // MARK: JSON
@@ -199,7 +199,7 @@ final class MachineCore<Hosted: Machine> {
       + "times in a row"
     if isKept {
       log.warning(
-        "\(summary); the \(noun) is now dead letter \(deadLetters.count) and does not run again; "
+        "\(summary); the \(noun) is now dead letter \(deadLetters.lastID) and does not run again; "
           + "'orchestrator dead-letters \(node)' shows the dead letter, runs the \(noun) again "
           + "(resend) or discards it (drop)")
     } else {

@@ -18,7 +18,7 @@ package struct MachineInbox<Event, Request> {
     case event(PipeEvent<Event>, pipe: Int)
   }
 
-  private struct Lane {
+  private struct PipeQueue {
     var waiting = Queue<PipeEvent<Event>>()
     /// The events that the machine has refused in its current state, to be retried after the next
     /// step.
@@ -26,16 +26,16 @@ package struct MachineInbox<Event, Request> {
   }
 
   private var requests = Queue<Request>()
-  private var lanes: [Lane]
+  private var pipeQueues: [PipeQueue]
   /// The pipes with at least one waiting event. Postponed events do not count.
   private var waitingPipes: IndexBitmap
   /// The number of pipes with at least one postponed event.
-  private var postponedLaneCount = 0
+  private var postponingPipeCount = 0
   /// The pipe that has the next turn.
   private var nextPipe = 0
 
   package init(pipes: Int = 0) {
-    lanes = Array(repeating: Lane(), count: pipes)
+    pipeQueues = Array(repeating: PipeQueue(), count: pipes)
     waitingPipes = IndexBitmap(count: pipes)
   }
 
@@ -47,13 +47,13 @@ package struct MachineInbox<Event, Request> {
 
   /// Returns the number of waiting events of a pipe, the postponed events included.
   package func waitingCount(of pipe: Int) -> Int {
-    lanes[pipe].waiting.count + lanes[pipe].postponedEvents.count
+    pipeQueues[pipe].waiting.count + pipeQueues[pipe].postponedEvents.count
   }
 
   package mutating func append(_ request: Request) { requests.append(request) }
 
   package mutating func append(_ event: consuming PipeEvent<Event>, of pipe: Int) {
-    lanes[pipe].waiting.append(event)
+    pipeQueues[pipe].waiting.append(event)
     waitingPipes.insert(pipe)
   }
 
@@ -61,29 +61,29 @@ package struct MachineInbox<Event, Request> {
   package mutating func next() -> Input? {
     if let request = requests.popFirst() { return .request(request) }
     guard let pipe = waitingPipes.firstIndex(from: nextPipe),
-      let event = lanes[pipe].waiting.popFirst()
+      let event = pipeQueues[pipe].waiting.popFirst()
     else { return nil }
-    nextPipe = pipe + 1 == lanes.count ? 0 : pipe + 1
-    if lanes[pipe].waiting.isEmpty { waitingPipes.remove(pipe) }
+    nextPipe = pipe + 1 == pipeQueues.count ? 0 : pipe + 1
+    if pipeQueues[pipe].waiting.isEmpty { waitingPipes.remove(pipe) }
     return .event(event, pipe: pipe)
   }
 
   /// Sets an event aside until ``retryPostponed()``.
   /// - Precondition: The event has its postponement number already.
   package mutating func postpone(_ event: PipeEvent<Event>, of pipe: Int) {
-    if lanes[pipe].postponedEvents.isEmpty { postponedLaneCount += 1 }
-    lanes[pipe].postponedEvents.append(event)
+    if pipeQueues[pipe].postponedEvents.isEmpty { postponingPipeCount += 1 }
+    pipeQueues[pipe].postponedEvents.append(event)
   }
 
   /// Queues the postponed events again, because the state has changed.
   package mutating func retryPostponed() {
-    guard postponedLaneCount > 0 else { return }
-    postponedLaneCount = 0
+    guard postponingPipeCount > 0 else { return }
+    postponingPipeCount = 0
     var oldest = Int64.max
-    for pipe in lanes.indices where !lanes[pipe].postponedEvents.isEmpty {
-      let postponed = lanes[pipe].postponedEvents
-      lanes[pipe].postponedEvents = []
-      lanes[pipe].waiting.prepend(contentsOf: postponed)
+    for pipe in pipeQueues.indices where !pipeQueues[pipe].postponedEvents.isEmpty {
+      let postponed = pipeQueues[pipe].postponedEvents
+      pipeQueues[pipe].postponedEvents = []
+      pipeQueues[pipe].waiting.prepend(contentsOf: postponed)
       waitingPipes.insert(pipe)
       guard let number = postponed[0].postponementID, number < oldest else { continue }
       oldest = number

@@ -9,7 +9,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   /// The participant's records in the journal. `nil` after they were passed to the participant.
   private var restored: JournalContents.Participant?
   /// The last transaction whose step an earlier process has recorded; `nil` if there is none.
-  let recorded: TransactionID?
+  let lastRecordedTransaction: TransactionID?
   /// The prepared step: the event that the machine has promised to apply, the composite that
   /// received the event, and the next state.
   @exclusivity(unchecked)
@@ -25,7 +25,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   @exclusivity(unchecked)
   private var evaluation: (number: UInt64, task: Task<Void, Never>)?
   private var lastEvaluation: UInt64 = 0
-  private var unreturned = RunningTransitionLimit()
+  private var unreturnedTransitions = RunningTransitionLimit()
   /// Posts a closure to the loop.
   private let post: @Sendable (@escaping @Sendable () -> Void) -> Void
   /// Whether a coordinator has committed the step that the machine is taking.
@@ -34,7 +34,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
   private(set) var isCommitted = false
   /// The transaction of the step that the machine is taking; `nil` for other steps.
   @exclusivity(unchecked)
-  private(set) var transaction: TransactionID?
+  private(set) var currentTransaction: TransactionID?
   /// Names the synchronized events that effects emit.
   private var emittedNumbers = EmittedEventNames()
   /// Publishes the current state again.
@@ -51,7 +51,7 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
     self.outlets = outlets
     self.post = post
     restored = core.journal?.contents?.participant
-    recorded = restored?.lastApplied
+    lastRecordedTransaction = restored?.lastApplied
   }
 
   /// Makes the participant call functions that are specialized for the machine's type. Must be
@@ -100,7 +100,9 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
       // Without a time limit, a transition may have side effects. These would remain if another
       // participant refused the event.
       guard let limit = transition.limit else { throw refused(.asynchronous) }
-      guard unreturned.mayBegin(tell: core.engine.onError) else { throw refused(.timedOut) }
+      guard unreturnedTransitions.mayBegin(tell: core.engine.onError) else {
+        throw refused(.timedOut)
+      }
       evaluate(transition, on: event, of: body.composite)
       return .takesTime(
         limit: min(limit, announcedLimit(of: event)), version: core.engine.version,
@@ -149,8 +151,8 @@ final class MachineParticipant<Hosted: Machine>: ParticipatingMachine {
 
   private func enter(_ step: PreparedStep, isCommitted: Bool) {
     self.isCommitted = isCommitted
-    transaction = isCommitted ? step.transaction : nil
-    defer { (self.isCommitted, transaction) = (false, nil) }
+    currentTransaction = isCommitted ? step.transaction : nil
+    defer { (self.isCommitted, currentTransaction) = (false, nil) }
     if let (event, composite, next) = prepared {
       prepared = nil
       core.engine.take(
@@ -186,7 +188,7 @@ extension MachineParticipant {
     _ transition: SuspendedTransition<Hosted.State>, on event: Hosted.Event, of composite: String
   ) {
     isTentative = true
-    unreturned.begin()
+    unreturnedTransitions.begin()
     lastEvaluation += 1
     let number = lastEvaluation
     let scope = core.engine.scope
@@ -213,7 +215,7 @@ extension MachineParticipant {
   ) {
     // If too many transitions had not returned, the machine has refused events for this reason. It
     // may accept these events now.
-    if unreturned.returned() { core.participant?.mayEvaluateAgain() }
+    if unreturnedTransitions.returned() { core.participant?.reportReadyToEvaluate() }
     guard evaluation?.number == number else { return }
     evaluation = nil
     let answer: Result<ParticipantMove, ParticipantRefusal>

@@ -20,7 +20,7 @@ final class MachinePipes<Hosted: Machine> {
   @exclusivity(unchecked)
   private var inFlight: (event: PipeEvent<Hosted.Event>, pipe: Int)?
   /// The number of events that could not be decoded.
-  private(set) var undecodable: UInt64 = 0
+  private(set) var undecodableCount: UInt64 = 0
   /// The closure that finishes a step. Created only once, because a closure for each event would
   /// cost an allocation.
   @exclusivity(unchecked)
@@ -101,13 +101,13 @@ final class MachinePipes<Hosted: Machine> {
   func process(_ event: consuming PipeEvent<Hosted.Event>, of pipe: Int) {
     switch event.content {
     case .undecodable(let problem, let text):
-      undecodable += 1
+      undecodableCount += 1
       dispose(of: event, text, of: pipe, because: problem)
     case .event(let content):
-      if let poison = core.poison, poison.matches(inPipes[pipe].name, event.sequence) {
+      if let poison = core.poisonEvent, poison.matches(inPipes[pipe].name, event.sequence) {
         return dispose(of: event, core.json(of: content), of: pipe, because: poison.reason)
       }
-      if let problem = core.problem(withDirect: content) {
+      if let problem = core.reasonToRefuse(unsynchronized: content) {
         return dispose(of: event, core.json(of: content), of: pipe, because: problem)
       }
       if !sourceMarkers.isEmpty { sourceMarkers[pipe].begin(event.sequence) }

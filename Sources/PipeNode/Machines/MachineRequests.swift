@@ -26,7 +26,7 @@ final class MachineRequests<Hosted: Machine> {
   private var pendingReplies: [(RequestReply, Reply)] = []
   /// The request whose step is in progress; `nil` if there is none.
   @exclusivity(unchecked)
-  private(set) var current: RequestKey?
+  private(set) var currentRequest: RequestKey?
   /// Whether the poison event has already become a dead letter. If the client repeats the request,
   /// the event must not become another dead letter.
   @exclusivity(unchecked)
@@ -41,8 +41,7 @@ final class MachineRequests<Hosted: Machine> {
     self.outlets = outlets
     let contents = core.journal?.contents
     registry = RequestRegistry(
-      restored: contents?.requests ?? [],
-      forgottenThrough: contents?.highestForgottenRequestNumber ?? 0)
+      restored: contents?.requests ?? [], lastForgottenNumber: contents?.highestForgottenRequestNumber ?? 0)
   }
 
   func request(
@@ -51,7 +50,7 @@ final class MachineRequests<Hosted: Machine> {
   ) {
     let event: Hosted.Event
     do { event = try core.events.decode(body) } catch { return reply(.invalid("\(error)")) }
-    if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
+    if let problem = core.reasonToRefuse(unsynchronized: event) { return reply(.invalid(problem)) }
     var key = key
     let hasCapacity = core.inbox.requestCount < Self.waitingRequestLimit
     switch registry.admit(&key, oldest: oldest, hasCapacity: hasCapacity, reply: reply) {
@@ -67,7 +66,7 @@ final class MachineRequests<Hosted: Machine> {
     case .new:
       if let full = outlets.fullPipeNames.first {
         answer(key, .busy("pipe '\(full)' is full"))
-      } else if let poison = core.poison, poison.matches(key.source, key.id) {
+      } else if let poison = core.poisonEvent, poison.matches(key.source, key.id) {
         if !isPoisonDeadLettered {
           _ = core.dispose(
             of: core.json(of: event), key.id, from: "request", because: poison.reason, .record)
@@ -93,12 +92,12 @@ final class MachineRequests<Hosted: Machine> {
   }
 
   @export(interface)
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let found = core.deadLetters[id] else {
       return reply(.invalid(DeadLetter.unknownMessage(id: id)))
     }
     if let effect = EffectOrigin(ofDeadLetterFrom: found.pipe, found.sequence) {
-      return deadLetter(id, of: effect, drops: drops, reply)
+      return resolveDeadLetter(id, of: effect, drops: drops, reply)
     }
     if drops {
       core.deadLetters.remove(id)
@@ -107,7 +106,9 @@ final class MachineRequests<Hosted: Machine> {
     do {
       let event = try Hosted.decodeEvent(
         found.event.bytes, schema: found.schema ?? 1, by: core.events)
-      if let problem = core.problem(withDirect: event) { return reply(.invalid(problem)) }
+      if let problem = core.reasonToRefuse(unsynchronized: event) {
+        return reply(.invalid(problem))
+      }
       core.inbox.append(.deadLetter(id, event, reply: reply))
     } catch {
       reply(.invalid("\(error)"))
@@ -116,7 +117,7 @@ final class MachineRequests<Hosted: Machine> {
 
   /// Runs a parked effect again, or discards it.
   @export(interface)
-  private func deadLetter(
+  private func resolveDeadLetter(
     _ id: UInt64, of effect: EffectOrigin, drops: Bool, _ reply: @escaping Reply
   ) {
     guard core.isStarted else { return reply(.unavailable("the node has not started yet")) }
@@ -139,9 +140,9 @@ final class MachineRequests<Hosted: Machine> {
     case .event(let event, let key, let wantsState):
       let marker = key.client == 0 ? nil : core.journal?.marker.sourceMarker(key.source)
       marker?.begin(key.id)
-      current = key
+      currentRequest = key
       core.engine.take(event, cause: "request") { [self] outcome in
-        current = nil
+        currentRequest = nil
         marker?.end()
         if let onRefusal = core.onRefusal, case .refused(let refusal) = outcome {
           onRefusal(

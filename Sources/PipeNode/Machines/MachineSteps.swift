@@ -23,7 +23,7 @@ final class MachineSteps<Hosted: Machine> {
   private var lastIntermediateStep = (time: Int64(0), cause: "")
   /// The durations of the measured steps.
   @exclusivity(unchecked)
-  private(set) var durations = DurationCounts()
+  private(set) var stepDurations = DurationCounts()
   /// The effects that had not ended when the last process ended, each with the state that started
   /// it. `nil` after the start, or if there was no earlier process.
   private var restoredEffects: [(state: Hosted.State, effect: JournalContents.Effect)]?
@@ -88,7 +88,7 @@ final class MachineSteps<Hosted: Machine> {
   /// Counts the duration of a step that has ended.
   /// - Parameter start: The time at which the step began. Unit: nanoseconds of ``BootClock``.
   func addDuration(since start: Int64) {
-    durations.add(nanoseconds: BootClock.nanoseconds - start)
+    stepDurations.add(nanoseconds: BootClock.nanoseconds - start)
   }
 
   func enteredIntermediateState(because cause: String) {

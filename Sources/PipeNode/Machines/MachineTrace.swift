@@ -180,11 +180,11 @@ final class MachineTrace<Hosted: Machine> {
   }
 
   private func addOrigin(to body: inout FeedBody) {
-    if let transaction = machineParticipant.transaction {
+    if let transaction = machineParticipant.currentTransaction {
       body.add("transaction", text: "\(transaction)")
     } else if let (pipe, stream, number) = pipes.eventSource {
       body.add("source", FeedBody(referringTo: pipe, stream, number))
-    } else if let request = requests.current {
+    } else if let request = requests.currentRequest {
       body.add("request", FeedBody(referringTo: request))
     } else if steps.publishedStep.cause == "effect" {
       body.add("effect", core.engine.trace.effectVersion)

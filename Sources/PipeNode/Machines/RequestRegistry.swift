@@ -56,15 +56,15 @@ package struct RequestRegistry {
     /// The number of the oldest request for whose answer the client may wait. The client never
     /// repeats earlier requests.
     var oldestNumber: UInt64 = 0
-    /// The value of ``RequestRegistry/forgottenThrough`` when the registry first saw this client.
+    /// The value of ``RequestRegistry/lastForgottenNumber`` when the registry first saw this client.
     /// The registry may have known and forgotten the client before.
-    let forgottenThrough: UInt64
+    let lastForgottenNumber: UInt64
     /// The answers by request number: from `oldestNumber` on, and the last recorded answer.
     var answersByNumber: [UInt64: RequestReply] = [:]
     /// The number of the last recorded request. The journal keeps the record of this request until
     /// the client has a later record. By this record, the next process recognizes the client.
     var lastRecordedNumber: UInt64 = 0
-    var waiting = 0
+    var waitingCount = 0
     /// The number of the client's last admission, counted over all clients.
     var lastAdmission: UInt64 = 0
 
@@ -89,13 +89,13 @@ package struct RequestRegistry {
   /// The maximum number of changes that may wait for the next record of a request. Unit: changes.
   private static let maximumPendingChangeCount = 1_024
   private let limits: Limits
-  private var clients: [UInt64: Client] = [:]
-  private var replyHandlers: [RequestKey: (RequestReply) -> Void] = [:]
+  private var clientsByID: [UInt64: Client] = [:]
+  private var replyHandlersByRequest: [RequestKey: (RequestReply) -> Void] = [:]
   /// The highest forgotten request number. A request of an unknown client is applied only if its
   /// number is higher.
-  package private(set) var forgottenThrough: UInt64
+  package private(set) var lastForgottenNumber: UInt64
   /// The total number of clients, waiting requests and answers.
-  package private(set) var count = 0
+  package private(set) var entryCount = 0
   private var admissionCount: UInt64 = 0
   private var lastAnonymousID: UInt64 = 0
   /// The answers that contain a state, in the order in which they were given. `byteCount` is the
@@ -109,15 +109,15 @@ package struct RequestRegistry {
   private var forgottenClients: [UInt64] = []
 
   package init(
-    restored: [JournalContents.Request] = [], forgottenThrough: UInt64 = 0,
+    restored: [JournalContents.Request] = [], lastForgottenNumber: UInt64 = 0,
     limits: Limits = Limits()
   ) {
-    self.forgottenThrough = forgottenThrough
+    self.lastForgottenNumber = lastForgottenNumber
     self.limits = limits
     for request in restored.sorted(by: { $0.version < $1.version }) {
       admissionCount += 1
       add(request.key.client)
-      clients[request.key.client]?.lastAdmission = admissionCount
+      clientsByID[request.key.client]?.lastAdmission = admissionCount
       storeAnswer(request.key, RequestReply(recorded: request), isRecorded: true)
     }
   }
@@ -137,32 +137,32 @@ package struct RequestRegistry {
       guard hasCapacity else { return .full }
       lastAnonymousID += 1
       key.id = lastAnonymousID
-      replyHandlers[key] = reply
+      replyHandlersByRequest[key] = reply
       return .new
     }
-    if let firstUnacknowledged = clients[key.client]?.oldestNumber {
+    if let firstUnacknowledged = clientsByID[key.client]?.oldestNumber {
       // This is a late copy of the request, which the client has sent on an earlier connection.
-      guard key.id >= firstUnacknowledged else { return .forgotten(through: forgottenThrough) }
+      guard key.id >= firstUnacknowledged else { return .forgotten(through: lastForgottenNumber) }
       admissionCount += 1
-      clients[key.client]?.lastAdmission = admissionCount
+      clientsByID[key.client]?.lastAdmission = admissionCount
       acknowledge(key.client, before: min(oldest, key.id))
-      if let answer = clients[key.client]?.answersByNumber[key.id] { return .answered(answer) }
-      if replyHandlers[key] != nil {
-        replyHandlers[key] = reply
+      if let answer = clientsByID[key.client]?.answersByNumber[key.id] { return .answered(answer) }
+      if replyHandlersByRequest[key] != nil {
+        replyHandlersByRequest[key] = reply
         return .waiting
       }
     }
-    guard key.id > clients[key.client]?.forgottenThrough ?? forgottenThrough else {
-      return .forgotten(through: forgottenThrough)
+    guard key.id > clientsByID[key.client]?.lastForgottenNumber ?? lastForgottenNumber else {
+      return .forgotten(through: lastForgottenNumber)
     }
     guard hasCapacity, evictClients(except: key.client) else { return .full }
     add(key.client)
     admissionCount += 1
-    clients[key.client]?.lastAdmission = admissionCount
-    clients[key.client]?.waiting += 1
-    count += 1
+    clientsByID[key.client]?.lastAdmission = admissionCount
+    clientsByID[key.client]?.waitingCount += 1
+    entryCount += 1
     acknowledge(key.client, before: min(oldest, key.id))
-    replyHandlers[key] = reply
+    replyHandlersByRequest[key] = reply
     return .new
   }
 
@@ -173,9 +173,9 @@ package struct RequestRegistry {
   package mutating func finish(
     _ key: RequestKey, _ reply: RequestReply, isDeadLetter: Bool = false
   ) -> ((RequestReply) -> Void)? {
-    if let oldest = clients[key.client]?.oldestNumber {
-      clients[key.client]?.waiting -= 1
-      count -= 1
+    if let oldest = clientsByID[key.client]?.oldestNumber {
+      clientsByID[key.client]?.waitingCount -= 1
+      entryCount -= 1
       // If the request's number is lower, the client neither waits for the answer nor repeats the
       // request.
       if key.id >= oldest {
@@ -183,31 +183,33 @@ package struct RequestRegistry {
         storeAnswer(key, reply, isRecorded: isDeadLetter || reply.isApplied)
       }
     }
-    return replyHandlers.removeValue(forKey: key)
+    return replyHandlersByRequest.removeValue(forKey: key)
   }
 
   /// Removes and returns the closures that answer the waiting requests, which will not be applied.
   package mutating func takeWaiting() -> [(RequestReply) -> Void] {
-    defer { replyHandlers = [:] }
-    return Array(replyHandlers.values)
+    defer { replyHandlersByRequest = [:] }
+    return Array(replyHandlersByRequest.values)
   }
 
   // MARK: Answers
 
   private mutating func add(_ client: UInt64) {
-    guard clients[client] == nil else { return }
-    clients[client] = Client(forgottenThrough: forgottenThrough)
-    count += 1
+    guard clientsByID[client] == nil else { return }
+    clientsByID[client] = Client(lastForgottenNumber: lastForgottenNumber)
+    entryCount += 1
   }
 
   private mutating func storeAnswer(_ key: RequestKey, _ reply: RequestReply, isRecorded: Bool) {
-    if isRecorded, let last = clients[key.client]?.lastRecordedNumber, key.id > last {
-      clients[key.client]?.lastRecordedNumber = key.id
-      if let oldest = clients[key.client]?.oldestNumber, last < oldest {
+    if isRecorded, let last = clientsByID[key.client]?.lastRecordedNumber, key.id > last {
+      clientsByID[key.client]?.lastRecordedNumber = key.id
+      if let oldest = clientsByID[key.client]?.oldestNumber, last < oldest {
         remove(last, of: key.client)
       }
     }
-    if clients[key.client]?.answersByNumber.updateValue(reply, forKey: key.id) == nil { count += 1 }
+    if clientsByID[key.client]?.answersByNumber.updateValue(reply, forKey: key.id) == nil {
+      entryCount += 1
+    }
     guard reply.stateByteCount > 0 else { return }
     byteCount += reply.stateByteCount
     answersWithState.append(key)
@@ -216,11 +218,11 @@ package struct RequestRegistry {
     { dropState(of: first) }
     // Removes answers that were acknowledged since they were added.
     while let first = answersWithState.first, !hasState(first) { _ = answersWithState.popFirst() }
-    if answersWithState.count > 2 * count + Self.keptStateCount { removeAcknowledged() }
+    if answersWithState.count > 2 * entryCount + Self.keptStateCount { removeAcknowledged() }
   }
 
   private func hasState(_ key: RequestKey) -> Bool {
-    clients[key.client]?.answersByNumber[key.id].map { $0.stateByteCount > 0 } ?? false
+    clientsByID[key.client]?.answersByNumber[key.id].map { $0.stateByteCount > 0 } ?? false
   }
 
   private mutating func removeAcknowledged() {
@@ -229,27 +231,27 @@ package struct RequestRegistry {
 
   /// Drops the state in an answer. The remaining answer is small.
   private mutating func dropState(of key: RequestKey) {
-    guard let answer = clients[key.client]?.answersByNumber[key.id] else { return }
+    guard let answer = clientsByID[key.client]?.answersByNumber[key.id] else { return }
     byteCount -= answer.stateByteCount
-    clients[key.client]?.answersByNumber[key.id] = answer.withoutState
+    clientsByID[key.client]?.answersByNumber[key.id] = answer.withoutState
     if answer.isApplied { strippedAnswers.insert(key) }
   }
 
   private mutating func acknowledge(_ client: UInt64, before oldest: UInt64) {
-    guard let before = clients[client]?.oldestNumber, oldest > before else { return }
-    for id in clients[client]?.acknowledgedNumbers(before: oldest) ?? [] {
-      if clients[client]?.lastRecordedNumber == id {
+    guard let before = clientsByID[client]?.oldestNumber, oldest > before else { return }
+    for id in clientsByID[client]?.acknowledgedNumbers(before: oldest) ?? [] {
+      if clientsByID[client]?.lastRecordedNumber == id {
         dropState(of: RequestKey(client: client, id: id))
       } else {
         remove(id, of: client)
       }
     }
-    clients[client]?.oldestNumber = oldest
+    clientsByID[client]?.oldestNumber = oldest
   }
 
   private mutating func remove(_ id: UInt64, of client: UInt64) {
-    guard let answer = clients[client]?.answersByNumber.removeValue(forKey: id) else { return }
-    count -= 1
+    guard let answer = clientsByID[client]?.answersByNumber.removeValue(forKey: id) else { return }
+    entryCount -= 1
     byteCount -= answer.stateByteCount
     // The acknowledgement is recorded even if the request was never recorded. That is harmless.
     acknowledgingClients.insert(client)
@@ -260,21 +262,21 @@ package struct RequestRegistry {
   /// Forgets clients if there are too many numbers. Returns whether there is capacity for
   /// another request.
   private mutating func evictClients(except client: UInt64) -> Bool {
-    guard count >= limits.maximumNumberCount else { return true }
-    let idleClients = clients.filter { $0.key != client && $0.value.waiting == 0 }
+    guard entryCount >= limits.maximumNumberCount else { return true }
+    let idleClients = clientsByID.filter { $0.key != client && $0.value.waitingCount == 0 }
       .sorted { $0.value.lastAdmission < $1.value.lastAdmission }
     // Forgets several clients at a time, since each search examines all clients.
     for (number, entry) in idleClients.prefix(max(1, idleClients.count / 16)) {
       evict(number, entry)
     }
-    return count < limits.maximumNumberCount
+    return entryCount < limits.maximumNumberCount
   }
 
   private mutating func evict(_ number: UInt64, _ client: Client) {
-    clients[number] = nil
-    count -= 1 + client.answersByNumber.count
+    clientsByID[number] = nil
+    entryCount -= 1 + client.answersByNumber.count
     for answer in client.answersByNumber.values { byteCount -= answer.stateByteCount }
-    forgottenThrough = max(forgottenThrough, client.lastNumber)
+    lastForgottenNumber = max(lastForgottenNumber, client.lastNumber)
     forgottenClients.append(number)
   }
 
@@ -296,18 +298,18 @@ package struct RequestRegistry {
     defer {
       (appliedRequests, strippedAnswers, acknowledgingClients, forgottenClients) = ([], [], [], [])
     }
-    return forgottenClients.map { .clientForgotten($0, through: forgottenThrough) }
+    return forgottenClients.map { .clientForgotten($0, through: lastForgottenNumber) }
       + appliedRequests.compactMap { record(of: $0) }
       + strippedAnswers.compactMap { record(of: $0) }
       + acknowledgingClients.compactMap { number in
-        guard let client = clients[number] else { return nil }
+        guard let client = clientsByID[number] else { return nil }
         return .acknowledged(number, before: min(client.oldestNumber, client.lastRecordedNumber))
       }
   }
 
   /// Returns the record of an applied request; `nil` if the record is no longer required.
   private func record(of key: RequestKey) -> Record? {
-    switch clients[key.client]?.answersByNumber[key.id] {
+    switch clientsByID[key.client]?.answersByNumber[key.id] {
     case .accepted(let version, let state): .answered(key, version: version, state: state)
     case .refused(.thrown(let reason), _, _):
       .answered(key, version: 0, state: JSONValue.string(reason).bytes)

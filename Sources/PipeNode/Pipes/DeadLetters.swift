@@ -10,13 +10,13 @@ package struct DeadLetters {
   private let journal: Journal?
   /// The number of dead letters that were ever stored, including removed dead letters. Also the id
   /// of the last dead letter.
-  package private(set) var count: UInt64 = 0
+  package private(set) var lastID: UInt64 = 0
   /// The number of dead letters that exist now.
   package private(set) var currentCount = 0
   /// The number of refused events that were not stored, because the journal had the maximum number
   /// of dead letters.
-  package private(set) var lost: UInt64 = 0
-  package private(set) var recent: [DeadLetter] = []
+  package private(set) var lostCount: UInt64 = 0
+  package private(set) var recentDeadLetters: [DeadLetter] = []
   /// The size of the existing dead letters in the journal. Unit: bytes.
   private var byteCount = 0
   // The changes since the last record.
@@ -27,16 +27,16 @@ package struct DeadLetters {
   package init(journal: Journal?) {
     self.journal = journal
     guard let contents = journal?.contents else { return }
-    recent = contents.deadLetters
+    recentDeadLetters = contents.deadLetters
     currentCount = contents.deadLetterCount
     byteCount = contents.deadLetterByteCount
-    count = contents.lastDeadLetterID
-    lost = contents.lostDeadLetterCount
-    recordedLostCount = lost
+    lastID = contents.lastDeadLetterID
+    lostCount = contents.lostDeadLetterCount
+    recordedLostCount = lostCount
   }
 
   package subscript(id: UInt64) -> DeadLetter? {
-    if let deadLetter = recent.first(where: { $0.id == id })
+    if let deadLetter = recentDeadLetters.first(where: { $0.id == id })
       ?? addedDeadLetters.first(where: { $0.id == id })
     {
       return deadLetter
@@ -50,20 +50,22 @@ package struct DeadLetters {
   package mutating func add(_ deadLetter: DeadLetter) -> Bool {
     let size = journal == nil ? 0 : deadLetter.byteCount
     guard journal == nil || hasCapacity(for: size) else {
-      lost += 1
+      lostCount += 1
       return false
     }
-    count += 1
+    lastID += 1
     var deadLetter = deadLetter
-    deadLetter.id = count
-    if recent.count == DeadLetter.maximumInMemoryCount { recent.removeFirst() }
-    recent.append(deadLetter)
+    deadLetter.id = lastID
+    if recentDeadLetters.count == DeadLetter.maximumInMemoryCount {
+      recentDeadLetters.removeFirst()
+    }
+    recentDeadLetters.append(deadLetter)
     if journal != nil {
       addedDeadLetters.append(deadLetter)
       currentCount += 1
       byteCount += size
     } else {
-      currentCount = recent.count
+      currentCount = recentDeadLetters.count
     }
     return true
   }
@@ -79,7 +81,7 @@ package struct DeadLetters {
     guard let deadLetter = self[id] else { return false }
     currentCount -= 1
     byteCount -= deadLetter.byteCount
-    recent.removeAll { $0.id == id }
+    recentDeadLetters.removeAll { $0.id == id }
     guard journal != nil else { return true }
     if let index = addedDeadLetters.firstIndex(where: { $0.id == id }) {
       addedDeadLetters.remove(at: index)
@@ -91,23 +93,23 @@ package struct DeadLetters {
 
   package func fill(_ status: inout NodeStatus) {
     status.deadLetters = UInt64(currentCount)
-    status.deadLettersLost = lost > 0 ? lost : nil
-    status.recentDeadLetters = Array(recent.suffix(5))
+    status.deadLettersLost = lostCount > 0 ? lostCount : nil
+    status.recentDeadLetters = Array(recentDeadLetters.suffix(5))
   }
 
   package var hasUnrecordedChanges: Bool {
-    !addedDeadLetters.isEmpty || !removedIDs.isEmpty || lost > recordedLostCount
+    !addedDeadLetters.isEmpty || !removedIDs.isEmpty || lostCount > recordedLostCount
   }
 
   package func record(into journal: Journal) throws {
     for deadLetter in addedDeadLetters { try journal.recordDeadLetter(deadLetter) }
     for id in removedIDs { try journal.removeDeadLetter(id) }
-    if lost > recordedLostCount { try journal.recordLostDeadLetters(lost) }
+    if lostCount > recordedLostCount { try journal.recordLostDeadLetters(lostCount) }
   }
 
   package mutating func recorded() {
     addedDeadLetters = []
     removedIDs = []
-    recordedLostCount = lost
+    recordedLostCount = lostCount
   }
 }

@@ -3,9 +3,9 @@ import PipeWire
 /// The receiving end of a pipe, as a pure value. It decides which events are new, repeated or
 /// missing, what to record, and when to acknowledge.
 ///
-/// Three counters show the progress. Events up to number `received` have arrived. Events up to
-/// `finished` have an outcome: applied, permanently refused, or postponed. For events up to
-/// `applied`, the outcome is also recorded. Only these events are acknowledged.
+/// Three counters show the progress. Events up to number `lastReceived` have arrived. Events up to
+/// `lastFinished` have an outcome: applied, permanently refused, or postponed. For events up to
+/// `lastApplied`, the outcome is also recorded. Only these events are acknowledged.
 package struct InPipeStateMachine: Sendable {
   /// An action that the owner, an ``InPipe``, must perform. Actions must be performed in order.
   package enum Action: Hashable, Sendable {
@@ -61,22 +61,22 @@ package struct InPipeStateMachine: Sendable {
   /// Whether applied events are recorded and so survive the end of this process.
   package let isDurable: Bool
   /// The number of the last event that has arrived in order.
-  package private(set) var received: UInt64 = 0
+  package private(set) var lastReceived: UInt64 = 0
   /// The highest number up to which all events are finished.
-  package private(set) var finished: UInt64 = 0
+  package private(set) var lastFinished: UInt64 = 0
   /// The highest number up to which all events are finished and recorded.
-  package private(set) var applied: UInt64 = 0
+  package private(set) var lastApplied: UInt64 = 0
   /// The number of events that count as finished although they are postponed: this node keeps them
   /// until the state changes. Unit: events.
-  package private(set) var postponed: UInt64 = 0
+  package private(set) var postponedCount: UInt64 = 0
   /// The number of events that arrived again, plus the number of frames from an earlier session.
   /// Unit: events and frames.
-  package private(set) var repeated: UInt64 = 0
+  package private(set) var repeatedCount: UInt64 = 0
   /// The id of the sender's numbering of events; 0 before the first `open`.
   package private(set) var stream: UInt64 = 0
   package private(set) var senderClosed = false
   /// The number of the last event that was acknowledged to the sender.
-  package private(set) var acknowledged: UInt64 = 0
+  package private(set) var lastAcknowledged: UInt64 = 0
   /// The highest event number that the sender has been allowed to send.
   private var announcedLimit: UInt64 = 0
   private var openingPhase = OpeningPhase.unannounced
@@ -91,18 +91,18 @@ package struct InPipeStateMachine: Sendable {
 
   /// Resumes a pipe with the progress that an earlier process has recorded.
   package init(
-    capacity: Int, session: UInt64, stream: UInt64, applied: UInt64, postponed: UInt64,
+    capacity: Int, session: UInt64, stream: UInt64, lastApplied: UInt64, postponedCount: UInt64,
     senderClosed: Bool
   ) {
     self.init(capacity: capacity, session: session, isDurable: true)
     self.stream = stream
-    self.postponed = postponed
+    self.postponedCount = postponedCount
     self.senderClosed = senderClosed
-    reset(to: applied)
+    reset(to: lastApplied)
   }
 
   /// Whether events are finished that are not recorded yet.
-  package var hasUnrecordedChanges: Bool { finished > applied }
+  package var hasUnrecordedChanges: Bool { lastFinished > lastApplied }
 
   /// Handles a new connection of the sender, whether its first connection or a reconnection.
   package mutating func connected() -> [Action] { [welcome()] }
@@ -116,24 +116,24 @@ package struct InPipeStateMachine: Sendable {
     // The frame answers a welcome of an earlier incarnation of this node. Until now, it was in the
     // sender's queue.
     guard session == self.session else {
-      repeated += 1
+      repeatedCount += 1
       return []
     }
     var actions: [Action] = []
     if stream == self.stream {
-      if first > received + 1 {
+      if first > lastReceived + 1 {
         // The sender has left out events. Another welcome requests these events, unless the sender
         // no longer has them.
-        guard UInt64(lost) >= first - received - 1 else { return [welcome()] }
+        guard UInt64(lost) >= first - lastReceived - 1 else { return [welcome()] }
         if !wasRedirected {
-          actions.append(.report(.forgotten(from: received + 1, through: first - 1)))
+          actions.append(.report(.forgotten(from: lastReceived + 1, through: first - 1)))
         }
         reset(to: first - 1)
       }
-      if applied > 0 { actions.append(creditAction) }
+      if lastApplied > 0 { actions.append(creditAction) }
     } else {
       if self.stream != 0 {
-        if !senderClosed { actions.append(.report(.senderRestarted(after: received))) }
+        if !senderClosed { actions.append(.report(.senderRestarted(after: lastReceived))) }
       } else if lost > 0 {
         actions.append(.report(.lostWithReceiver(count: UInt64(lost), through: first - 1)))
       }
@@ -150,7 +150,7 @@ package struct InPipeStateMachine: Sendable {
     session: UInt64, first: UInt64, count: UInt32
   ) -> [Action] {
     guard session == self.session, openingPhase == .open else {
-      repeated += 1
+      repeatedCount += 1
       // Between this node's welcome and the sender's `open`, events are dropped, because the sender
       // repeats them after its `open`. If this node answered dropped events with another welcome,
       // the sender would repeat all events in flight once more.
@@ -158,14 +158,14 @@ package struct InPipeStateMachine: Sendable {
     }
     let (end, isOverflow) = first.addingReportingOverflow(UInt64(count))
     let last = end &- 1
-    guard first > 0, count > 0, !isOverflow, first <= received + 1 else { return [welcome()] }
-    guard last > received else {
-      repeated += UInt64(count)
+    guard first > 0, count > 0, !isOverflow, first <= lastReceived + 1 else { return [welcome()] }
+    guard last > lastReceived else {
+      repeatedCount += UInt64(count)
       return [creditAction]
     }
-    let duplicateCount = received + 1 - first
-    repeated += duplicateCount
-    defer { received = last }
+    let duplicateCount = lastReceived + 1 - first
+    repeatedCount += duplicateCount
+    defer { lastReceived = last }
     return [.take(from: Int(duplicateCount), first: first + duplicateCount)]
   }
 
@@ -179,11 +179,11 @@ package struct InPipeStateMachine: Sendable {
   /// - Parameter stream: The stream in which the event has the number `sequence`. In another
   ///   stream, the number belongs to another event.
   package mutating func finish(_ sequence: UInt64, of stream: UInt64) {
-    guard stream == self.stream, sequence > finished else { return }
-    if sequence == finished + 1 {
-      finished = sequence
-      while !outOfOrderNumbers.isEmpty, outOfOrderNumbers.remove(finished + 1) != nil {
-        finished += 1
+    guard stream == self.stream, sequence > lastFinished else { return }
+    if sequence == lastFinished + 1 {
+      lastFinished = sequence
+      while !outOfOrderNumbers.isEmpty, outOfOrderNumbers.remove(lastFinished + 1) != nil {
+        lastFinished += 1
       }
     } else {
       outOfOrderNumbers.insert(sequence)
@@ -194,75 +194,75 @@ package struct InPipeStateMachine: Sendable {
   /// have to send it again, but the event still uses capacity. In any other pipe, the event remains
   /// in the sender's queue.
   package mutating func postpone(_ sequence: UInt64, of stream: UInt64) {
-    if isDurable { keep(sequence, of: stream) }
+    if isDurable { hold(sequence, of: stream) }
   }
 
-  /// Keeps an event in a queue that several pipes share. The sender does not have to send this
-  /// event again, but the event uses capacity until ``finishKept()``.
-  package mutating func keep(_ sequence: UInt64, of stream: UInt64) {
+  /// Holds an event in a queue that several pipes share. The sender does not have to send this
+  /// event again, but the event uses capacity until ``releaseHeld()``.
+  package mutating func hold(_ sequence: UInt64, of stream: UInt64) {
     finish(sequence, of: stream)
-    postponed += 1
+    postponedCount += 1
   }
 
-  /// Frees the capacity of one kept event, because it was applied.
-  package mutating func finishKept() { postponed -= min(postponed, 1) }
+  /// Frees the capacity of one held event, because it was applied.
+  package mutating func releaseHeld() { postponedCount -= min(postponedCount, 1) }
 
   /// Finishes a postponed event, because it was applied or permanently refused.
   package mutating func finishPostponed(_ sequence: UInt64, of stream: UInt64) {
-    if isDurable { finishKept() } else { finish(sequence, of: stream) }
+    if isDurable { releaseHeld() } else { finish(sequence, of: stream) }
   }
 
   /// Notes that all finished events are recorded, or that there is no journal.
-  package mutating func record() { applied = finished }
+  package mutating func record() { lastApplied = lastFinished }
 
   /// Returns an acknowledgement if one is due; otherwise `nil`. It is due if it would acknowledge,
   /// or newly allow, at least a quarter of the capacity.
   package mutating func acknowledgementDue() -> FrameHeader? {
     let quarter = max(1, capacity / 4)
     let newCredit = sendLimit - min(announcedLimit, sendLimit)
-    guard max(newCredit, applied - acknowledged) >= quarter else { return nil }
+    guard max(newCredit, lastApplied - lastAcknowledged) >= quarter else { return nil }
     return acknowledgement()
   }
 
   /// Whether the sender has not been sent the latest acknowledgement or credit.
   package var hasPendingAcknowledgement: Bool {
-    applied > acknowledged || sendLimit > announcedLimit
+    lastApplied > lastAcknowledged || sendLimit > announcedLimit
   }
 
   /// Returns the acknowledgement of all applied events; `nil` if it was sent already.
   package mutating func acknowledgement() -> FrameHeader? {
     guard hasPendingAcknowledgement else { return nil }
     announcedLimit = sendLimit
-    acknowledged = applied
+    lastAcknowledged = lastApplied
     return creditHeader
   }
 
   /// Returns the goodbye frame of a node that stops gracefully.
   package func close() -> FrameHeader {
-    FrameHeader(.closed, sequence: applied, incarnationOrSession: session)
+    FrameHeader(.closed, sequence: lastApplied, incarnationOrSession: session)
   }
 
   private mutating func reset(to sequence: UInt64) {
-    received = sequence
-    finished = sequence
-    applied = sequence
+    lastReceived = sequence
+    lastFinished = sequence
+    lastApplied = sequence
     outOfOrderNumbers = []
-    acknowledged = sequence
+    lastAcknowledged = sequence
     announcedLimit = sendLimit
   }
 
   /// The highest event number that the sender may send. When an event is postponed, the limit
   /// decreases until the journal has recorded the postponement.
-  private var sendLimit: UInt64 { applied + min(creditWindow, UInt64.max - applied) }
+  private var sendLimit: UInt64 { lastApplied + min(creditWindow, UInt64.max - lastApplied) }
 
-  private var creditWindow: UInt64 { capacity - min(postponed, capacity) }
+  private var creditWindow: UInt64 { capacity - min(postponedCount, capacity) }
 
   private mutating func welcome() -> Action {
     openingPhase = .welcomed
     return .welcome(
       FrameHeader(
         .welcome, flags: isDurable ? Self.durableFlag : 0, count: UInt32(clamping: creditWindow),
-        sequence: received, incarnationOrSession: session),
+        sequence: lastReceived, incarnationOrSession: session),
       stream: stream)
   }
 
@@ -270,7 +270,7 @@ package struct InPipeStateMachine: Sendable {
 
   private var creditHeader: FrameHeader {
     FrameHeader(
-      .credit, count: UInt32(clamping: creditWindow), sequence: applied,
+      .credit, count: UInt32(clamping: creditWindow), sequence: lastApplied,
       incarnationOrSession: session)
   }
 }

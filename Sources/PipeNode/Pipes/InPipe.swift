@@ -19,7 +19,7 @@ final class InPipe: Touchable {
   var isTouched = false
   /// The index of the pipe among the inbound pipes of the node's content.
   var index = 0
-  private(set) var gaps: UInt64 = 0
+  private(set) var gapCount: UInt64 = 0
   private let inbox: Socket
   private let touched: TouchedPipes<InPipe>
   private let log: NodeLog
@@ -40,7 +40,7 @@ final class InPipe: Touchable {
     if configuration.isDurable, let restored {
       state = InPipeStateMachine(
         capacity: configuration.capacity, session: session, stream: restored.stream,
-        applied: restored.lastApplied, postponed: UInt64(restored.postponedEvents.count),
+        lastApplied: restored.lastApplied, postponedCount: UInt64(restored.postponedEvents.count),
         senderClosed: restored.isClosed)
       recordedPosition = (restored.stream, restored.lastApplied, restored.isClosed)
     } else {
@@ -62,7 +62,7 @@ final class InPipe: Touchable {
   ///   permanently refused.
   func status(waiting: Int) -> NodeStatus.Pipe {
     NodeStatus.Pipe(
-      name: name, events: state.received, applied: state.applied, waiting: waiting,
+      name: name, events: state.lastReceived, applied: state.lastApplied, waiting: waiting,
       capacity: Int(state.capacity), ignored: onRefused == .ignore ? ignoredCount : nil)
   }
 
@@ -127,16 +127,16 @@ final class InPipe: Touchable {
     state.finishPostponed(sequence, of: stream)
   }
 
-  /// Keeps the event with this number, in a queue that several pipes share, until ``finishKept()``.
-  func keep(_ sequence: UInt64, of stream: UInt64) {
+  /// Holds the event with this number, in a queue that several pipes share, until ``releaseHeld()``.
+  func hold(_ sequence: UInt64, of stream: UInt64) {
     touched.touch(self)
-    state.keep(sequence, of: stream)
+    state.hold(sequence, of: stream)
   }
 
-  /// Frees the capacity of one kept event, because it was applied.
-  func finishKept() {
+  /// Frees the capacity of one held event, because it was applied.
+  func releaseHeld() {
     touched.touch(self)
-    state.finishKept()
+    state.releaseHeld()
   }
 
   // MARK: Records
@@ -156,7 +156,7 @@ final class InPipe: Touchable {
   }
 
   private var position: (stream: UInt64, applied: UInt64, closed: Bool) {
-    (state.stream, state.finished, state.senderClosed)
+    (state.stream, state.lastFinished, state.senderClosed)
   }
 
   func record(into journal: Journal) throws {
@@ -196,7 +196,7 @@ final class InPipe: Touchable {
           header, body: withUnsafeBytes(of: stream.littleEndian, Array.init), to: senderRoutingID)
         Failpoint.hit(.welcomeAfter)
       case .report(let gap):
-        gaps += 1
+        gapCount += 1
         log.warning("pipe '\(name)': \(gap)")
       case .take: break
       }

@@ -42,15 +42,15 @@ package struct OutPipeStateMachine: Sendable {
   package let isDurable: Bool
   package private(set) var phase: Phase = .waiting
   /// The number of the last queued event.
-  package private(set) var queued: UInt64 = 0
+  package private(set) var lastQueued: UInt64 = 0
   /// The number of the last event that may be sent. Later events must be recorded first.
-  package private(set) var recorded: UInt64 = 0
+  package private(set) var lastRecorded: UInt64 = 0
   /// The number of the last event sent in this session.
-  package private(set) var sent: UInt64 = 0
+  package private(set) var lastSent: UInt64 = 0
   /// The number of the last event that the receiver has acknowledged.
-  package private(set) var acknowledged: UInt64 = 0
+  package private(set) var lastAcknowledged: UInt64 = 0
   /// The highest event number that the receiver's credit allows.
-  package private(set) var limit: UInt64 = 0
+  package private(set) var sendLimit: UInt64 = 0
   private var batches: [EventBatch] = []
   private var firstUnsent = 0
   private var byteCount = 0
@@ -72,21 +72,21 @@ package struct OutPipeStateMachine: Sendable {
 
   /// Resumes a pipe from an earlier process's records.
   /// - Parameters:
-  ///   - acknowledged: The number of the last acknowledged event.
+  ///   - lastAcknowledged: The number of the last acknowledged event.
   ///   - redirectedAfter: The number of the last event that went to an earlier receiver of the
   ///     pipe.
-  ///   - events: The recorded events after `acknowledged`.
+  ///   - events: The recorded events after `lastAcknowledged`.
   package init(
-    capacity: Int, stream: UInt64, acknowledged: UInt64, redirectedAfter: UInt64 = 0,
+    capacity: Int, stream: UInt64, lastAcknowledged: UInt64, redirectedAfter: UInt64 = 0,
     events: some Sequence<some Collection<UInt8>>
   ) {
     self.init(capacity: capacity, stream: stream, isDurable: true)
     self.redirectedAfter = redirectedAfter
-    queued = acknowledged
-    self.acknowledged = acknowledged
-    sent = acknowledged
-    limit = acknowledged
-    recorded = acknowledged
+    lastQueued = lastAcknowledged
+    self.lastAcknowledged = lastAcknowledged
+    lastSent = lastAcknowledged
+    sendLimit = lastAcknowledged
+    lastRecorded = lastAcknowledged
     for event in events { restore(event, schema: 1) }
   }
 
@@ -94,17 +94,17 @@ package struct OutPipeStateMachine: Sendable {
   /// - Parameter schema: The schema version of the receiver for which the event is encoded.
   package mutating func restore(_ event: some Collection<UInt8>, schema: Int) {
     enqueue(schema: schema) { $0 += event }
-    recorded = queued
+    lastRecorded = lastQueued
   }
 
   /// Whether the pipe is full. The node must then accept no further input until the receiver has
   /// acknowledged events.
   package var isFull: Bool {
-    queued - acknowledged >= capacity || byteCount >= Self.byteLimit
+    lastQueued - lastAcknowledged >= capacity || byteCount >= Self.byteLimit
   }
 
   /// The number of events that are queued or in flight. Unit: events.
-  package var pendingCount: UInt64 { queued - acknowledged }
+  package var pendingCount: UInt64 { lastQueued - lastAcknowledged }
 
   /// Whether a receiver has ever welcomed this end.
   package var hasBeenWelcomed: Bool { lastSession != nil }
@@ -119,7 +119,7 @@ package struct OutPipeStateMachine: Sendable {
       || batches[batches.count - 1].bytes.count >= Self.batchByteLimit
       || batches[batches.count - 1].schemaVersion != schema
     {
-      batches.append(EventBatch(first: queued + 1, schemaVersion: schema))
+      batches.append(EventBatch(first: lastQueued + 1, schemaVersion: schema))
     }
     let last = batches.count - 1
     let previousByteCount = batches[last].bytes.count
@@ -128,22 +128,22 @@ package struct OutPipeStateMachine: Sendable {
       throw error
     }
     byteCount += batches[last].bytes.count - previousByteCount
-    queued += 1
+    lastQueued += 1
   }
 
   /// Notes that all queued events are recorded, or that the pipe is not durable.
-  package mutating func record() { recorded = queued }
+  package mutating func record() { lastRecorded = lastQueued }
 
   /// Returns the batches that can be sent: the recorded events that the credit allows. Called once
   /// per turn, so that the events of a turn share a message.
   package mutating func flush() -> [Action] {
     guard case .open(let session) = phase else { return [] }
-    let end = min(limit, recorded)
+    let end = min(sendLimit, lastRecorded)
     var actions: [Action] = []
     while firstUnsent < batches.count, batches[firstUnsent].firstSequence <= end {
       if batches[firstUnsent].lastSequence > end { splitFirstUnsent(after: end) }
       actions.append(.sendBatch(batches[firstUnsent], session: session))
-      sent = batches[firstUnsent].lastSequence
+      lastSent = batches[firstUnsent].lastSequence
       firstUnsent += 1
     }
     return actions
@@ -158,23 +158,24 @@ package struct OutPipeStateMachine: Sendable {
     session: UInt64, stream: UInt64, received: UInt64, window: UInt32, isDurable: Bool
   ) -> [Action] {
     guard phase != .closed else { return [] }
-    guard stream != self.stream || received <= queued else {
+    guard stream != self.stream || received <= lastQueued else {
       return [.reportStaleJournal(received: received)]
     }
     var actions: [Action] = []
     var lost: UInt64 = 0
     var wasRedirected = false
-    if stream == self.stream, received < acknowledged {
-      lost = acknowledged - received
-      wasRedirected = acknowledged <= redirectedAfter
+    if stream == self.stream, received < lastAcknowledged {
+      lost = lastAcknowledged - received
+      wasRedirected = lastAcknowledged <= redirectedAfter
       // The receiver continues with an older journal. This end has already deleted the events that
       // the receiver had acknowledged and no longer has, so they are lost.
       if !wasRedirected {
         actions.append(
-          .report(lost: acknowledged - max(received, redirectedAfter), through: acknowledged))
+          .report(
+            lost: lastAcknowledged - max(received, redirectedAfter), through: lastAcknowledged))
       }
     }
-    var lastHeld = acknowledged
+    var lastHeld = lastAcknowledged
     if stream == self.stream || isDurable || receiverSaidGoodbye || lastSession == session
       || lastSession == nil
     {
@@ -182,19 +183,19 @@ package struct OutPipeStateMachine: Sendable {
       if stream == self.stream { lastHeld = max(received, lastHeld) }
       firstUnsent = batches.firstIndex { $0.lastSequence > lastHeld } ?? batches.count
     } else {
-      lost = sent - acknowledged
-      if lost > 0 { actions.append(.report(lost: lost, through: sent)) }
-      acknowledge(through: sent)
-      lastHeld = acknowledged
+      lost = lastSent - lastAcknowledged
+      if lost > 0 { actions.append(.report(lost: lost, through: lastSent)) }
+      acknowledge(through: lastSent)
+      lastHeld = lastAcknowledged
       firstUnsent = 0
     }
     receiverSaidGoodbye = false
     lastSession = session
     phase = .open(session: session)
-    limit = acknowledged + UInt64(window)
+    sendLimit = lastAcknowledged + UInt64(window)
     // If the receiver already has a part of the first batch, it skips the events before `first`.
     let first = lastHeld + 1
-    sent = lastHeld
+    lastSent = lastHeld
     actions.append(
       .open(
         FrameHeader(
@@ -209,9 +210,9 @@ package struct OutPipeStateMachine: Sendable {
   package mutating func credited(
     session: UInt64, applied: UInt64, window: UInt32
   ) -> [Action] {
-    guard case .open(session) = phase, applied <= sent else { return [] }
+    guard case .open(session) = phase, applied <= lastSent else { return [] }
     acknowledge(through: applied)
-    limit = max(limit, applied + UInt64(window))
+    sendLimit = max(sendLimit, applied + UInt64(window))
     return flush()
   }
 
@@ -223,7 +224,7 @@ package struct OutPipeStateMachine: Sendable {
   /// Handles the goodbye of a receiver that stops gracefully and has applied the events up to
   /// number `applied`. When this end reads the goodbye, the connection may already be lost.
   package mutating func receiverClosed(session: UInt64, applied: UInt64) {
-    guard phase != .closed, lastSession == session, applied <= sent else { return }
+    guard phase != .closed, lastSession == session, applied <= lastSent else { return }
     acknowledge(through: applied)
     receiverSaidGoodbye = true
     phase = .waiting
@@ -237,12 +238,12 @@ package struct OutPipeStateMachine: Sendable {
       return []
     }
     phase = .closed
-    return [.send(FrameHeader(.close, sequence: sent, incarnationOrSession: session))]
+    return [.send(FrameHeader(.close, sequence: lastSent, incarnationOrSession: session))]
   }
 
   private mutating func acknowledge(through sequence: UInt64) {
-    guard sequence > acknowledged else { return }
-    acknowledged = sequence
+    guard sequence > lastAcknowledged else { return }
+    lastAcknowledged = sequence
     let acknowledgedBatches = batches.prefix { $0.lastSequence <= sequence }
     byteCount -= acknowledgedBatches.reduce(0) { $0 + $1.bytes.count }
     firstUnsent = max(0, firstUnsent - acknowledgedBatches.count)

@@ -33,9 +33,9 @@ final class OutPipe: Touchable {
   private let schema: Int
   private let log: NodeLog
   /// The number of events that were not sent because they could not be encoded or were too large.
-  private(set) var unsendable: UInt64 = 0
-  private(set) var lost: UInt64 = 0
-  private(set) var invalidFrames: UInt64 = 0
+  private(set) var unsendableCount: UInt64 = 0
+  private(set) var lostCount: UInt64 = 0
+  private(set) var invalidFrameCount: UInt64 = 0
   /// The events that the journal has not recorded, each followed by a line feed.
   @exclusivity(unchecked)
   private var unrecordedEvents: (count: Int, bytes: [UInt8]) = (0, [])
@@ -81,7 +81,7 @@ final class OutPipe: Touchable {
       isReceiverUnrecorded = recorded?.receiver == nil
       if let restored = recorded?.progress {
         state = OutPipeStateMachine(
-          capacity: capacity, stream: journal.stream, acknowledged: restored.lastAcknowledged,
+          capacity: capacity, stream: journal.stream, lastAcknowledged: restored.lastAcknowledged,
           redirectedAfter: recorded?.receiver?.lastNumberBeforeRedirection ?? 0, events: [[UInt8]]()
         )
         for event in restored.events { state.restore(event.json, schema: event.schema) }
@@ -110,7 +110,7 @@ final class OutPipe: Touchable {
   func enqueue(_ write: (inout [UInt8]) throws -> Void) {
     touched.touch(self)
     let isDurable = state.isDurable
-    let number = state.queued + 1
+    let number = state.lastQueued + 1
     do {
       try state.enqueue(schema: schema) { bytes in
         let start = bytes.count
@@ -125,7 +125,7 @@ final class OutPipe: Touchable {
         unrecordedEvents.count += 1
       }
     } catch {
-      unsendable += 1
+      unsendableCount += 1
       log.warning("pipe '\(name)': an event was not sent: \(error)")
     }
   }
@@ -136,7 +136,7 @@ final class OutPipe: Touchable {
   }
 
   /// Adds events that were lost with a former sender of this pipe to the count of lost events.
-  func addLost(_ count: UInt64) { lost += count }
+  func addLost(_ count: UInt64) { lostCount += count }
 
   /// Reports each queued event to `feed`, as long as a client subscribes to the events of this
   /// pipe; `nil` ends the reports.
@@ -163,9 +163,10 @@ final class OutPipe: Touchable {
 
   var status: NodeStatus.Pipe {
     NodeStatus.Pipe(
-      name: name, events: state.queued, applied: state.acknowledged,
-      waiting: Int(state.queued - state.sent), capacity: Int(state.capacity), lost: lost,
-      unsendable: unsendable)
+      name: name, events: state.lastQueued, applied: state.lastAcknowledged,
+      waiting: Int(state.lastQueued - state.lastSent), capacity: Int(state.capacity),
+      lost: lostCount,
+      unsendable: unsendableCount)
   }
 
   // MARK: Records
@@ -174,7 +175,7 @@ final class OutPipe: Touchable {
   var hasUnrecordedChanges: Bool { unrecordedEvents.count > 0 }
 
   /// Whether the journal contains acknowledged events that can be deleted.
-  var hasAcknowledgedRecords: Bool { state.isDurable && state.acknowledged > trimProgress.done }
+  var hasAcknowledgedRecords: Bool { state.isDurable && state.lastAcknowledged > trimProgress.done }
 
   func record(into journal: Journal) throws {
     guard isUnrecorded else { return }
@@ -183,13 +184,14 @@ final class OutPipe: Touchable {
         try journal.recordReceiver(of: name, JournalContents.Receiver(receiver))
       }
       try journal.recordQueuedEvents(
-        of: name, last: state.queued, count: unrecordedEvents.count, events: unrecordedEvents.bytes,
+        of: name, last: state.lastQueued, count: unrecordedEvents.count,
+        events: unrecordedEvents.bytes,
         schema: schema)
     }
     try journal.recordSendProgress(
-      of: name, queued: state.queued, acknowledged: state.acknowledged,
+      of: name, queued: state.lastQueued, acknowledged: state.lastAcknowledged,
       trims: hasAcknowledgedRecords)
-    trimProgress.due = state.acknowledged
+    trimProgress.due = state.lastAcknowledged
   }
 
   /// Notes that all queued events are recorded, or that the pipe is not durable.
@@ -261,8 +263,9 @@ final class OutPipe: Touchable {
       do {
         try handle(FrameHeader(bytes), bytes)
       } catch {
-        invalidFrames += 1
-        log.reportInvalidFrame(error, from: "the receiver of pipe '\(name)'", count: invalidFrames)
+        invalidFrameCount += 1
+        log.reportInvalidFrame(
+          error, from: "the receiver of pipe '\(name)'", count: invalidFrameCount)
       }
     }) {}
   }
@@ -314,14 +317,14 @@ final class OutPipe: Touchable {
           body: batch.bytes)
         if Failpoint.hit(.sendAfter) { reconnect() }
       case .report(let lost, let through):
-        self.lost += lost
+        lostCount += lost
         log.warning(
           "pipe '\(name)': up to \(lost) events through number \(through) were in flight when the "
             + "receiver died, and are lost")
       case .reportStaleJournal(let received):
         onFailure?(
           "pipe '\(name)': the receiver has event \(received), but this node's journal ends at "
-            + "event \(state.queued): the journal is an old copy; restore the newest copy, or "
+            + "event \(state.lastQueued): the journal is an old copy; restore the newest copy, or "
             + "reset both nodes with 'orchestrator reset'")
       }
     }
@@ -385,9 +388,9 @@ final class PipeTap {
     self.pipe = name
     self.stream = stream
     rateLimitedFeed = RateLimitedFeed(.tap, about: name, to: feed) { [unowned pipe] skipped in
-      var body = Self.body(node, name, stream, pipe.state.queued)
+      var body = Self.body(node, name, stream, pipe.state.lastQueued)
       body.add("skipped", skipped)
-      return (pipe.state.queued, body)
+      return (pipe.state.lastQueued, body)
     }
   }
 

@@ -12,7 +12,7 @@ final class OutPipes {
   /// The pipes that carry step reports to coordinators.
   private var reportPipes: [OutPipe] = []
   /// The messages that are held back until coordinators have recorded the step reports.
-  private weak var held: HeldMessages?
+  private weak var heldMessages: HeldMessages?
   /// The messages that were still held back at the last check. `positions`: the numbers of the step
   /// reports that they wait for. `since`: the start of the wait.
   private var currentHold:
@@ -58,7 +58,7 @@ final class OutPipes {
     pipes += pairs.map(\.1)
     for (configuration, pipe) in pairs {
       touchedPipes.touch(pipe)
-      if configuration.steps == nil { pipe.socket.heldMessages = held }
+      if configuration.steps == nil { pipe.socket.heldMessages = heldMessages }
     }
     peers?.addListener(self)
     return pairs
@@ -74,9 +74,9 @@ final class OutPipes {
     reportPipes = pairs.filter { $0.0.steps != nil }.map(\.1)
     guard !reportPipes.isEmpty else { return }
     let held = HeldMessages(
-      latestCauseNumbers: { [reportPipes] in reportPipes.map(\.state.queued) },
-      recordedCauseNumbers: { [reportPipes] in reportPipes.map(\.state.acknowledged) })
-    self.held = held
+      latestCauseNumbers: { [reportPipes] in reportPipes.map(\.state.lastQueued) },
+      recordedCauseNumbers: { [reportPipes] in reportPipes.map(\.state.lastAcknowledged) })
+    heldMessages = held
     for report in reportPipes { report.onAcknowledged = { [weak held] in held?.release() } }
     for socket in sockets { socket.heldMessages = held }
     for (configuration, pipe) in pairs where configuration.steps == nil {
@@ -89,8 +89,9 @@ final class OutPipes {
 
   /// Fills in the status of the pipes.
   func fill(_ status: inout NodeStatus) {
-    status.invalidFrames += pipes.reduce(0) { $0 + $1.invalidFrames }
-    let isHoldOverdue = currentHold.map { held?.awaitedCauseNumbers == $0.positions } ?? false
+    status.invalidFrames += pipes.reduce(0) { $0 + $1.invalidFrameCount }
+    let isHoldOverdue =
+      currentHold.map { heldMessages?.awaitedCauseNumbers == $0.positions } ?? false
     status.blocked = pipes.filter { $0.isFull || isHoldOverdue && isUnrecorded($0) }.map(\.name)
     status.outs = pipes.map(\.status)
   }
@@ -122,7 +123,7 @@ final class OutPipes {
     }
     touchedPipes.keepOnly { $0.isUnrecorded }
     if isWaiting, !isReminderScheduled { scheduleReminder() }
-    if held?.awaitedCauseNumbers != nil, !isHoldCheckScheduled { scheduleHoldCheck() }
+    if heldMessages?.awaitedCauseNumbers != nil, !isHoldCheckScheduled { scheduleHoldCheck() }
   }
 
   private func isUnrecorded(_ pipe: OutPipe) -> Bool {
@@ -131,7 +132,7 @@ final class OutPipes {
 
   private func scheduleHoldCheck() {
     isHoldCheckScheduled = true
-    let positions = held?.awaitedCauseNumbers
+    let positions = heldMessages?.awaitedCauseNumbers
     loop.schedule(after: Self.holdWarningDelay, for: self) { outs in
       outs.isHoldCheckScheduled = false
       outs.checkHeldMessages(since: positions)
@@ -141,7 +142,7 @@ final class OutPipes {
   /// Logs a warning if the same messages are still held back. After each warning, the time to the
   /// next warning doubles.
   private func checkHeldMessages(since positions: [UInt64]?) {
-    guard let awaited = held?.awaitedCauseNumbers else { return currentHold = nil }
+    guard let awaited = heldMessages?.awaitedCauseNumbers else { return currentHold = nil }
     defer { scheduleHoldCheck() }
     guard awaited == positions else { return currentHold = nil }
     let now = ContinuousClock.now

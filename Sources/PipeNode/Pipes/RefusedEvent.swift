@@ -36,13 +36,13 @@ struct RefusedEvent {
         DeadLetter(
           id: 0, pipe: pipe, sequence: sequence, event: event, reason: reason, state: state,
           version: version, time: WallClock.nanoseconds, schema: schema))
-      if !isKept, deadLetters.lost.isWorthLogging {
+      if !isKept, deadLetters.lostCount.isWorthLogging {
         log.warning(
           "\(wording); the event is lost: the limit of \(deadLetters.currentCount) dead letters is reached "
-            + "(\(deadLetters.lost) lost so far); 'orchestrator dead-letters' lists, resends and drops "
+            + "(\(deadLetters.lostCount) lost so far); 'orchestrator dead-letters' lists, resends and drops "
             + "dead letters")
-      } else if isKept, deadLetters.count.isWorthLogging {
-        log.warning("\(wording) (\(deadLetters.count) dead letters so far)")
+      } else if isKept, deadLetters.lastID.isWorthLogging {
+        log.warning("\(wording) (\(deadLetters.lastID) dead letters so far)")
       }
       return nil
     }

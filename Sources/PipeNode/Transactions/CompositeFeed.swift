@@ -30,7 +30,7 @@ struct CompositeFeed {
 
   private let compositeNames: [String]
   private var states: CompositeStates
-  private var lastChanges: [String: (time: Int64, cause: Cause)] = [:]
+  private var lastChangesByComposite: [String: (time: Int64, cause: Cause)] = [:]
 
   /// - Parameters:
   ///   - commits: The commits that some participants may not have received when the previous
@@ -99,21 +99,22 @@ struct CompositeFeed {
   }
 
   private mutating func show(_ names: [String], _ cause: Cause) -> [String] {
-    for name in names { lastChanges[name] = (WallClock.nanoseconds, cause) }
+    for name in names { lastChangesByComposite[name] = (WallClock.nanoseconds, cause) }
     return names
   }
 
   // MARK: Published states
 
-  func entry(of composite: String) -> FeedEntry? {
-    guard let (time, cause) = lastChanges[composite], let state = states.state(of: composite)
+  func entry(of composite: String) -> PublishedState? {
+    guard let (time, cause) = lastChangesByComposite[composite],
+      let state = states.state(of: composite)
     else { return nil }
-    return FeedEntry(
+    return PublishedState(
       node: composite, version: states.version(of: composite), time: time, cause: cause.text,
       state: state, transaction: cause.transaction)
   }
 
-  var entries: [FeedEntry] { compositeNames.compactMap { entry(of: $0) } }
+  var entries: [PublishedState] { compositeNames.compactMap { entry(of: $0) } }
 
   func status(_ requests: [String: NodeStatus.Requests]) -> [NodeStatus.Composite] {
     compositeNames.map { name in
@@ -207,24 +208,24 @@ final class CompositeStepFeed {
     /// The state as JSON.
     var state: [UInt8]
 
-    init(_ entry: FeedEntry) { (version, state) = (entry.version, entry.state) }
+    init(_ entry: PublishedState) { (version, state) = (entry.version, entry.state) }
   }
 
   private let feed: Feed
-  private var composites: [String: (last: LastState, reported: RateLimitedFeed)] = [:]
+  private var feedsByComposite: [String: (last: LastState, reported: RateLimitedFeed)] = [:]
 
   init(to feed: Feed) { self.feed = feed }
 
   /// Reports the step that led to a new state of a composite.
-  func take(_ entry: FeedEntry) {
+  func take(_ entry: PublishedState) {
     let name = entry.node ?? feed.node
-    let existing = composites[name]
+    let existing = feedsByComposite[name]
     let reported = existing?.reported ?? begin(name, entry)
     // A composite publishes its first state without a step, so there is no step to report.
     guard entry.version > 0 else { return }
     defer {
-      composites[name]?.last.version = entry.version
-      composites[name]?.last.state = entry.state
+      feedsByComposite[name]?.last.version = entry.version
+      feedsByComposite[name]?.last.state = entry.state
     }
     guard reported.countItem() else { return }
     var body = feed.reportHead(of: name, version: entry.version, index: entry.version)
@@ -239,14 +240,14 @@ final class CompositeStepFeed {
     reported.report(entry.version, body)
   }
 
-  private func begin(_ name: String, _ entry: FeedEntry) -> RateLimitedFeed {
+  private func begin(_ name: String, _ entry: PublishedState) -> RateLimitedFeed {
     let last = LastState(entry)
     let reported = RateLimitedFeed(.step, about: name, to: feed) { [unowned feed] skipped in
       var body = feed.reportHead(of: name, version: last.version, index: last.version)
       body.add("skipped", skipped)
       return (last.version, body)
     }
-    composites[name] = (last, reported)
+    feedsByComposite[name] = (last, reported)
     return reported
   }
 }

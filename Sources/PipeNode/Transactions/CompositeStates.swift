@@ -27,13 +27,13 @@ package struct CompositeStates {
     let nodes: [String]
     let projection: Projection?
     var version: UInt64 = 0
-    var isShown = false
+    var isPublished = false
   }
 
-  private var componentStates: [String: ComponentState] = [:]
+  private var componentStatesByName: [String: ComponentState] = [:]
   /// The components whose states must be requested again: a restarted process of the component has
   /// reported a state that was ignored, because the state may be older than a commit.
-  package private(set) var unconfirmed: Set<String> = []
+  package private(set) var unconfirmedComponents: Set<String> = []
   private var composites: [Composite]
   private let compositeIndices: [String: Int]
   /// The indices of the composites that contain a node, by the node's name.
@@ -66,21 +66,21 @@ package struct CompositeStates {
     _ component: String, incarnation: UInt64, version: UInt64, state: [UInt8],
     isCommitting: Bool
   ) -> [String] {
-    if let last = componentStates[component] {
+    if let last = componentStatesByName[component] {
       if incarnation < last.incarnation { return [] }
       let isOlder = version < last.version && (incarnation == last.incarnation || isCommitting)
       if isOlder, incarnation > last.incarnation {
-        unconfirmed.insert(component)
+        unconfirmedComponents.insert(component)
         return []
       }
       if isOlder || version == last.version && state == last.state {
-        componentStates[component]?.incarnation = incarnation
+        componentStatesByName[component]?.incarnation = incarnation
         guard !last.isCurrent else { return [] }
-        componentStates[component]?.isCurrent = true
+        componentStatesByName[component]?.isCurrent = true
         return updateComposites(of: [component])
       }
     }
-    componentStates[component] = ComponentState(
+    componentStatesByName[component] = ComponentState(
       incarnation: incarnation, version: version, state: state)
     return updateComposites(of: [component])
   }
@@ -89,9 +89,9 @@ package struct CompositeStates {
   /// reports will include the commits.
   /// - Parameter isCommitting: Returns whether a component takes part in a commit in progress.
   package mutating func takeUnconfirmed(_ isCommitting: (String) -> Bool) -> Set<String> {
-    guard !unconfirmed.isEmpty else { return [] }
-    let confirmable = unconfirmed.filter { !isCommitting($0) }
-    unconfirmed.subtract(confirmable)
+    guard !unconfirmedComponents.isEmpty else { return [] }
+    let confirmable = unconfirmedComponents.filter { !isCommitting($0) }
+    unconfirmedComponents.subtract(confirmable)
     return confirmable
   }
 
@@ -99,7 +99,7 @@ package struct CompositeStates {
   /// taken further steps since, so a state is published only after its participant has reported it.
   package mutating func restore(_ moves: [String: ParticipantMove]) {
     for (component, move) in moves where indicesByNode[component] != nil {
-      componentStates[component] = ComponentState(
+      componentStatesByName[component] = ComponentState(
         incarnation: 0, version: move.version, state: move.state, isCurrent: false)
     }
   }
@@ -109,10 +109,10 @@ package struct CompositeStates {
   /// - Returns: The names of the composites whose published states have changed.
   package mutating func committed(_ moves: [String: ParticipantMove]) -> [String] {
     for (component, move) in moves where indicesByNode[component] != nil {
-      let last = componentStates[component]
+      let last = componentStatesByName[component]
       // The component may already have reported this step or a later one.
       if let last, last.isCurrent, last.version >= move.version { continue }
-      componentStates[component] = ComponentState(
+      componentStatesByName[component] = ComponentState(
         incarnation: last?.incarnation ?? 0, version: move.version, state: move.state)
     }
     return updateComposites(of: moves.keys)
@@ -127,15 +127,15 @@ package struct CompositeStates {
         // A composite that was already published requires no check, because the states of its nodes
         // remain known.
         guard
-          composites[index].isShown
-            || composites[index].nodes.allSatisfy({ componentStates[$0]?.isCurrent == true })
+          composites[index].isPublished
+            || composites[index].nodes.allSatisfy({ componentStatesByName[$0]?.isCurrent == true })
         else { continue }
         changed.append(index)
       }
     }
     return changed.sorted().map { index in
-      if composites[index].isShown { composites[index].version += 1 }
-      composites[index].isShown = true
+      if composites[index].isPublished { composites[index].version += 1 }
+      composites[index].isPublished = true
       return composites[index].name
     }
   }
@@ -152,7 +152,7 @@ package struct CompositeStates {
     let composite = composites[index]
     var states: [[UInt8]] = []
     for node in composite.nodes {
-      guard let component = componentStates[node], component.isCurrent else { return nil }
+      guard let component = componentStatesByName[node], component.isCurrent else { return nil }
       states.append(component.state)
     }
     if let projection = composite.projection,

@@ -39,11 +39,11 @@ package struct CompositeSteps: Sendable {
     package var state: [UInt8]?
     /// The transaction up to which the node has applied all its transactions, or can no longer
     /// apply them.
-    package var passed: TransactionID
+    package var completeThrough: TransactionID
 
-    package init(state: [UInt8]?, passed: TransactionID) {
+    package init(state: [UInt8]?, completeThrough: TransactionID) {
       self.state = state
-      self.passed = passed
+      self.completeThrough = completeThrough
     }
   }
 
@@ -79,7 +79,7 @@ package struct CompositeSteps: Sendable {
   }
 
   /// The progress of the nodes that have reported a step, by name.
-  package private(set) var nodes: [String: Node]
+  package private(set) var nodesByName: [String: Node]
   private var waitingReports: [String: Queue<Report>]
   private let nodeNames: [String]
   /// The last transaction that was issued before a node's current process began, by node. Only for
@@ -92,7 +92,7 @@ package struct CompositeSteps: Sendable {
   ///     each of its processes first reports its state and its last transaction.
   package init(of names: [String], recorded: [String: Node] = [:]) {
     nodeNames = names.sorted()
-    nodes = recorded.filter { names.contains($0.key) }
+    nodesByName = recorded.filter { names.contains($0.key) }
     waitingReports = Dictionary(uniqueKeysWithValues: Set(names).map { ($0, Queue()) })
   }
 
@@ -114,7 +114,9 @@ package struct CompositeSteps: Sendable {
 
   /// Returns the transaction up to which the reports of a node are complete: the node has reported
   /// all its transactions, or will no longer report them.
-  package func passed(by node: String) -> TransactionID { nodes[node]?.passed ?? .zero }
+  package func completeThrough(of node: String) -> TransactionID {
+    nodesByName[node]?.completeThrough ?? .zero
+  }
 
   /// Returns the synchronized events whose reports are incomplete, with the nodes that wait.
   /// - Parameter participants: Returns the participants of a transaction; `nil` if they are
@@ -186,7 +188,7 @@ package struct CompositeSteps: Sendable {
     if let reported = waiting.first?.step.transaction, reported >= transaction { return true }
     // The node has reported the transaction, but another of its reports comes first.
     if waiting.contains(where: { $0.synchronized == transaction }) { return false }
-    return passed(by: name) >= transaction
+    return completeThrough(of: name) >= transaction
   }
 
   /// Removes the next report of each node in `names`, and returns the step that these reports form.
@@ -197,17 +199,17 @@ package struct CompositeSteps: Sendable {
     for name in names {
       guard let reported = waitingReports[name]?.popFirst() else { continue }
       step.reported[name] = reported
-      var passed = max(passed(by: name), transaction ?? .zero)
+      var completeThrough = max(completeThrough(of: name), transaction ?? .zero)
       switch reported.step.entry {
       case .step, .internal: break
       // The node has lost its records, and with them the transactions that it applied before. It
-      // will not report them again, so they count as passed.
-      case .first: passed = max(passed, lastBeforeStart[name] ?? last)
+      // will not report them again, so they count as complete.
+      case .first: completeThrough = max(completeThrough, lastBeforeStart[name] ?? last)
       case .none:
         step.isEntry = false
-        passed = max(passed, reported.step.transaction ?? .zero)
+        completeThrough = max(completeThrough, reported.step.transaction ?? .zero)
       }
-      nodes[name] = Node(state: reported.step.state, passed: passed)
+      nodesByName[name] = Node(state: reported.step.state, completeThrough: completeThrough)
     }
     return step
   }

@@ -25,7 +25,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   private var coordinator: CoordinatorStateMachine
   private var records: CoordinatorRecords
   @exclusivity(unchecked)
-  private var callers = CoordinatorRequesters()
+  private var requesters = CoordinatorRequesters()
   private lazy var pipes = CoordinatorPipes(
     of: self, deadLetters: DeadLetters(journal: journal), log: log)
   /// The rules of pipes that start at composites; `nil` if there are no such pipes.
@@ -36,7 +36,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   private var services: NodeServices?
   private var plan: CoordinatorPlan?
   /// The composites, by name.
-  private var composites: [String: CompositePlan] = [:]
+  private var compositesByName: [String: CompositePlan] = [:]
   private var feed: CompositeFeed?
   private var peerFeeds: PeerFeeds?
   @exclusivity(unchecked)
@@ -47,10 +47,10 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   private var isStarted = false
   /// The name of the event whose commit is being performed; `nil` if there is none.
   @exclusivity(unchecked)
-  private var committing: String?
+  private var committingEvent: String?
   /// The requester id under which the current process of each participant announces events, by the
   /// participant's name.
-  private var announcerIDs: [String: String] = [:]
+  private var announcerIDsByParticipant: [String: String] = [:]
   /// The number of messages that were exchanged with requesters at the inbox.
   @exclusivity(unchecked)
   private var messages = NodeStatus.Messages()
@@ -103,7 +103,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     for name in rules?.nodes ?? [] { updateStepReports(by: name) }
     records.remove(nodes: recorded.keys.filter { rules?.nodes.contains($0) != true })
     (outs, ins) = ([], [])
-    composites = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
+    compositesByName = Dictionary(planned.map { ($0.name, $0) }) { first, _ in first }
     let recovered = records.takeRestored()
     feed = try CompositeFeed(planned, projections: projections, commits: recovered)
     timers = CoordinatorTimers(loop: services.loop) { [weak self] timer in
@@ -177,7 +177,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   }
 
   func changed(_ join: ParticipantJoin?, of participant: String) {
-    if join?.watermark == .zero { rules?.began(participant, after: coordinator.last) }
+    if join?.watermark == .zero { rules?.began(participant, after: coordinator.lastTransaction) }
     perform(
       join.map { coordinator.joined(participant, $0) } ?? coordinator.disconnected(participant))
   }
@@ -201,10 +201,10 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     case .forget(let transaction): records.forget(transaction)
     case .forgetRequests(let last): records.forgetRequests(through: last)
     case .send(let message, let participant): send(message, to: participant)
-    case .reply(let id, let reply): callers.take(id, for: reply)?(.synchronized(reply))
-    case .replyForgotten(let id, let last): callers.take(id)?(.forgotten(through: last))
+    case .reply(let id, let reply): requesters.take(id, for: reply)?(.synchronized(reply))
+    case .replyForgotten(let id, let last): requesters.take(id)?(.forgotten(through: last))
     case .publish(let transaction, let moves):
-      publish(feed?.committed(moves, transaction, event: committing))
+      publish(feed?.committed(moves, transaction, event: committingEvent))
     case .startTimer(let timer): timers?.start(timer, coordinator.evaluationLimit(of: timer))
     case .cancelTimer(let timer): timers?.cancel(timer)
     case .report(let conflict): log.warning(conflict.warning)
@@ -289,7 +289,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   ) {
     let id: RequestID
     if header.incarnationOrSession == 0 {
-      id = callers.unnamed(in: coordinator.epoch)
+      id = requesters.unnamed(in: coordinator.epoch)
     } else if let participant {
       id = RequestID(scope: header.incarnationOrSession, number: header.sequence)
       if id.isAnnounced { recordAnnouncer(participant, as: id.caller) }
@@ -306,7 +306,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
       guard let transaction = TransactionID(String(decoding: body, as: UTF8.self)) else {
         return reply(.invalid("invalid transaction number; the expected form is 3.17"))
       }
-      callers.keep(id, reply)
+      requesters.keep(id, reply)
       perform(coordinator.ask(id, for: transaction))
     case .withdraw: perform(coordinator.withdraw(id))
     case .acknowledge: coordinator.acknowledge(id.caller, before: id.number)
@@ -318,7 +318,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   /// process, acknowledges all requests of the former process, because these are never repeated.
   /// Each process numbers its announcements itself.
   private func recordAnnouncer(_ participant: String, as caller: String) {
-    let former = announcerIDs.updateValue(caller, forKey: participant)
+    let former = announcerIDsByParticipant.updateValue(caller, forKey: participant)
     if let former, former != caller { coordinator.acknowledge(former, before: .max) }
   }
 
@@ -328,9 +328,9 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   ) {
     hitFailpoint(.synchronizeReceived)
     do {
-      var request = try TransactionRequest(reading: body, mode, to: composites)
+      var request = try TransactionRequest(reading: body, mode, to: compositesByName)
       request.emitter = participant.map { ($0, UInt32(truncatingIfNeeded: id.number)) }
-      callers.keep(id, of: request.composite, reply)
+      requesters.keep(id, of: request.composite, reply)
       perform(coordinator.request(id, request))
     } catch {
       reply(.invalid("\(error)"))
@@ -353,7 +353,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     if let id { coordinator.acknowledge(id.caller, before: id.number) }
     ask(
       TransactionBody(composite: plan?.compositesByPipe[pipe] ?? "", event: event).bytes, mode,
-      as: id ?? callers.unnamed(in: coordinator.epoch), reply: reply)
+      as: id ?? requesters.unnamed(in: coordinator.epoch), reply: reply)
   }
 
   /// Allows another attempt at the request with this id.
@@ -374,8 +374,9 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     guard isStarted else { return }
     pipes.takeTurn()
     guard let rules else { return }
-    rules.takeTurn(participants: { coordinator.participants(of: $0) }, last: coordinator.last)
-    for name in rules.moved { updateStepReports(by: name) }
+    rules.takeTurn(
+      participants: { coordinator.participants(of: $0) }, last: coordinator.lastTransaction)
+    for name in rules.changedNodes { updateStepReports(by: name) }
     scheduleWaitCheck()
   }
 
@@ -383,7 +384,7 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
   /// until all its participants have reported their steps.
   private func updateStepReports(by node: String) {
     guard let rules else { return }
-    coordinator.noteStepReports(by: node, through: rules.passed(by: node))
+    coordinator.noteStepReports(by: node, through: rules.completeThrough(of: node))
   }
 
   /// Schedules a check of steps that wait for reports from other nodes, unless no step waits or a
@@ -398,8 +399,8 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     }
   }
 
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
-    pipes.deadLetter(id, drops: drops, reply: reply)
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+    pipes.resolveDeadLetter(id, drops: drops, reply: reply)
   }
 
   // MARK: Records
@@ -423,21 +424,21 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     for record in records.takeRecorded() {
       if case .commit(let commit) = record {
         hitFailpoint(.commitRecorded)
-        committing = coordinator.event(of: commit.request)
+        committingEvent = coordinator.event(of: commit.request)
       }
       perform(coordinator.recorded(record))
-      committing = nil
+      committingEvent = nil
     }
   }
 
   // MARK: Published states
 
-  func lastSteps() -> [FeedEntry] { feed?.entries ?? [] }
+  func lastSteps() -> [PublishedState] { feed?.entries ?? [] }
 
   func fill(_ status: inout NodeStatus) {
     guard isStarted, let feed, let links else { return }
-    status.events = callers.answered
-    status.refused = callers.refused
+    status.events = requesters.answeredCount
+    status.refused = requesters.refusedCount
     pipes.fill(&status)
     rules?.fill(&status)
     status.invalidFrames = links.invalidFrames
@@ -445,6 +446,6 @@ final class CoordinatorContent: PipedContent, StatePublishingContent, JournaledC
     messages.sent += links.messages.sent
     messages.received += links.messages.received
     status.synchronization = messages
-    status.composites = feed.status(callers.requests)
+    status.composites = feed.status(requesters.requestCountsByComposite)
   }
 }

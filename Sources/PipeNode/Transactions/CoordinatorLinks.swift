@@ -181,11 +181,11 @@ final class CoordinatorLink {
   private var isWaiting = false
   /// The number of messages from the participant.
   @exclusivity(unchecked)
-  private var answers: UInt64 = 0
-  private var answersAtProbe: UInt64 = 0
+  private var answerCount: UInt64 = 0
+  private var answerCountAtProbe: UInt64 = 0
   @exclusivity(unchecked)
   private var isSilenceCheckScheduled = false
-  private var reconnections: UInt64 = 0
+  private var reconnectionCount: UInt64 = 0
   private weak var links: CoordinatorLinks?
 
   init(
@@ -259,8 +259,8 @@ final class CoordinatorLink {
   /// Sends a question to the participant if it has been silent since the last call. One of its
   /// messages may have been lost.
   func probe() {
-    defer { answersAtProbe = answers }
-    guard isConnected, !isWaiting, answers == answersAtProbe else { return }
+    defer { answerCountAtProbe = answerCount }
+    guard isConnected, !isWaiting, answerCount == answerCountAtProbe else { return }
     ask()
   }
 
@@ -280,16 +280,16 @@ final class CoordinatorLink {
       isSilenceCheckScheduled = false
       return
     }
-    switch silence.tick(isWaiting: isWaiting, progress: answers) {
+    switch silence.tick(isWaiting: isWaiting, progress: answerCount) {
     case .wait: break
     case .ask: ask()
     case .reconnect:
       // A participant that has not started yet cannot answer. Its silence is not worth a log entry.
       if hasJoined {
-        reconnections += 1
+        reconnectionCount += 1
         log.logSilence(
           of: "participant '\(participant)'", at: peerEndpoint?.endpoint ?? "", as: name,
-          count: reconnections)
+          count: reconnectionCount)
       }
       reconnect()
     }
@@ -362,7 +362,7 @@ final class CoordinatorLink {
   // MARK: Messages from participants
 
   func received(_ bytes: UnsafeRawBufferPointer) {
-    answers += 1
+    answerCount += 1
     isWaiting = false
     do {
       let header = try FrameHeader(bytes)

@@ -93,7 +93,7 @@ final class CoordinatorPipes {
   // MARK: Dead letters
 
   /// Requests the event of a dead letter again, or drops it.
-  func deadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
+  func resolveDeadLetter(_ id: UInt64, drops: Bool, reply: @escaping Reply) {
     guard let deadLetter = deadLetters[id] else {
       return reply(.invalid(DeadLetter.unknownMessage(id: id)))
     }
@@ -177,7 +177,7 @@ private struct CoordinatorPipe {
 
   var status: NodeStatus.Pipe {
     NodeStatus.Pipe(
-      name: pipe.name, events: pipe.state.received, applied: pipe.state.applied,
+      name: pipe.name, events: pipe.state.lastReceived, applied: pipe.state.lastApplied,
       waiting: waiting.count + (requested == nil ? 0 : 1), capacity: Int(pipe.state.capacity))
   }
 }

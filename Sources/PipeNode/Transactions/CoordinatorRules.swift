@@ -21,10 +21,10 @@ final class CoordinatorRules {
   private var received = PostponedRecords()
   private var rules: CompositeRules
   /// The nodes whose progress has changed since the last record.
-  private(set) var moved: Set<String> = []
+  private(set) var changedNodes: Set<String> = []
   private var waits = StepWaits()
   /// The number of times that a composite's state could not be computed from its nodes' states.
-  private(set) var failures: UInt64 = 0
+  private(set) var failureCount: UInt64 = 0
 
   /// The maximum number of steps before the loop polls its sockets again. Unit: steps.
   private static let stepsPerTurn = 512
@@ -49,7 +49,7 @@ final class CoordinatorRules {
     rules = try CompositeRules(
       plan.conflictClass.composites,
       rules: ends.compactMap { out, pipe in out.rule.map { (pipe.name, $0) } },
-      projections: projections, nodes: steps.nodes)
+      projections: projections, nodes: steps.nodesByName)
     for (pipe, _) in self.ins { pipe.acknowledgesAtOnce = true }
     restore(consumed)
   }
@@ -65,7 +65,7 @@ final class CoordinatorRules {
         received.finish(id)
         continue
       }
-      let step = StepReport(event) ?? StepReport(.none, state: steps.nodes[node]?.state)
+      let step = StepReport(event) ?? StepReport(.none, state: steps.nodesByName[node]?.state)
       steps.append(CompositeSteps.Report(step, index: id), of: node)
       hasNewReports = true
     }
@@ -79,7 +79,7 @@ final class CoordinatorRules {
       let event = Array(bytes)
       let index = received.nextNumber()
       received.add(index, pipe.name, sequence, event: event)
-      pipe.keep(sequence, of: pipe.state.stream)
+      pipe.hold(sequence, of: pipe.state.stream)
       let step = StepReport(event)
       if step == nil {
         log.warning("pipe '\(pipe.name)': event \(sequence) is not a step report, and is ignored")
@@ -87,7 +87,7 @@ final class CoordinatorRules {
       // An event that is not a step report is replaced by a report that changes nothing.
       steps.append(
         CompositeSteps.Report(
-          step ?? StepReport(.none, state: steps.nodes[node]?.state), index: index),
+          step ?? StepReport(.none, state: steps.nodesByName[node]?.state), index: index),
         of: node)
       hasNewReports = true
     }
@@ -119,18 +119,18 @@ final class CoordinatorRules {
   }
 
   private func process(_ step: CompositeSteps.Step) {
-    let events = rules.take(step, steps.nodes) { composite, error in
-      failures += 1
-      guard failures & (failures - 1) == 0 else { return }
+    let events = rules.take(step, steps.nodesByName) { composite, error in
+      failureCount += 1
+      guard failureCount & (failureCount - 1) == 0 else { return }
       log.warning(
         "composite '\(composite)': the state cannot be computed from the states of its nodes, so "
-          + "its pipes send nothing: \(error) (\(failures) times so far)")
+          + "its pipes send nothing: \(error) (\(failureCount) times so far)")
     }
     for event in events { outs[event.pipe]?.pipe(for: event.event).enqueue { $0 += event.event } }
     for (node, reported) in step.reported {
-      moved.insert(node)
+      changedNodes.insert(node)
       received.finish(reported.index)
-      ins.first { $0.node == node }?.pipe.finishKept()
+      ins.first { $0.node == node }?.pipe.releaseHeld()
     }
   }
 
@@ -139,7 +139,7 @@ final class CoordinatorRules {
 
   /// Returns the transaction up to which the reports of a node are complete: the node has reported
   /// all its transactions, or will no longer report them.
-  func passed(by node: String) -> TransactionID { steps.passed(by: node) }
+  func completeThrough(of node: String) -> TransactionID { steps.completeThrough(of: node) }
 
   // MARK: Waits between nodes
 
@@ -162,16 +162,18 @@ final class CoordinatorRules {
 
   // MARK: Records
 
-  var hasUnrecordedChanges: Bool { !moved.isEmpty || !received.isEmpty }
+  var hasUnrecordedChanges: Bool { !changedNodes.isEmpty || !received.isEmpty }
 
   func record(into journal: Journal) throws {
     try received.record(into: journal)
-    for name in moved { try steps.nodes[name].map { try journal.recordComponent(name, $0.bytes) } }
+    for name in changedNodes {
+      try steps.nodesByName[name].map { try journal.recordComponent(name, $0.bytes) }
+    }
   }
 
   func didRecord() {
     received.didRecord()
-    moved = []
+    changedNodes = []
   }
 }
 
@@ -179,13 +181,13 @@ extension CompositeSteps.Node {
   /// Decodes the progress of a node from the bytes in the journal; `nil` if the bytes are invalid.
   fileprivate init?(_ bytes: [UInt8]) {
     guard let members = JSONTokens.members(of: bytes),
-      let passed = members["passed"].flatMap(JSONTokens.label).flatMap(TransactionID.init)
+      let completeThrough = members["passed"].flatMap(JSONTokens.label).flatMap(TransactionID.init)
     else { return nil }
-    self.init(state: members["state"].map(Array.init), passed: passed)
+    self.init(state: members["state"].map(Array.init), completeThrough: completeThrough)
   }
 
   fileprivate var bytes: [UInt8] {
     let state = state.map { Array(",\"state\":".utf8) + $0 } ?? []
-    return Array("{\"passed\":\"\(passed)\"".utf8) + state + [UInt8(ascii: "}")]
+    return Array("{\"passed\":\"\(completeThrough)\"".utf8) + state + [UInt8(ascii: "}")]
   }
 }

@@ -22,7 +22,9 @@ extension CoordinatorStateMachine {
       phase = .ended
       return [.refuse(mismatch)]
     }
-    if joining.mustWait(join, last: last, isKnown: { [transactions] in transactions[$0] != nil }) {
+    if joining.mustWait(
+      join, last: lastTransaction, isKnown: { [transactionsByID] in transactionsByID[$0] != nil })
+    {
       joining.wait(participant, join)
       return joining.isComplete(connectedParticipants) ? endJoining() : []
     }
@@ -50,7 +52,7 @@ extension CoordinatorStateMachine {
     guard !identity.mayLackRecords else { return nil }
     let committed = history.committed
     if committed > answers.forgottenThrough, answers.caller(of: committed) == nil,
-      transactions[committed] == nil
+      transactionsByID[committed] == nil
     {
       return .lacksCommit(committed, of: participant)
     }
@@ -86,39 +88,42 @@ struct JoiningParticipants: Sendable {
   var expected: Set<String> = []
   /// The participants whose join is not handled yet, by name. They wait for the outcomes of their
   /// prepared transactions.
-  private var waiting: [String: ParticipantJoin] = [:]
+  private var waitingJoinsByParticipant: [String: ParticipantJoin] = [:]
   private var hasEnded = false
   /// The coordinator's last transaction at the start of this process. Earlier processes have issued
   /// only lower transactions.
-  private let first: TransactionID
+  private let lastAtStart: TransactionID
 
-  init(after last: TransactionID) { first = last }
+  init(after last: TransactionID) { lastAtStart = last }
 
-  func isWaiting(_ participant: String) -> Bool { waiting[participant] != nil }
+  func isWaiting(_ participant: String) -> Bool { waitingJoinsByParticipant[participant] != nil }
 
   /// Returns whether a participant is prepared for a transaction that this process has not issued
   /// and does not know.
   func mustWait(
     _ join: ParticipantJoin, last: TransactionID, isKnown: (TransactionID) -> Bool
   ) -> Bool {
-    !hasEnded && join.prepared.contains { ($0 < first || $0 > last) && !isKnown($0) }
+    !hasEnded && join.prepared.contains { ($0 < lastAtStart || $0 > last) && !isKnown($0) }
   }
 
-  mutating func wait(_ participant: String, _ join: ParticipantJoin) { waiting[participant] = join }
+  mutating func wait(_ participant: String, _ join: ParticipantJoin) {
+    waitingJoinsByParticipant[participant] = join
+  }
 
-  mutating func remove(_ participant: String) { waiting[participant] = nil }
+  mutating func remove(_ participant: String) { waitingJoinsByParticipant[participant] = nil }
 
   /// Returns whether all expected participants have joined.
   /// - Parameter connected: The participants whose join was handled.
   func isComplete(_ connected: Set<String>) -> Bool {
-    !hasEnded && expected.allSatisfy { connected.contains($0) || waiting[$0] != nil }
+    !hasEnded
+      && expected.allSatisfy { connected.contains($0) || waitingJoinsByParticipant[$0] != nil }
   }
 
   /// Stops waiting. Returns the participants whose join must be handled now.
   mutating func end() -> [(participant: String, join: ParticipantJoin)] {
     hasEnded = true
-    defer { waiting = [:] }
-    return waiting.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    defer { waitingJoinsByParticipant = [:] }
+    return waitingJoinsByParticipant.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 }
 

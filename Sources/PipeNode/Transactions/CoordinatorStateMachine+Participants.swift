@@ -15,8 +15,8 @@ extension CoordinatorStateMachine {
     participants.connect(participant)
     var actions = beginEpoch(above: watermark)
     for transaction in prepared { actions += received(.query(transaction), from: participant) }
-    for transaction in transactions.keys.sorted() {
-      guard let name = transactions[transaction]?.participant(of: participant) else { continue }
+    for transaction in transactionsByID.keys.sorted() {
+      guard let name = transactionsByID[transaction]?.participant(of: participant) else { continue }
       actions += take(.connected(name), transaction)
     }
     return actions + wake(requests.participants(of: participant)) + beginReadyRequests()
@@ -28,8 +28,10 @@ extension CoordinatorStateMachine {
   /// Such a transaction was issued by a coordinator with another name, or by an earlier process of
   /// this coordinator whose journal is lost.
   private mutating func beginEpoch(above watermark: TransactionID) -> [Action] {
-    guard phase != .ended, watermark > last, watermark.epoch < UInt64(Int64.max) else { return [] }
-    last = TransactionID(epoch: watermark.epoch + 1, sequence: 0)
+    guard phase != .ended, watermark > lastTransaction, watermark.epoch < UInt64(Int64.max) else {
+      return []
+    }
+    lastTransaction = TransactionID(epoch: watermark.epoch + 1, sequence: 0)
     phase = .starting
     answers.forget(through: watermark)
     return [.record(.start(epoch: epoch)), .forget(watermark)]
@@ -40,8 +42,8 @@ extension CoordinatorStateMachine {
     participants.disconnect(participant)
     joining.remove(participant)
     var actions: [Action] = []
-    for transaction in transactions.keys.sorted() {
-      guard let name = transactions[transaction]?.participant(of: participant) else { continue }
+    for transaction in transactionsByID.keys.sorted() {
+      guard let name = transactionsByID[transaction]?.participant(of: participant) else { continue }
       actions += take(.disconnected(name), transaction)
     }
     return actions
@@ -53,11 +55,11 @@ extension CoordinatorStateMachine {
   package mutating func received(_ message: ParticipantMessage, from node: String) -> [Action] {
     guard !identity.isRefused else { return [] }
     let participant =
-      message.transaction.flatMap { transactions[$0]?.participant(of: node) } ?? node
+      message.transaction.flatMap { transactionsByID[$0]?.participant(of: node) } ?? node
     switch message {
     case .yes(let transaction, let move):
       let acknowledged = acknowledge(before: transaction, by: participant)
-      guard transactions[transaction] != nil else {
+      guard transactionsByID[transaction] != nil else {
         return acknowledged + [.send(.abort(transaction), to: participant)]
       }
       return acknowledged + take(.yes(participant, move), transaction)
@@ -65,7 +67,7 @@ extension CoordinatorStateMachine {
     case .query(let transaction):
       // The transaction was aborted. If it had been committed, the coordinator would have restored
       // it from the journal.
-      guard transactions[transaction] != nil else {
+      guard transactionsByID[transaction] != nil else {
         let isForgotten = transaction <= answers.forgottenThrough
         return [.send(.abort(transaction), to: participant)]
           + (isForgotten ? [.report(.queryOfForgotten(transaction, from: participant))] : [])
@@ -73,7 +75,8 @@ extension CoordinatorStateMachine {
       return take(.query(participant), transaction)
     case .evaluating(let transaction):
       // If the transaction is in progress, the participant will receive its outcome.
-      return transactions[transaction] == nil ? [.send(.abort(transaction), to: participant)] : []
+      return transactionsByID[transaction] == nil
+        ? [.send(.abort(transaction), to: participant)] : []
     case .no(let transaction, .withdrawn):
       // The effect has withdrawn the event, so this request must not be tried again. If the effect
       // requests the event later, the coordinator makes a new attempt.
@@ -83,20 +86,20 @@ extension CoordinatorStateMachine {
       return actions
     case .no(let transaction, let refusal):
       if let pending = answers.caller(of: transaction).flatMap({ requests[$0] }) {
-        participants.refused(participant, pending.request.decisiveBody, refusal)
+        participants.noteRefusal(by: participant, of: pending.request.decisiveBody, refusal)
       }
       return take(.no(participant, refusal), transaction)
     case .ack(let transaction):
       return take(.ack(participant), transaction)
     case .delivered(let transaction, let result):
-      participants.changed(participant)
+      participants.noteStep(of: participant)
       return take(.delivered(participant, result), transaction)
     case .changed:
-      participants.changed(participant)
+      participants.noteStep(of: participant)
       return wake([participant]) + beginReadyRequests()
     case .instanceChanged(let key):
       let instance = InstanceName(node: node, key: key).description
-      participants.changed(instance)
+      participants.noteStep(of: instance)
       return wake([instance]) + beginReadyRequests()
     }
   }
@@ -106,12 +109,12 @@ extension CoordinatorStateMachine {
   private mutating func acknowledge(
     before transaction: TransactionID, by participant: String
   ) -> [Action] {
-    guard let earlier = committing[participant] else { return [] }
+    guard let earlier = unacknowledgedCommitsByParticipant[participant] else { return [] }
     var actions: [Action] = []
     for commit in earlier where commit < transaction {
       // Keys that are equal as Swift strings can differ in their Unicode normalization, and then
       // belong to different instances.
-      let isSame = transactions[commit]?.participants.contains {
+      let isSame = transactionsByID[commit]?.participants.contains {
         $0.utf8.elementsEqual(participant.utf8)
       }
       if isSame == true { actions += take(.ack(participant), commit) }
@@ -128,7 +131,7 @@ extension CoordinatorStateMachine {
   /// Returns the participants of a transaction that is in progress or committed; `nil` if it is
   /// forgotten.
   package func participants(of transaction: TransactionID) -> [String]? {
-    if let known = transactions[transaction] { return known.participants }
+    if let known = transactionsByID[transaction] { return known.participants }
     guard let caller = answers.caller(of: transaction),
       case .atomic(.committed(transaction, let versions)) = answers[caller]
     else { return nil }
@@ -161,7 +164,7 @@ extension CoordinatorStateMachine {
   mutating func take(
     _ input: TransactionStateMachine.Input, _ id: TransactionID, _ commit: CommitRecord? = nil
   ) -> [Action] {
-    guard let decision = transactions[id]?.take(input), let transaction = transactions[id]
+    guard let decision = transactionsByID[id]?.take(input), let transaction = transactionsByID[id]
     else { return [] }
     switch decision {
     case .nothing: return []
@@ -178,10 +181,12 @@ extension CoordinatorStateMachine {
       let aborts = participants.map { Action.send(.abort(id), to: $0) }
       return [.cancelTimer(.votes(id))] + aborts + end(transaction, .atomic(reply))
     case .finish:
-      transactions[id] = nil
+      transactionsByID[id] = nil
       for participant in transaction.participants {
-        committing[participant]?.removeAll { $0 == id }
-        if committing[participant]?.isEmpty == true { committing[participant] = nil }
+        unacknowledgedCommitsByParticipant[participant]?.removeAll { $0 == id }
+        if unacknowledgedCommitsByParticipant[participant]?.isEmpty == true {
+          unacknowledgedCommitsByParticipant[participant] = nil
+        }
       }
       return [.cancelTimer(.resend(id)), .acknowledged(id)]
     case .answer(let results):
@@ -197,7 +202,7 @@ extension CoordinatorStateMachine {
     _ commit: CommitRecord, _ transaction: TransactionStateMachine
   ) -> [Action] {
     var actions: [Action] = []
-    for (participant, move) in commit.moves { participants.moved(participant, move) }
+    for (participant, move) in commit.moves { participants.noteCommit(of: participant, move) }
     if let pending = requests[commit.request] {
       actions += finish(commit.request, commit.reply)
       actions += requests.countOvertaken(by: pending).map { .startTimer(.priorityTimeout($0)) }
@@ -205,7 +210,7 @@ extension CoordinatorStateMachine {
     actions += transaction.participants.map { .send(.commit(transaction.id), to: $0) }
     actions += [.publish(transaction.id, commit.moves), .startTimer(.resend(transaction.id))]
     for participant in transaction.participants {
-      committing[participant, default: []].append(transaction.id)
+      unacknowledgedCommitsByParticipant[participant, default: []].append(transaction.id)
     }
     requests.unlock(transaction.participants, of: transaction.id)
     forgetInstances(transaction.participants)
@@ -216,11 +221,11 @@ extension CoordinatorStateMachine {
   private mutating func end(
     _ transaction: TransactionStateMachine, _ reply: TransactionReply
   ) -> [Action] {
-    transactions[transaction.id] = nil
+    transactionsByID[transaction.id] = nil
     defer { forgetInstances(transaction.participants) }
     requests.unlock(transaction.participants, of: transaction.id)
     var actions: [Action] = []
-    if let caller = answers.ended(transaction.id) {
+    if let caller = answers.removeTransaction(transaction.id) {
       switch reply {
       case .atomic(let reply): actions += requests.fail(caller, reply).map { take($0) } ?? []
       case .broadcast: actions += finish(caller, reply)

@@ -56,21 +56,21 @@ package struct CoordinatorStateMachine: Sendable {
   /// The name of the coordinator, which callers receive if the coordinator itself is unavailable.
   package let name: String
   /// The last transaction that was issued.
-  var last: TransactionID
+  var lastTransaction: TransactionID
   var phase = Phase.starting
   /// The unanswered requests, and the locks of participants.
   var requests: RequestQueue
   var participants = ParticipantRegistry()
   var answers: RequesterAnswers
-  var transactions: [TransactionID: TransactionStateMachine] = [:]
+  var transactionsByID: [TransactionID: TransactionStateMachine] = [:]
   /// The commits that some participants have not acknowledged yet, in order, by participant.
-  var committing: [String: [TransactionID]] = [:]
+  var unacknowledgedCommitsByParticipant: [String: [TransactionID]] = [:]
   /// The identity of the journal. Comparing it with the participants' data shows whether the
   /// journal was replaced or lacks records.
   var identity: JournalIdentity
   var joining: JoiningParticipants
   /// The transactions up to which the step reports of nodes are complete, by node.
-  private var reported: [String: TransactionID] = [:]
+  private var reportedThroughByNode: [String: TransactionID] = [:]
 
   enum Phase {
     /// The record of the start is not durable yet, so no transaction begins.
@@ -90,16 +90,16 @@ package struct CoordinatorStateMachine: Sendable {
     overtakingLimit: Int = 2
   ) {
     self.name = name
-    last = TransactionID(epoch: journal.epoch + 1, sequence: 0)
+    lastTransaction = TransactionID(epoch: journal.epoch + 1, sequence: 0)
     requests = RequestQueue(overtakingLimit: overtakingLimit)
     answers = RequesterAnswers(journal, capacity: resultCapacity)
     identity = JournalIdentity(journal)
-    joining = JoiningParticipants(after: last)
+    joining = JoiningParticipants(after: lastTransaction)
     for commit in journal.commits where !journal.acknowledged.contains(commit.transaction) {
       let participants = commit.moves.keys.sorted()
-      transactions[commit.transaction] = .recovered(commit.transaction, participants)
+      transactionsByID[commit.transaction] = .recovered(commit.transaction, participants)
       for participant in participants {
-        committing[participant, default: []].append(commit.transaction)
+        unacknowledgedCommitsByParticipant[participant, default: []].append(commit.transaction)
       }
     }
   }
@@ -108,19 +108,21 @@ package struct CoordinatorStateMachine: Sendable {
 
   /// The number of this start of the coordinator. If participants know of transactions of a later
   /// epoch, the coordinator begins an even later epoch.
-  package var epoch: UInt64 { last.epoch }
+  package var epoch: UInt64 { lastTransaction.epoch }
 
   package var connectedParticipants: Set<String> { participants.connected }
 
   /// The transaction that locks each participant, from the request's turn until the decision, by
   /// participant.
-  package var locks: [String: TransactionID] { requests.locks }
+  package var locks: [String: TransactionID] { requests.locksByParticipant }
 
   /// Whether the coordinator has no requests and no transactions.
-  package var isIdle: Bool { requests.isEmpty && transactions.isEmpty }
+  package var isIdle: Bool { requests.isEmpty && transactionsByID.isEmpty }
 
   /// Returns whether there is a commit that the participant may not have received yet.
-  package func isCommitting(_ participant: String) -> Bool { committing[participant] != nil }
+  package func isCommitting(_ participant: String) -> Bool {
+    unacknowledgedCommitsByParticipant[participant] != nil
+  }
 
   /// Returns the time that participants may take to evaluate the event of a `votes` timer; zero for
   /// other timers.
@@ -133,7 +135,7 @@ package struct CoordinatorStateMachine: Sendable {
   /// Notes that a node has reported all its transactions up to `transaction`, or will no longer
   /// report them. The records of its later commits must be kept.
   package mutating func noteStepReports(by node: String, through transaction: TransactionID) {
-    reported[node] = max(reported[node] ?? .zero, transaction)
+    reportedThroughByNode[node] = max(reportedThroughByNode[node] ?? .zero, transaction)
   }
 
   /// Returns the name of the event that an unanswered request asks for; `nil` if there is no such
@@ -142,19 +144,19 @@ package struct CoordinatorStateMachine: Sendable {
 
   /// The undecided transactions. They lock their participants, so other transactions must wait.
   package var undecided: [TransactionStateMachine] {
-    Set(locks.values).sorted().compactMap { transactions[$0] }
+    Set(locks.values).sorted().compactMap { transactionsByID[$0] }
   }
 
   /// The transactions in progress, including commits that not all participants have acknowledged.
   package var transactionsInProgress: [TransactionStateMachine] {
-    transactions.values.sorted { $0.id < $1.id }
+    transactionsByID.values.sorted { $0.id < $1.id }
   }
 
   // MARK: Callers
 
   /// Starts the coordinator, after its journal has been read.
   package mutating func start() -> [Action] {
-    let resends = transactions.keys.sorted().map { Action.startTimer(.resend($0)) }
+    let resends = transactionsByID.keys.sorted().map { Action.startTimer(.resend($0)) }
     return [.record(.start(epoch: epoch)), .startTimer(.join)] + resends
   }
 
@@ -171,7 +173,9 @@ package struct CoordinatorStateMachine: Sendable {
         actions += finish(pending.id, .atomic(.unavailable(name)))
       }
     }
-    for transaction in transactions.keys.sorted() { actions += take(.votesOverdue, transaction) }
+    for transaction in transactionsByID.keys.sorted() {
+      actions += take(.votesOverdue, transaction)
+    }
     return actions
   }
 
@@ -180,7 +184,7 @@ package struct CoordinatorStateMachine: Sendable {
     if let answer = answers[id] { return [.reply(id, answer)] }
     guard requests[id] == nil else { return [] }
     if let last = answers.forgotten(id) { return [.replyForgotten(id, through: last)] }
-    answers.heard(id.caller)
+    answers.noteActivity(of: id.caller)
     requests.add(id, request)
     var actions: [Action] = []
     if case .await(let limit?) = request.mode {
@@ -221,9 +225,9 @@ package struct CoordinatorStateMachine: Sendable {
     if let answer = answers.caller(of: transaction).flatMap({ answers[$0] }) {
       return [.reply(id, answer)]
     }
-    let isUndecided = transactions[transaction] != nil
+    let isUndecided = transactionsByID[transaction] != nil
     // The outcome is unknown if the transaction is forgotten or was not issued yet.
-    let isKnown = transaction > answers.forgottenThrough && transaction <= last
+    let isKnown = transaction > answers.forgottenThrough && transaction <= lastTransaction
     let reply: SynchronizedReply =
       isUndecided || !isKnown ? .unknown(transaction) : .unavailable(name)
     return [.reply(id, .atomic(reply))]
@@ -234,7 +238,7 @@ package struct CoordinatorStateMachine: Sendable {
   /// Begins all requests that can begin.
   mutating func beginReadyRequests() -> [Action] {
     guard phase == .running else { return [] }
-    let turns = requests.takeTurns(after: &last, asking: participants)
+    let turns = requests.takeTurns(after: &lastTransaction, asking: participants)
     return turns.reduce(into: []) { $0 += take($1) }
   }
 
@@ -268,7 +272,7 @@ package struct CoordinatorStateMachine: Sendable {
     let body = pending.request.body
     switch pending.request.mode {
     case .try, .await:
-      transactions[id] = .atomic(id, askedParticipants)
+      transactionsByID[id] = .atomic(id, askedParticipants)
       let waits = pending.request.mode != .try
       actions += askedParticipants.map { participant in
         let emitter = pending.request.emitter
@@ -278,7 +282,7 @@ package struct CoordinatorStateMachine: Sendable {
       }
     case .broadcast:
       let missing = askedParticipants.filter { !participants.isConnected($0) }
-      transactions[id] = .broadcast(id, askedParticipants, unavailable: missing)
+      transactionsByID[id] = .broadcast(id, askedParticipants, unavailable: missing)
       actions += askedParticipants.filter { !missing.contains($0) }.map {
         .send(.deliver(id, event: body), to: $0)
       }
@@ -317,8 +321,9 @@ package struct CoordinatorStateMachine: Sendable {
     case .queued: actions.append(.cancelTimer(.locks(pending.id)))
     }
     if pending.hasPriority { actions.append(.cancelTimer(.priorityTimeout(pending.id))) }
-    let forgotten = answers.keep(reply, of: pending.id, by: tried, reported: reported) {
-      [transactions] in transactions[$0] != nil
+    let forgotten = answers.keep(reply, of: pending.id, by: tried, reported: reportedThroughByNode)
+    {
+      [transactionsByID] in transactionsByID[$0] != nil
     }
     actions += forgotten.transactions.map { .forget($0) }
     if let last = forgotten.requestsThrough { actions.append(.forgetRequests(through: last)) }

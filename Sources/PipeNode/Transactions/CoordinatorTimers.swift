@@ -10,7 +10,7 @@ final class CoordinatorTimers {
   private let fire: (Timer) -> Void
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var running: [Timer: TimerQueue.ID] = [:]
+  private var runningTimerIDs: [Timer: TimerQueue.ID] = [:]
 
   /// The time that participants have to answer before the event is aborted.
   private static let voteTimeout: Duration = .seconds(2)
@@ -46,20 +46,22 @@ final class CoordinatorTimers {
       case .join: Self.joinTimeout
       }
     let id = loop.schedule(after: delay, for: self) { timers in
-      timers.running[timer] = nil
+      timers.runningTimerIDs[timer] = nil
       timers.fire(timer)
     }
-    if let former = running.updateValue(id, forKey: timer) { loop.cancel(former) }
+    if let former = runningTimerIDs.updateValue(id, forKey: timer) { loop.cancel(former) }
   }
 
   func cancel(_ timer: Timer) {
-    guard !running.isEmpty, let id = running.removeValue(forKey: timer) else { return }
+    guard !runningTimerIDs.isEmpty, let id = runningTimerIDs.removeValue(forKey: timer) else {
+      return
+    }
     loop.cancel(id)
   }
 
   func cancelAll() {
-    for id in running.values { loop.cancel(id) }
-    running = [:]
+    for id in runningTimerIDs.values { loop.cancel(id) }
+    runningTimerIDs = [:]
   }
 }
 
@@ -93,7 +95,7 @@ extension CoordinatorStateMachine {
     case .votes(let transaction): return take(.votesOverdue, transaction)
     case .resend(let transaction):
       let actions = take(.resendDue, transaction)
-      return transactions[transaction] == nil ? actions : actions + [.startTimer(timer)]
+      return transactionsByID[transaction] == nil ? actions : actions + [.startTimer(timer)]
     case .locks(let id): return handleOverdueLocks(id)
     case .deadline(let id, _): return handlePassedDeadline(id)
     case .retry(let id): return requests.retry(id) ? beginReadyRequests() : []

@@ -56,9 +56,9 @@ package struct EmittedEvents {
   package init() {}
 
   /// The events that are requested from the coordinator, by the numbers of the requests.
-  private var requested: [UInt64: EmittedEvent] = [:]
+  private var requestedEventsByNumber: [UInt64: EmittedEvent] = [:]
   /// The events that are committed but not applied yet, by their transactions.
-  private var committed: [TransactionID: EmittedEvent] = [:]
+  private var committedEventsByTransaction: [TransactionID: EmittedEvent] = [:]
   /// The number of events that were applied. They are acknowledged to the coordinator in batches.
   private var appliedCount = 0
   /// The last applied event; `nil` unless an acknowledgement is due.
@@ -68,16 +68,18 @@ package struct EmittedEvents {
   private static let acknowledgementBatchSize = 64
 
   /// The events that are requested from the coordinator, in any order.
-  var waiting: some Collection<EmittedEvent> { requested.values }
+  var waiting: some Collection<EmittedEvent> { requestedEventsByNumber.values }
 
   /// Returns whether there is a wanted event with this lower half of its request number.
   func isWaiting(_ lowerHalf: UInt32, _ isWanted: (EmittedEvent) -> Bool) -> Bool {
-    requested.values.contains {
+    requestedEventsByNumber.values.contains {
       UInt32(truncatingIfNeeded: $0.name.number) == lowerHalf && isWanted($0)
     }
   }
 
-  package mutating func add(_ event: EmittedEvent) { requested[event.name.number] = event }
+  package mutating func add(_ event: EmittedEvent) {
+    requestedEventsByNumber[event.name.number] = event
+  }
 
   /// Reads an answer of the coordinator; `nil` if the answer belongs to no event, or if another
   /// answer will follow.
@@ -85,19 +87,19 @@ package struct EmittedEvents {
   mutating func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer, applied: TransactionID
   ) throws(FrameError) -> Answer? {
-    guard let event = requested[header.sequence] else { return nil }
+    guard let event = requestedEventsByNumber[header.sequence] else { return nil }
     switch RequestReply.Code(rawValue: header.count) {
     case .committed:
       guard body.count == 8 else { throw .body(.reply) }
       let transaction = TransactionID(
         epoch: header.incarnationOrSession,
         sequence: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)))
-      requested[header.sequence] = nil
+      requestedEventsByNumber[header.sequence] = nil
       if transaction <= applied { return .applied(event) }
-      committed[transaction] = event
+      committedEventsByTransaction[transaction] = event
       return .committed(event)
     case .invalid:
-      requested[header.sequence] = nil
+      requestedEventsByNumber[header.sequence] = nil
       let json = (try? JSONValue(parsing: Array(body))) ?? .null
       return .invalid(event, reason: json["error"]?.string ?? "no reason given")
     // The coordinator is stopping. The node will request the event from the coordinator's next
@@ -120,7 +122,8 @@ package struct EmittedEvents {
   ///   `nil` if no effect is running.
   package mutating func takeAcknowledgement(oldestEffect: UInt64?) -> FrameHeader? {
     guard let event = pendingAcknowledgement.take() else { return nil }
-    let waiting = requested.values.filter { $0.name.scope == event.name.scope }.map(\.name.number)
+    let waiting = requestedEventsByNumber.values.filter { $0.name.scope == event.name.scope }.map(
+      \.name.number)
     var oldest = waiting.min() ?? event.name.number
     if let oldestEffect, !event.isAnnounced { oldest = min(oldest, oldestEffect << 24) }
     return event.header(.acknowledge, sequence: oldest)
@@ -129,22 +132,23 @@ package struct EmittedEvents {
   /// Removes and returns the event whose transaction the node is about to apply; `nil` if an effect
   /// did not emit it.
   mutating func take(_ transaction: TransactionID) -> EmittedEvent? {
-    committed.isEmpty ? nil : committed.removeValue(forKey: transaction)
+    committedEventsByTransaction.isEmpty
+      ? nil : committedEventsByTransaction.removeValue(forKey: transaction)
   }
 
   /// Removes and returns the events that effects no longer want. These effects were cancelled, or
   /// have withdrawn the events.
   mutating func takeUnwanted(_ isWanted: (EmittedEvent) -> Bool) -> [EmittedEvent] {
-    guard !requested.isEmpty else { return [] }
-    let unwanted = requested.values.filter { !isWanted($0) }
-    for event in unwanted { requested[event.name.number] = nil }
+    guard !requestedEventsByNumber.isEmpty else { return [] }
+    let unwanted = requestedEventsByNumber.values.filter { !isWanted($0) }
+    for event in unwanted { requestedEventsByNumber[event.name.number] = nil }
     return unwanted
   }
 
   /// Removes and returns all events.
   mutating func takeAll() -> [EmittedEvent] {
-    defer { (requested, committed) = ([:], [:]) }
-    return Array(requested.values) + committed.values
+    defer { (requestedEventsByNumber, committedEventsByTransaction) = ([:], [:]) }
+    return Array(requestedEventsByNumber.values) + committedEventsByTransaction.values
   }
 }
 
@@ -167,14 +171,16 @@ package struct EmittedEventNames {
 
   /// The number of events that each effect has emitted, by the effect's number in the engine.
   private var counts: [UInt64: UInt64] = [:]
-  private var announced: UInt64 = 0
-  private let process: UInt64
+  private var announcedCount: UInt64 = 0
+  private let processScope: UInt64
 
   /// The number of stored effects at which the effects that have ended are removed.
   private static let pruneThreshold = 64
 
-  /// - Parameter process: A random number that only this process uses.
-  package init(process: UInt64 = .random(in: 1...UInt64(Int64.max))) { self.process = process }
+  /// - Parameter processScope: A random number that only this process uses.
+  package init(processScope: UInt64 = .random(in: 1...UInt64(Int64.max))) {
+    self.processScope = processScope
+  }
 
   /// Returns the name of the next event of an effect.
   /// - Parameters:
@@ -185,10 +191,10 @@ package struct EmittedEventNames {
     _ isRunning: (UInt64) -> Bool
   ) -> Name {
     if case .announced = index {
-      announced += 1
+      announcedCount += 1
       // The highest bit distinguishes this number from the numbers of effects' requests. An answer
       // contains only the number, not the scope.
-      return Name(scope: process, number: 1 << 63 | announced)
+      return Name(scope: processScope, number: 1 << 63 | announcedCount)
     }
     if counts.count >= Self.pruneThreshold { counts = counts.filter { isRunning($0.key) } }
     let count = counts[effect, default: 0]

@@ -10,9 +10,9 @@ struct FormerCoordinator {
   let name: String
   private let journal: Journal
   /// The progress of the pipes with unacknowledged events, by the names of the pipes.
-  private let sent: [String: JournalContents.OutPipeProgress]
+  private let progressByPipe: [String: JournalContents.OutPipeProgress]
   /// The numbers of the step reports that were received, but whose steps were not processed.
-  private let received: [Int64]
+  private let unprocessedReportIDs: [Int64]
 
   /// Returns the former coordinators whose journals still exist.
   static func all(
@@ -40,8 +40,8 @@ struct FormerCoordinator {
     // is not running.
     journal = try Journal(path, identity: identity, durability: currentJournal.durability)
     self.name = name
-    sent = journal.contents?.outPipeProgressByPipe.filter { !$0.value.events.isEmpty } ?? [:]
-    received =
+    progressByPipe = journal.contents?.outPipeProgressByPipe.filter { !$0.value.events.isEmpty } ?? [:]
+    unprocessedReportIDs =
       journal.contents?.inPipeProgressByPipe.values.flatMap { $0.postponedEvents.map(\.id) } ?? []
     journal.forgetContents()
   }
@@ -55,7 +55,7 @@ struct FormerCoordinator {
   ) throws -> [String: UInt64] {
     let receivers = try journal.recordedReceivers()
     var lost: [String: UInt64] = [:]
-    for (pipe, sent) in sent {
+    for (pipe, sent) in progressByPipe {
       guard let receiver = receivers[pipe]?.name ?? outs.first(where: { $0.name == pipe })?.receiver
       else { continue }
       let taken = try OutPipeRecord.lastAcceptedNumber(
@@ -69,14 +69,16 @@ struct FormerCoordinator {
           + "keep process '\(name)', list '\(name)' before these composites in the topology file")
     }
     let components = try journal.components()
-    guard !sent.isEmpty || !components.isEmpty || !received.isEmpty else { return lost }
+    guard !progressByPipe.isEmpty || !components.isEmpty || !unprocessedReportIDs.isEmpty else {
+      return lost
+    }
     try journal.record {
-      for (pipe, sent) in sent {
+      for (pipe, sent) in progressByPipe {
         try journal.recordSendProgress(
           of: pipe, queued: sent.lastQueuedNumber, acknowledged: sent.lastQueuedNumber, trims: true)
       }
       for name in components.keys { try journal.removeComponent(name) }
-      for id in received { try journal.removePostponedEvent(id) }
+      for id in unprocessedReportIDs { try journal.removePostponedEvent(id) }
     }
     return lost
   }

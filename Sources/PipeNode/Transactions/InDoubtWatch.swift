@@ -50,7 +50,7 @@ final class InDoubtWatch {
   private let coordinator: String
   private let log: NodeLog
   private let loop: PollLoop
-  private let query: () -> Void
+  private let askCoordinator: () -> Void
   /// Whether a log message has reported that the outcome is unknown.
   private var isLogged = false
   @exclusivity(unchecked)
@@ -63,17 +63,17 @@ final class InDoubtWatch {
   /// How long a prepared participant waits for the outcome before it asks. Unit: nanoseconds.
   fileprivate static let queryInterval: Int64 = 200_000_000
 
-  /// - Parameter query: Called when the coordinator has not sent the outcome within
+  /// - Parameter askCoordinator: Called when the coordinator has not sent the outcome within
   ///   `queryInterval`.
   init(
     isInDoubt: Bool, coordinator: String, loop: PollLoop, log: NodeLog,
-    _ query: @escaping () -> Void
+    _ askCoordinator: @escaping () -> Void
   ) {
     self.isInDoubt = isInDoubt
     self.coordinator = coordinator
     self.loop = loop
     self.log = log
-    self.query = query
+    self.askCoordinator = askCoordinator
   }
 
   func prepared() { preparedAt = WallClock.nanoseconds }
@@ -117,7 +117,7 @@ final class InDoubtWatch {
     let remaining = queryTime - BootClock.nanoseconds
     guard remaining <= 0 else { return schedule(after: remaining) }
     self.queryTime = nil
-    query()
+    askCoordinator()
   }
 
   func stop() {

@@ -14,14 +14,14 @@ package struct InstanceTransactions: Sendable {
 
   /// The instances that have a transaction in progress, or about whose next step the coordinator
   /// must be notified.
-  private var machines: [InstanceKey: ParticipantStateMachine] = [:]
-  private var keys: [TransactionID: InstanceKey] = [:]
+  private var stateMachinesByKey: [InstanceKey: ParticipantStateMachine] = [:]
+  private var keysByTransaction: [TransactionID: InstanceKey] = [:]
   /// The highest transaction that the node knows of.
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
-  package private(set) var applied: TransactionID
+  package private(set) var lastApplied: TransactionID
   /// The highest transaction that was committed and applied.
-  package private(set) var committed: TransactionID
+  package private(set) var lastCommitted: TransactionID
 
   /// The maximum number of instances about whose next step the coordinator is notified. If more
   /// instances have refused events, the coordinator's timer triggers the next attempts.
@@ -36,8 +36,8 @@ package struct InstanceTransactions: Sendable {
     prepared: [(key: InstanceKey, step: PreparedStep, version: UInt64)] = [],
     applied: TransactionID = .zero
   ) {
-    self.applied = applied
-    committed = applied
+    lastApplied = applied
+    lastCommitted = applied
     watermark = applied
     for (key, step, version) in prepared {
       watermark = max(watermark, step.transaction)
@@ -46,34 +46,38 @@ package struct InstanceTransactions: Sendable {
       // applied.
       let machine = ParticipantStateMachine(prepared: step, version: version)
       guard machine.isPrepared else { continue }
-      machines[key] = machine
-      keys[step.transaction] = key
+      stateMachinesByKey[key] = machine
+      keysByTransaction[step.transaction] = key
     }
   }
 
   // MARK: Instances
 
   /// The instances that are locked.
-  package var lockedKeys: [InstanceKey] { machines.filter { !$0.value.acceptsInputs }.map(\.key) }
+  package var lockedKeys: [InstanceKey] {
+    stateMachinesByKey.filter { !$0.value.acceptsInputs }.map(\.key)
+  }
 
   /// The transactions that instances are prepared for, in ascending order.
   package var prepared: [TransactionID] {
-    machines.values.compactMap { $0.preparedStep?.transaction }.sorted()
+    stateMachinesByKey.values.compactMap { $0.preparedStep?.transaction }.sorted()
   }
 
   /// Returns whether the instance can take inputs other than its transaction.
-  package func acceptsInputs(_ key: InstanceKey) -> Bool { machines[key]?.acceptsInputs ?? true }
+  package func acceptsInputs(_ key: InstanceKey) -> Bool {
+    stateMachinesByKey[key]?.acceptsInputs ?? true
+  }
 
   /// Returns whether the coordinator must be notified of the instance's next step.
-  package func isNotificationDue(_ key: InstanceKey) -> Bool { machines[key] != nil }
+  package func isNotificationDue(_ key: InstanceKey) -> Bool { stateMachinesByKey[key] != nil }
 
   /// The state machine of an instance; `nil` if the instance has no transaction in progress and no
   /// notification is due.
-  package subscript(key: InstanceKey) -> ParticipantStateMachine? { machines[key] }
+  package subscript(key: InstanceKey) -> ParticipantStateMachine? { stateMachinesByKey[key] }
 
   /// Returns the instance that takes part in a transaction; `nil` if the transaction is not in
   /// progress.
-  package func key(of transaction: TransactionID) -> InstanceKey? { keys[transaction] }
+  package func key(of transaction: TransactionID) -> InstanceKey? { keysByTransaction[transaction] }
 
   // MARK: Inputs
 
@@ -104,19 +108,19 @@ package struct InstanceTransactions: Sendable {
   /// case, the coordinator expects no answer.
   private mutating func isNew(_ transaction: TransactionID, _ key: InstanceKey) -> Bool {
     defer { note(transaction) }
-    return transaction > watermark || keys[transaction] == key
+    return transaction > watermark || keysByTransaction[transaction] == key
   }
 
   package mutating func commit(_ transaction: TransactionID) -> [Action] {
-    if let key = keys[transaction] { return update(key) { $0.commit(transaction) } }
+    if let key = keysByTransaction[transaction] { return update(key) { $0.commit(transaction) } }
     return [
-      transaction <= applied ? .send(.ack(transaction)) : .report(.commitOfUnknown(transaction))
+      transaction <= lastApplied ? .send(.ack(transaction)) : .report(.commitOfUnknown(transaction))
     ]
   }
 
   package mutating func abort(_ transaction: TransactionID) -> [Action] {
     note(transaction)
-    guard let key = keys[transaction] else { return [] }
+    guard let key = keysByTransaction[transaction] else { return [] }
     return update(key) { $0.abort(transaction) }
   }
 
@@ -138,21 +142,21 @@ package struct InstanceTransactions: Sendable {
   private mutating func update(
     _ key: InstanceKey, _ body: (inout ParticipantStateMachine) -> [Action]
   ) -> [Action] {
-    var machine = machines[key] ?? ParticipantStateMachine()
+    var machine = stateMachinesByKey[key] ?? ParticipantStateMachine()
     let former = machine.transactionInProgress?.transaction
     let actions = body(&machine)
-    applied = max(applied, machine.applied)
-    committed = max(committed, machine.committed)
+    lastApplied = max(lastApplied, machine.lastApplied)
+    lastCommitted = max(lastCommitted, machine.lastCommitted)
     let current = machine.transactionInProgress?.transaction
     if former != current {
-      if let former { keys[former] = nil }
-      if let current { keys[current] = key }
+      if let former { keysByTransaction[former] = nil }
+      if let current { keysByTransaction[current] = key }
     }
     let isNeeded =
       !machine.acceptsInputs
       || machine.isNotificationDue
-        && (machines[key] != nil || machines.count < Self.notificationLimit)
-    machines[key] = isNeeded ? machine : nil
+        && (stateMachinesByKey[key] != nil || stateMachinesByKey.count < Self.notificationLimit)
+    stateMachinesByKey[key] = isNeeded ? machine : nil
     return actions
   }
 }

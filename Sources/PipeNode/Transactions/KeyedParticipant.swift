@@ -53,15 +53,13 @@ final class KeyedParticipant: NodeParticipant {
   private let log: NodeLog
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var state: InstanceTransactions
+  private var transactions: InstanceTransactions
   @exclusivity(unchecked)
-  private var locks: [InstanceKey: Lock] = [:]
+  private var locksByKey: [InstanceKey: Lock] = [:]
   @exclusivity(unchecked)
   private var records: InstanceRecords
-  /// The coordinator and its journal, according to the last request; `nil` if the coordinator has
-  /// no journal.
   @exclusivity(unchecked)
-  private var coordinator: RecordedCoordinator?
+  private var coordinator: KnownCoordinator
   @exclusivity(unchecked)
   private var isStarted = false
   /// Whether the coordinator has connected to this process. Messages that arrive before were meant
@@ -77,7 +75,7 @@ final class KeyedParticipant: NodeParticipant {
   private var queryTimer: TimerQueue.ID?
   /// The instances about whose last step the coordinator must be notified.
   @exclusivity(unchecked)
-  private var stepped: Set<InstanceKey> = []
+  private var steppedKeys: Set<InstanceKey> = []
   /// Whether a log message has reported that instances are in doubt.
   private var isInDoubtLogged = false
 
@@ -100,33 +98,36 @@ final class KeyedParticipant: NodeParticipant {
     records = InstanceRecords(isRecorded: isRecorded)
     self.configuration = configuration
     peer = Array(WireName.coordinator(configuration.coordinator).utf8)
-    state = InstanceTransactions(prepared: prepared, applied: restored?.lastApplied ?? .zero)
-    coordinator = restored?.coordinator
+    transactions = InstanceTransactions(prepared: prepared, applied: restored?.lastApplied ?? .zero)
+    coordinator = KnownCoordinator(
+      configuration.coordinator, recorded: restored?.coordinator)
     self.instances = instances
     self.services = services
     self.log = log
-    for key in state.lockedKeys { locks[key] = Lock(isInDoubt: true) }
+    for key in transactions.lockedKeys { locksByKey[key] = Lock(isInDoubt: true) }
   }
 
   // MARK: Locks
 
   /// Whether the node must not stop yet, because instances wait for the outcome of an event.
-  var isFrozen: Bool { !locks.isEmpty }
+  var isFrozen: Bool { !locksByKey.isEmpty }
 
   /// The keys of the locked instances.
-  var lockedKeys: [InstanceKey] { Array(locks.keys) }
+  var lockedKeys: [InstanceKey] { Array(locksByKey.keys) }
 
-  func isLocked(_ key: InstanceKey) -> Bool { !locks.isEmpty && locks[key] != nil }
+  func isLocked(_ key: InstanceKey) -> Bool { !locksByKey.isEmpty && locksByKey[key] != nil }
 
   /// Returns the step for which an instance is prepared; `nil` if there is none.
-  func preparedStep(of key: InstanceKey) -> PreparedStep? { state[key]?.preparedStep }
+  func preparedStep(of key: InstanceKey) -> PreparedStep? { transactions[key]?.preparedStep }
 
   /// Returns the transaction in progress of an instance, and whether it is in doubt; `nil` if there
   /// is none.
   func transaction(
     of key: InstanceKey, in node: String
   ) -> (prepared: InDoubtTransaction, isInDoubt: Bool)? {
-    guard let lock = locks[key], let (transaction, event) = state[key]?.transactionInProgress else {
+    guard let lock = locksByKey[key],
+      let (transaction, event) = transactions[key]?.transactionInProgress
+    else {
       return nil
     }
     let body = TransactionBody(event)
@@ -141,8 +142,8 @@ final class KeyedParticipant: NodeParticipant {
   /// Returns the transaction in doubt whose instance was locked first, with the number of other
   /// instances in doubt; `nil` if no instance is in doubt.
   func inDoubt(of node: String) -> InDoubtTransaction? {
-    guard !locks.isEmpty else { return nil }
-    let inDoubt = locks.filter(\.value.isInDoubt)
+    guard !locksByKey.isEmpty else { return nil }
+    let inDoubt = locksByKey.filter(\.value.isInDoubt)
     let oldest = inDoubt.min { ($0.value.since, $0.key.text) < ($1.value.since, $1.key.text) }
     guard let oldest, var found = transaction(of: oldest.key, in: node)?.prepared else {
       return nil
@@ -154,7 +155,7 @@ final class KeyedParticipant: NodeParticipant {
   /// Notes that an instance has taken a step. The coordinator is then notified, if it has asked for
   /// that.
   func noteStep(of key: InstanceKey) {
-    if state.isNotificationDue(key) { stepped.insert(key) }
+    if transactions.isNotificationDue(key) { steppedKeys.insert(key) }
   }
 
   // MARK: The coordinator
@@ -177,31 +178,11 @@ final class KeyedParticipant: NodeParticipant {
   private func join() {
     guard isConnected else { return }
     let join = ParticipantJoin(
-      watermark: state.watermark, prepared: state.prepared, history: history)
+      watermark: transactions.watermark, prepared: transactions.prepared,
+      history: coordinator.history(lastCommitted: transactions.lastCommitted))
     let frame = join.frame
     _ = services.send(frame.header, frame.body, peer)
-    for key in lockedKeys { perform(state.connected(key), of: key) }
-  }
-
-  /// The coordinator's journal, and the last commit under this journal whose step is applied. `nil`
-  /// if the coordinator has no journal.
-  private var history: ParticipantJoin.History? {
-    guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
-    let isOlder = state.committed <= coordinator.lastTransaction
-    return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
-  }
-
-  /// Notes the id of the coordinator's journal according to a request; `nil` if the coordinator has
-  /// no journal.
-  private func note(_ journal: UInt64?) {
-    guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
-      coordinator != nil || journal != nil
-    else { return }
-    coordinator = journal.map {
-      RecordedCoordinator(
-        name: configuration.coordinator, journal: $0, lastTransaction: state.applied)
-    }
-    records.change(coordinator)
+    for key in lockedKeys { perform(transactions.connected(key), of: key) }
   }
 
   func received(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) throws(FrameError) {
@@ -217,30 +198,34 @@ final class KeyedParticipant: NodeParticipant {
       guard let key = key(of: event, transaction, { .no(transaction, $0) }), finishTaking(key)
       else { return }
       hitFailpoint(.prepareBefore)
-      note(CoordinatorMessage.journal(header, body))
+      if coordinator.note(
+        CoordinatorMessage.journal(header, body), lastApplied: transactions.lastApplied)
+      {
+        records.change(coordinator.recorded)
+      }
       perform(
-        state.prepare(
+        transactions.prepare(
           transaction, of: key, event: event, wantsChange: wantsChange,
           evaluate: { [instances] event throws(ParticipantRefusal) in
             try instances.evaluate(event, of: key)
           }), of: key)
     case .commit(let transaction):
       hitFailpoint(.commitReceived)
-      let key = state.key(of: transaction)
-      perform(state.commit(transaction), of: key)
+      let key = transactions.key(of: transaction)
+      perform(transactions.commit(transaction), of: key)
       if key == nil { acknowledge() }
     case .abort(let transaction):
       hitFailpoint(.abortReceived)
-      let key = state.key(of: transaction)
-      if let key, state[key]?.isTakingStep == false { records.abort(transaction, of: key) }
-      perform(state.abort(transaction), of: key)
+      let key = transactions.key(of: transaction)
+      if let key, transactions[key]?.isTakingStep == false { records.abort(transaction, of: key) }
+      perform(transactions.abort(transaction), of: key)
     case .deliver(let transaction, let event):
       guard
         let key = key(of: event, transaction, { .delivered(transaction, .failure($0)) }),
         finishTaking(key)
       else { return }
       perform(
-        state.deliver(
+        transactions.deliver(
           transaction, of: key, event: event,
           evaluate: { [instances] event throws(ParticipantRefusal) in
             try instances.evaluate(event, of: key)
@@ -257,7 +242,7 @@ final class KeyedParticipant: NodeParticipant {
     switch instances.key(ofSynchronized: event) {
     case .success(let key): return key
     case .failure(let error):
-      state.note(transaction)
+      transactions.note(transaction)
       send(
         refusal(.refused(.thrown("\(error)"), version: 0, state: Array("null".utf8))), of: nil)
       return nil
@@ -269,7 +254,9 @@ final class KeyedParticipant: NodeParticipant {
   /// have waited.
   /// - Returns: Whether the node is still running.
   private func finishTaking(_ key: InstanceKey) -> Bool {
-    guard state[key]?.isTakingStep == true || instances.hasWaitingInput(key) else { return true }
+    guard transactions[key]?.isTakingStep == true || instances.hasWaitingInput(key) else {
+      return true
+    }
     return services.finishTurn() && isStarted
   }
 
@@ -277,15 +264,17 @@ final class KeyedParticipant: NodeParticipant {
   /// - Parameter key: The instance that the actions are about; `nil` if the transaction locks no
   ///   instance.
   private func perform(_ actions: [InstanceTransactions.Action], of key: InstanceKey?) {
-    let wasInDoubt = key.flatMap { locks[$0]?.isInDoubt } ?? false
-    if let key, locks[key] == nil, !state.acceptsInputs(key) {
-      locks[key] = Lock()
+    let wasInDoubt = key.flatMap { locksByKey[$0]?.isInDoubt } ?? false
+    if let key, locksByKey[key] == nil, !transactions.acceptsInputs(key) {
+      locksByKey[key] = Lock()
       instances.lock(key)
     }
     for action in actions {
       switch action {
       case .record(let record):
-        if let key { records.append(record, of: key, isCommitted: state[key]?.isApplying == true) }
+        if let key {
+          records.append(record, of: key, isCommitted: transactions[key]?.isApplying == true)
+        }
       case .enter(let step): if let key { instances.enter(step, of: key) }
       case .send(.ack(let transaction)):
         unacknowledged.append((transaction, key))
@@ -295,28 +284,28 @@ final class KeyedParticipant: NodeParticipant {
       case .startQueryTimer: if let key { startQuery(of: key) }
       case .stopQueryTimer:
         if let key {
-          locks[key]?.queryTime = nil
-          locks[key]?.isInDoubt = false
+          locksByKey[key]?.queryTime = nil
+          locksByKey[key]?.isInDoubt = false
         }
       case .report(let problem): report(problem)
       // The transitions of instances in transactions are never asynchronous.
       case .startLimit, .stopLimit, .rollBack: break
       }
     }
-    guard wasInDoubt, key.flatMap({ locks[$0]?.isInDoubt }) != true else { return }
+    guard wasInDoubt, key.flatMap({ locksByKey[$0]?.isInDoubt }) != true else { return }
     instances.inDoubtChanged()
     noteDecided()
   }
 
   private func unlock(_ key: InstanceKey) {
-    locks[key] = nil
+    locksByKey[key] = nil
     instances.unlock(key)
   }
 
   // MARK: Doubt
 
   private func startQuery(of key: InstanceKey) {
-    locks[key]?.queryTime = BootClock.nanoseconds + Self.queryInterval
+    locksByKey[key]?.queryTime = BootClock.nanoseconds + Self.queryInterval
     scheduleQueries(after: Self.queryInterval)
   }
 
@@ -331,15 +320,15 @@ final class KeyedParticipant: NodeParticipant {
   /// Asks for the outcome of each transaction whose outcome is overdue.
   private func query() {
     let now = BootClock.nanoseconds
-    let due = locks.filter { $0.value.queryTime.map { $0 <= now } ?? false }.map(\.key)
+    let due = locksByKey.filter { $0.value.queryTime.map { $0 <= now } ?? false }.map(\.key)
     for key in due {
-      if locks[key]?.isInDoubt == false {
+      if locksByKey[key]?.isInDoubt == false {
         noteInDoubt(
           [key], after: Duration.nanoseconds(Self.queryInterval).shortText + " without a message")
       }
-      perform(state.queryTimerFired(key), of: key)
+      perform(transactions.queryTimerFired(key), of: key)
     }
-    guard let next = locks.values.compactMap(\.queryTime).min() else { return }
+    guard let next = locksByKey.values.compactMap(\.queryTime).min() else { return }
     scheduleQueries(after: max(1_000_000, next - BootClock.nanoseconds))
   }
 
@@ -355,7 +344,7 @@ final class KeyedParticipant: NodeParticipant {
   }
 
   private func noteDecided() {
-    guard isInDoubtLogged, !locks.values.contains(where: \.isInDoubt) else { return }
+    guard isInDoubtLogged, !locksByKey.values.contains(where: \.isInDoubt) else { return }
     isInDoubtLogged = false
     log.note("no instance is in doubt any more")
   }
@@ -376,8 +365,8 @@ final class KeyedParticipant: NodeParticipant {
     case .yes: hitFailpoint(.yesAfter)
     case .no: hitFailpoint(.noAfter)
     case .query:
-      if let key, locks[key]?.isInDoubt == false {
-        locks[key]?.isInDoubt = true
+      if let key, locksByKey[key]?.isInDoubt == false {
+        locksByKey[key]?.isInDoubt = true
         instances.inDoubtChanged()
       }
       hitFailpoint(.querySent)
@@ -430,7 +419,7 @@ final class KeyedParticipant: NodeParticipant {
   var hasAborted: Bool { records.hasAborted }
 
   func record(into journal: Journal) throws {
-    try records.write(to: journal, committed: state.committed)
+    try records.write(to: journal, committed: transactions.lastCommitted)
   }
 
   /// Continues with the steps that have just been recorded. Called at the end of each turn, even if
@@ -441,12 +430,12 @@ final class KeyedParticipant: NodeParticipant {
       case .prepared: hitFailpoint(.prepareRecorded)
       case .step: hitFailpoint(.stepRecorded)
       }
-      perform(state.recorded(record, of: key), of: key)
+      perform(transactions.recorded(record, of: key), of: key)
     }
-    guard !stepped.isEmpty else { return }
-    let keys = stepped
-    stepped = []
-    for key in keys { perform(state.stepped(key), of: key) }
+    guard !steppedKeys.isEmpty else { return }
+    let keys = steppedKeys
+    steppedKeys = []
+    for key in keys { perform(transactions.stepped(key), of: key) }
   }
 }
 

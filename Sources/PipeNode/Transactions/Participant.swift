@@ -25,7 +25,7 @@ extension NodeParticipant { func markPrepared(in journal: Journal) {} }
 extension NodeConfiguration.Participant {
   /// Returns the reason to refuse an event that was sent to the node instead of a composite.
   /// Returns `nil` if the node may take the event alone.
-  func problem(withDirect event: String?) -> String? {
+  func reasonToRefuse(unsynchronized event: String?) -> String? {
     guard let event, let composites = events[event] else { return nil }
     let names = composites.joined(separator: "' or '")
     return RoutingError.requiresComposite(event, composite: names).description
@@ -53,17 +53,15 @@ final class Participant: NodeParticipant {
   private let log: NodeLog
   // A run-time exclusivity check would slow down each event, and only the loop's thread has access.
   @exclusivity(unchecked)
-  private var state: ParticipantStateMachine
+  private var stateMachine: ParticipantStateMachine
   @exclusivity(unchecked)
   private var records = ParticipantRecords()
-  /// The coordinator and its journal, according to the last request; `nil` if the coordinator has
-  /// no journal.
   @exclusivity(unchecked)
-  private var coordinator: RecordedCoordinator?
+  private var coordinator: KnownCoordinator
   @exclusivity(unchecked)
   private var emitted = EmittedEvents()
   private lazy var inDoubtWatch = InDoubtWatch(
-    isInDoubt: state.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
+    isInDoubt: stateMachine.isPrepared, coordinator: configuration.coordinator, loop: services.loop,
     log: log
   ) { [unowned self] in handleQueryTimer() }
   @exclusivity(unchecked)
@@ -97,10 +95,11 @@ final class Participant: NodeParticipant {
   ) {
     self.configuration = configuration
     peer = Array(WireName.coordinator(configuration.coordinator).utf8)
-    state = ParticipantStateMachine(
+    stateMachine = ParticipantStateMachine(
       prepared: restored?.preparedStep, applied: restored?.lastApplied ?? .zero, version: version)
-    isFrozen = !state.acceptsInputs
-    coordinator = restored?.coordinator
+    isFrozen = !stateMachine.acceptsInputs
+    coordinator = KnownCoordinator(
+      configuration.coordinator, recorded: restored?.coordinator)
     reportedVersion = version
     self.machine = machine
     self.steps = steps
@@ -120,7 +119,7 @@ final class Participant: NodeParticipant {
   /// Returns the transaction that the node is evaluating, is prepared for, or is applying; `nil` if
   /// there is none.
   func prepared(of node: String) -> InDoubtTransaction? {
-    guard let (transaction, event) = state.transactionInProgress else { return nil }
+    guard let (transaction, event) = stateMachine.transactionInProgress else { return nil }
     let body = TransactionBody(event)
     return InDoubtTransaction(
       participant: node, composite: body?.composite ?? "", event: body?.eventName ?? "",
@@ -131,8 +130,8 @@ final class Participant: NodeParticipant {
   func inDoubt(of node: String) -> InDoubtTransaction? { isInDoubt ? prepared(of: node) : nil }
 
   private func handleQueryTimer() {
-    inDoubtWatch.note(.silence, of: state.preparedStep)
-    perform(state.queryTimerFired())
+    inDoubtWatch.note(.silence, of: stateMachine.preparedStep)
+    perform(stateMachine.queryTimerFired())
   }
 
   // MARK: The coordinator
@@ -140,8 +139,8 @@ final class Participant: NodeParticipant {
   /// Notes that the machine has started. The coordinator may have connected before.
   func started() {
     isStarted = true
-    inDoubtWatch.note(.restart, of: state.preparedStep)
-    perform(state.start())
+    inDoubtWatch.note(.restart, of: stateMachine.preparedStep)
+    perform(stateMachine.start())
     join()
   }
 
@@ -150,7 +149,7 @@ final class Participant: NodeParticipant {
     isConnected = true
     // A node that has not started yet joins when it starts.
     guard isStarted else { return }
-    inDoubtWatch.note(.lostConnection, of: state.preparedStep)
+    inDoubtWatch.note(.lostConnection, of: stateMachine.preparedStep)
     join()
     // A coordinator without a journal may have sent a commit just before its process ended. The
     // coordinator's new process does not know this commit, and learns of the step from the node's
@@ -161,33 +160,13 @@ final class Participant: NodeParticipant {
   private func join() {
     // This message is not counted, because it is for the connection, not for an event.
     let join = ParticipantJoin(
-      watermark: state.watermark, prepared: state.preparedStep.map { [$0.transaction] } ?? [],
-      history: history)
+      watermark: stateMachine.watermark,
+      prepared: stateMachine.preparedStep.map { [$0.transaction] } ?? [],
+      history: coordinator.history(lastCommitted: stateMachine.lastCommitted))
     let frame = join.frame
     _ = services.send(frame.header, frame.body, peer)
     for event in emitted.waiting { send(event.request) }
-    perform(state.connected())
-  }
-
-  /// The coordinator's journal, and the last commit under this journal whose step is applied. `nil`
-  /// if the coordinator has no journal.
-  private var history: ParticipantJoin.History? {
-    guard let coordinator, coordinator.name == configuration.coordinator else { return nil }
-    let isOlder = state.committed <= coordinator.lastTransaction
-    return .init(journal: coordinator.journal, committed: isOlder ? .zero : state.committed)
-  }
-
-  /// Notes the id of the coordinator's journal according to a request; `nil` if the coordinator has
-  /// no journal.
-  private func note(_ journal: UInt64?) {
-    guard coordinator?.journal != journal || coordinator?.name != configuration.coordinator,
-      coordinator != nil || journal != nil
-    else { return }
-    coordinator = journal.map {
-      RecordedCoordinator(
-        name: configuration.coordinator, journal: $0, lastTransaction: state.applied)
-    }
-    records.change(coordinator)
+    perform(stateMachine.connected())
   }
 
   /// Handles a frame of the coordinator.
@@ -204,27 +183,34 @@ final class Participant: NodeParticipant {
     case .prepare(let transaction, let event, let wantsChange, let emittedNumber):
       guard finishTaking() else { return }
       hitFailpoint(.prepareBefore)
-      note(CoordinatorMessage.journal(header, body))
+      if coordinator.note(
+        CoordinatorMessage.journal(header, body), lastApplied: stateMachine.lastApplied)
+      {
+        records.change(coordinator.recorded)
+      }
       // If the effect that has emitted the event no longer wants it, the node refuses the event.
       let isWanted = emittedNumber.map { emitted.isWaiting($0) { machine.wants($0) } } ?? true
       let evaluate =
         isWanted ? steps.evaluate : { _ throws(ParticipantRefusal) in throw .withdrawn }
       perform(
-        state.prepare(transaction, event: event, wantsChange: wantsChange, evaluate: evaluate))
+        stateMachine.prepare(
+          transaction, event: event, wantsChange: wantsChange, evaluate: evaluate))
     case .commit(let transaction):
       hitFailpoint(.commitReceived)
-      inDoubtWatch.note(.committed, of: transaction, prepared: state.preparedStep)
-      let isRepeated = transaction <= state.applied
-      perform(state.commit(transaction))
+      inDoubtWatch.note(.committed, of: transaction, prepared: stateMachine.preparedStep)
+      let isRepeated = transaction <= stateMachine.lastApplied
+      perform(stateMachine.commit(transaction))
       if isRepeated { acknowledge() }
     case .abort(let transaction):
       hitFailpoint(.abortReceived)
-      inDoubtWatch.note(.aborted, of: transaction, prepared: state.preparedStep)
-      if !state.isTakingStep, state.step?.transaction == transaction { records.abort(transaction) }
-      perform(state.abort(transaction))
+      inDoubtWatch.note(.aborted, of: transaction, prepared: stateMachine.preparedStep)
+      if !stateMachine.isTakingStep, stateMachine.step?.transaction == transaction {
+        records.abort(transaction)
+      }
+      perform(stateMachine.abort(transaction))
     case .deliver(let transaction, let event):
       guard finishTaking() else { return }
-      perform(state.deliver(transaction, event: event, evaluate: steps.evaluate))
+      perform(stateMachine.deliver(transaction, event: event, evaluate: steps.evaluate))
     }
   }
 
@@ -233,22 +219,22 @@ final class Participant: NodeParticipant {
   /// processed first.
   /// - Returns: Whether the node is still running.
   private func finishTaking() -> Bool {
-    !state.isTakingStep || services.finishTurn() && isStarted
+    !stateMachine.isTakingStep || services.finishTurn() && isStarted
   }
 
   private func perform(_ actions: [ParticipantStateMachine.Action]) {
-    isFrozen = !state.acceptsInputs
+    isFrozen = !stateMachine.acceptsInputs
     let wasInDoubt = isInDoubt
-    if !state.isPrepared { inDoubtWatch.isInDoubt = false }
+    if !stateMachine.isPrepared { inDoubtWatch.isInDoubt = false }
     var isDisconnected = false
     for action in actions {
       switch action {
       case .record(let record):
-        records.append(record, isCommitted: state.isApplying)
+        records.append(record, isCommitted: stateMachine.isApplying)
         if case .prepared = record { inDoubtWatch.prepared() }
       case .enter(let step):
         if let event = emitted.take(step.transaction) { machine.noteTaken(event) }
-        steps.enter(step, state.isApplying)
+        steps.enter(step, stateMachine.isApplying)
       case .send(.ack(let transaction)):
         unacknowledged.append(transaction)
         scheduleAcknowledgement()
@@ -270,8 +256,10 @@ final class Participant: NodeParticipant {
     }
     // If the node is no longer in doubt because it applies the step, the new state will be
     // published anyway.
-    if wasInDoubt != isInDoubt, state.isPrepared || state.acceptsInputs { machine.inDoubtChanged() }
-    if isDisconnected { perform(state.disconnected()) }
+    if wasInDoubt != isInDoubt, stateMachine.isPrepared || stateMachine.acceptsInputs {
+      machine.inDoubtChanged()
+    }
+    if isDisconnected { perform(stateMachine.disconnected()) }
   }
 
   // MARK: Asynchronous transitions
@@ -279,16 +267,18 @@ final class Participant: NodeParticipant {
   /// Handles the result of an asynchronous evaluation: the step that the event would cause, or the
   /// refusal.
   func evaluated(_ result: Result<ParticipantMove, ParticipantRefusal>) {
-    guard isStarted, let transaction = state.transactionInProgress?.transaction else { return }
+    guard isStarted, let transaction = stateMachine.transactionInProgress?.transaction else {
+      return
+    }
     hitFailpoint(.evaluateAfter)
-    perform(state.evaluated(transaction, result))
+    perform(stateMachine.evaluated(transaction, result))
   }
 
   /// Notifies the coordinator that the node may evaluate again, because an abandoned transition has
   /// returned.
-  func mayEvaluateAgain() {
+  func reportReadyToEvaluate() {
     guard isStarted else { return }
-    perform(state.stepped())
+    perform(stateMachine.stepped())
   }
 
   private func startLimit(_ limit: Duration, of transaction: TransactionID) {
@@ -305,8 +295,9 @@ final class Participant: NodeParticipant {
   }
 
   private func limitPassed(_ limit: Duration, of transaction: TransactionID) {
-    let event = state.transactionInProgress.flatMap { TransactionBody($0.event)?.eventName } ?? ""
-    let actions = state.limitPassed(transaction)
+    let event =
+      stateMachine.transactionInProgress.flatMap { TransactionBody($0.event)?.eventName } ?? ""
+    let actions = stateMachine.limitPassed(transaction)
     guard !actions.isEmpty else { return }
     log.note(
       "synchronized event \(transaction), '\(event)', is refused: its transition did not return "
@@ -394,7 +385,7 @@ final class Participant: NodeParticipant {
   private func answered(
     _ header: FrameHeader, _ body: UnsafeRawBufferPointer
   ) throws(FrameError) {
-    switch try emitted.answered(header, body, applied: state.applied) {
+    switch try emitted.answered(header, body, applied: stateMachine.lastApplied) {
     case .applied(let event):
       emitted.noteTaken(event)
       machine.noteTaken(event)
@@ -442,7 +433,7 @@ final class Participant: NodeParticipant {
         // the node took alone.
         if step.move.version == version { reportedVersion = version }
       }
-      perform(state.recorded(record))
+      perform(stateMachine.recorded(record))
     }
     acknowledgeEmitted()
     for event in emitted.takeUnwanted({ machine.wants($0) }) {
@@ -451,6 +442,6 @@ final class Participant: NodeParticipant {
     }
     guard version != reportedVersion else { return }
     reportedVersion = version
-    perform(state.stepped())
+    perform(stateMachine.stepped())
   }
 }

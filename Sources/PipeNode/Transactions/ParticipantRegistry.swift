@@ -32,7 +32,7 @@ struct ParticipantRegistry: Sendable {
   private var knownParticipants: [String: KnownParticipant] = [:]
   /// The number of commits of this process in which each participant has taken part, by
   /// participant.
-  private var commitCounts: [String: UInt64] = [:]
+  private var commitCountsByParticipant: [String: UInt64] = [:]
 
   /// The maximum number of refusals that are stored for each participant. Unit: refusals.
   private static let refusalLimit = 16
@@ -75,17 +75,19 @@ struct ParticipantRegistry: Sendable {
   /// be millions of instances.
   mutating func forget(_ instance: String) {
     knownParticipants[instance] = nil
-    commitCounts[instance] = nil
+    commitCountsByParticipant[instance] = nil
   }
 
   /// Returns the number of commits in which these participants have taken part, summed over the
   /// participants.
   func commitCount(of participants: [String]) -> UInt64 {
-    participants.reduce(0) { $0 + commitCounts[$1, default: 0] }
+    participants.reduce(0) { $0 + commitCountsByParticipant[$1, default: 0] }
   }
 
   /// Notes that a participant has refused an event because of its state.
-  mutating func refused(_ participant: String, _ event: [UInt8], _ refusal: ParticipantRefusal) {
+  mutating func noteRefusal(
+    by participant: String, of event: [UInt8], _ refusal: ParticipantRefusal
+  ) {
     guard case .refused(_, let version, let state) = refusal else { return }
     var knownParticipant = knownParticipants[participant] ?? KnownParticipant()
     knownParticipant.current = ParticipantMove(version: version, state: state)
@@ -102,13 +104,13 @@ struct ParticipantRegistry: Sendable {
   }
 
   /// Notes that a participant takes the step of a commit.
-  mutating func moved(_ participant: String, _ move: ParticipantMove) {
-    commitCounts[participant, default: 0] += 1
+  mutating func noteCommit(of participant: String, _ move: ParticipantMove) {
+    commitCountsByParticipant[participant, default: 0] += 1
     knownParticipants[participant, default: KnownParticipant()].current = move
   }
 
   /// Notes that a participant has taken a step alone, or may have.
-  mutating func changed(_ participant: String) { knownParticipants[participant]?.current = nil }
+  mutating func noteStep(of participant: String) { knownParticipants[participant]?.current = nil }
 
   /// Notes the version that a participant has reported. Returns whether the participant has taken a
   /// step since its last known version.
@@ -116,7 +118,7 @@ struct ParticipantRegistry: Sendable {
     guard let current = knownParticipants[participant]?.current, current.version < version else {
       return false
     }
-    changed(participant)
+    noteStep(of: participant)
     return true
   }
 

@@ -75,11 +75,11 @@ package struct ParticipantStateMachine: Sendable {
   /// lower transaction is not new.
   package private(set) var watermark: TransactionID
   /// The highest transaction whose step is durable.
-  package private(set) var applied: TransactionID
+  package private(set) var lastApplied: TransactionID
   /// The highest applied transaction that was committed, not a broadcast that this node has
   /// accepted alone. After a start, it may be a broadcast, because an earlier version of this
   /// library also recorded the transactions of broadcasts.
-  package private(set) var committed: TransactionID
+  package private(set) var lastCommitted: TransactionID
   /// The occasion on which ``ParticipantMessage/changed`` must be sent to the coordinator.
   private var pendingNotification = PendingNotification.nothing
 
@@ -102,8 +102,8 @@ package struct ParticipantStateMachine: Sendable {
   package init(
     prepared: PreparedStep? = nil, applied: TransactionID = .zero, version: UInt64 = 0
   ) {
-    self.applied = applied
-    committed = applied
+    lastApplied = applied
+    lastCommitted = applied
     watermark = max(applied, prepared?.transaction ?? .zero)
     // If the node has recorded a step after the prepared one, the transaction has ended.
     if let prepared, prepared.transaction > applied, prepared.move.version == version + 1 {
@@ -328,7 +328,7 @@ extension ParticipantStateMachine {
       return []
     case .free, .evaluating, .preparing, .prepared, .applying, .delivering:
       return [
-        transaction <= applied
+        transaction <= lastApplied
           ? .send(.ack(transaction)) : .report(.commitOfUnknown(transaction))
       ]
     }
@@ -358,11 +358,11 @@ extension ParticipantStateMachine {
       phase = .prepared(step)
       return [.send(.yes(step.transaction, step.move)), .startQueryTimer]
     case (.applying(let step), .step(let recorded)) where step == recorded:
-      applied = step.transaction
-      committed = step.transaction
+      lastApplied = step.transaction
+      lastCommitted = step.transaction
       return unfreeze(after: [.send(.ack(step.transaction))], hasMoved: true)
     case (.delivering(let step), .step(let recorded)) where step == recorded:
-      applied = step.transaction
+      lastApplied = step.transaction
       return unfreeze(
         after: [.send(.delivered(step.transaction, .success(step.move.version)))], hasMoved: true)
     case (.free, .prepared), (.evaluating, .prepared), (.preparing, .prepared),

@@ -67,7 +67,7 @@ struct RequestQueue: Sendable {
   }
 
   private var pendingRequests: [UInt64: PendingRequest] = [:]
-  private var positions: [RequestID: UInt64] = [:]
+  private var positionsByRequest: [RequestID: UInt64] = [:]
   /// The positions of the requests that require a participant, in ascending order, by participant.
   private var positionsByParticipant: [String: [UInt64]] = [:]
   private var lastPosition: UInt64 = 0
@@ -77,7 +77,7 @@ struct RequestQueue: Sendable {
   private var priorityCount = 0
   /// The transaction that locks each participant, from the request's turn until the decision, by
   /// participant.
-  private(set) var locks: [String: TransactionID] = [:]
+  private(set) var locksByParticipant: [String: TransactionID] = [:]
   private let overtakingLimit: Int
 
   /// - Parameter overtakingLimit: The number of later requests that may overtake a waiting request
@@ -85,12 +85,14 @@ struct RequestQueue: Sendable {
   init(overtakingLimit: Int) { self.overtakingLimit = overtakingLimit }
 
   /// Whether there are no locks and no requests.
-  var isEmpty: Bool { locks.isEmpty && pendingRequests.isEmpty }
+  var isEmpty: Bool { locksByParticipant.isEmpty && pendingRequests.isEmpty }
 
   /// All requests, in the order of arrival.
   var all: [PendingRequest] { pendingRequests.values.sorted { $0.position < $1.position } }
 
-  subscript(id: RequestID) -> PendingRequest? { positions[id].flatMap { pendingRequests[$0] } }
+  subscript(id: RequestID) -> PendingRequest? {
+    positionsByRequest[id].flatMap { pendingRequests[$0] }
+  }
 
   // MARK: Requests
 
@@ -98,7 +100,7 @@ struct RequestQueue: Sendable {
   mutating func add(_ id: RequestID, _ request: TransactionRequest) {
     lastPosition += 1
     pendingRequests[lastPosition] = PendingRequest(id: id, request: request, position: lastPosition)
-    positions[id] = lastPosition
+    positionsByRequest[id] = lastPosition
     queue.append(lastPosition)
     for participant in request.participants {
       positionsByParticipant[participant, default: []].append(lastPosition)
@@ -108,7 +110,7 @@ struct RequestQueue: Sendable {
   /// Removes and returns a request, because it will be answered. Returns `nil` if there is no such
   /// request.
   mutating func remove(_ id: RequestID) -> PendingRequest? {
-    guard let position = positions.removeValue(forKey: id),
+    guard let position = positionsByRequest.removeValue(forKey: id),
       let pending = pendingRequests.removeValue(forKey: position)
     else { return nil }
     queue.removeAll { $0 == position }
@@ -131,7 +133,7 @@ struct RequestQueue: Sendable {
   /// already known, because their states may have changed.
   /// - Returns: Whether the request was waiting.
   mutating func retry(_ id: RequestID) -> Bool {
-    guard let position = positions[id], pendingRequests[position]?.isWaiting == true else {
+    guard let position = positionsByRequest[id], pendingRequests[position]?.isWaiting == true else {
       return false
     }
     pendingRequests[position]?.ignoresKnownRefusals = true
@@ -148,7 +150,7 @@ struct RequestQueue: Sendable {
 
   /// Returns the reply to a request that has not got its locks: the participants that are busy.
   func busy(_ pending: PendingRequest) -> SynchronizedReply {
-    let locked = pending.request.participants.filter { locks[$0] != nil }
+    let locked = pending.request.participants.filter { locksByParticipant[$0] != nil }
     // If no participant is locked, an earlier request that will lock the participants blocks this
     // request.
     return .busy((locked.isEmpty ? pending.request.participants : locked).sorted())
@@ -184,7 +186,9 @@ struct RequestQueue: Sendable {
   }
 
   private mutating func update(_ id: RequestID, _ change: (inout PendingRequest) -> Void) {
-    guard let position = positions[id], var pending = pendingRequests[position] else { return }
+    guard let position = positionsByRequest[id], var pending = pendingRequests[position] else {
+      return
+    }
     let hadPriority = pending.hasPriority
     change(&pending)
     pendingRequests[position] = pending
@@ -216,7 +220,7 @@ struct RequestQueue: Sendable {
     var turns: [Turn] = []
     var reserved: Set<String> = []
     for position in queue {
-      guard locks.count < Self.lockLimit else { break }
+      guard locksByParticipant.count < Self.lockLimit else { break }
       guard let pending = pendingRequests[position], pending.isQueued else { continue }
       let participants = pending.request.participants
       if pending.request.mode != .broadcast,
@@ -237,7 +241,7 @@ struct RequestQueue: Sendable {
       // A blocked request reserves no participants, because the request that blocks it may require
       // the same participants.
       if mustYield(pending) { continue }
-      if participants.allSatisfy({ locks[$0] == nil && !reserved.contains($0) }) {
+      if participants.allSatisfy({ locksByParticipant[$0] == nil && !reserved.contains($0) }) {
         last.sequence += 1
         begin(pending, as: last)
         turns.append(.begins(pending, last))
@@ -249,7 +253,9 @@ struct RequestQueue: Sendable {
   }
 
   private mutating func begin(_ pending: PendingRequest, as transaction: TransactionID) {
-    for participant in pending.request.participants { locks[participant] = transaction }
+    for participant in pending.request.participants {
+      locksByParticipant[participant] = transaction
+    }
     pendingRequests[pending.position]?.phase = .running(transaction)
     pendingRequests[pending.position]?.ignoresKnownRefusals = false
     queue.removeAll { $0 == pending.position }
@@ -258,8 +264,10 @@ struct RequestQueue: Sendable {
   /// Releases the locks of a transaction.
   mutating func unlock(_ participants: [String], of transaction: TransactionID) {
     for participant in participants {
-      if let position = locks.index(forKey: participant), locks[position].value == transaction {
-        locks.remove(at: position)
+      if let position = locksByParticipant.index(forKey: participant),
+        locksByParticipant[position].value == transaction
+      {
+        locksByParticipant.remove(at: position)
       }
     }
   }

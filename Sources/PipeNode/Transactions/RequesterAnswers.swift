@@ -20,16 +20,16 @@ struct RequesterAnswers: Sendable {
 
   fileprivate struct Requester: Sendable {
     /// The number below which the caller does not wait for answers to its requests.
-    var oldest: UInt64 = 0
+    var oldestNumber: UInt64 = 0
     /// The highest forgotten request at the time when this caller became known. The caller may have
     /// been known and forgotten before.
-    let requestsForgotten: UInt64
+    let lastForgottenRequestNumber: UInt64
     var lastActivity: UInt64 = 0
     /// The number of stored answers.
     var count = 0
     /// The number of the last committed event of each effect. An effect emits its events one after
     /// another.
-    var committed: [UInt64: UInt64] = [:]
+    var lastCommittedNumbersByEffect: [UInt64: UInt64] = [:]
   }
 
   private var answers: [RequestID: TransactionReply] = [:]
@@ -43,7 +43,7 @@ struct RequesterAnswers: Sendable {
   private(set) var forgottenThrough: TransactionID
   /// The highest forgotten request number. Requests of unknown clients with this number or a lower
   /// number are not executed.
-  private var requestsForgotten: UInt64
+  private var lastForgottenRequestNumber: UInt64
   private let capacity: Int
   /// The number of answers or callers above which clients are forgotten.
   private var limit: Int
@@ -62,7 +62,7 @@ struct RequesterAnswers: Sendable {
     self.capacity = capacity
     limit = Self.unacknowledgedFactor * capacity
     forgottenThrough = journal.forgottenThrough
-    requestsForgotten = journal.highestForgottenRequestNumber
+    lastForgottenRequestNumber = journal.highestForgottenRequestNumber
     for commit in journal.commits {
       transactionsByRequest[commit.request] = commit.transaction
       requestsByTransaction[commit.transaction] = commit.request
@@ -75,7 +75,8 @@ struct RequesterAnswers: Sendable {
     if let answer = answers[id] { return answer }
     // The effect has emitted an event again, although its later events were already committed. So
     // the step of this event was applied long ago.
-    guard let effect = id.effect, let last = requesters[id.caller]?.committed[effect],
+    guard let effect = id.effect,
+      let last = requesters[id.caller]?.lastCommittedNumbersByEffect[effect],
       id.number < last
     else { return nil }
     return .atomic(.committed(.zero, versions: [:]))
@@ -85,13 +86,15 @@ struct RequesterAnswers: Sendable {
   /// be executed. Otherwise returns `nil`.
   func forgotten(_ id: RequestID) -> UInt64? {
     guard id.isFromClient else { return nil }
-    if let caller = requesters[id.caller], id.number < caller.oldest { return requestsForgotten }
-    let last = requesters[id.caller]?.requestsForgotten ?? requestsForgotten
-    return id.number <= last ? requestsForgotten : nil
+    if let caller = requesters[id.caller], id.number < caller.oldestNumber {
+      return lastForgottenRequestNumber
+    }
+    let last = requesters[id.caller]?.lastForgottenRequestNumber ?? lastForgottenRequestNumber
+    return id.number <= last ? lastForgottenRequestNumber : nil
   }
 
   /// Notes that a caller has just been active.
-  mutating func heard(_ caller: String) {
+  mutating func noteActivity(of caller: String) {
     activityCount += 1
     registerRequester(caller)
     requesters[caller]?.lastActivity = activityCount
@@ -106,7 +109,7 @@ struct RequesterAnswers: Sendable {
   }
 
   /// Notes that a transaction has ended without a commit. Returns its request.
-  mutating func ended(_ transaction: TransactionID) -> RequestID? {
+  mutating func removeTransaction(_ transaction: TransactionID) -> RequestID? {
     requestsByTransaction.removeValue(forKey: transaction)
   }
 
@@ -168,7 +171,7 @@ struct RequesterAnswers: Sendable {
 
   private mutating func registerRequester(_ caller: String) {
     if requesters[caller] == nil {
-      requesters[caller] = Requester(requestsForgotten: requestsForgotten)
+      requesters[caller] = Requester(lastForgottenRequestNumber: lastForgottenRequestNumber)
     }
   }
 
@@ -177,8 +180,8 @@ struct RequesterAnswers: Sendable {
     if answers.updateValue(reply, forKey: id) == nil { requesters[id.caller]?.count += 1 }
     order.append(id)
     guard case .atomic(.committed) = reply, let effect = id.effect else { return }
-    let last = requesters[id.caller]?.committed[effect] ?? 0
-    requesters[id.caller]?.committed[effect] = max(last, id.number)
+    let last = requesters[id.caller]?.lastCommittedNumbersByEffect[effect] ?? 0
+    requesters[id.caller]?.lastCommittedNumbersByEffect[effect] = max(last, id.number)
   }
 
   private mutating func remove(_ id: RequestID) {
@@ -196,8 +199,10 @@ struct RequesterAnswers: Sendable {
 
   /// Whether the caller may repeat the request. The caller must then receive the same answer.
   private func mayBeRepeated(_ id: RequestID) -> Bool {
-    guard id.number >= requesters[id.caller]?.oldest ?? 0, !id.isUnnamed else { return false }
-    guard let effect = id.effect, let last = requesters[id.caller]?.committed[effect] else {
+    guard id.number >= requesters[id.caller]?.oldestNumber ?? 0, !id.isUnnamed else { return false }
+    guard let effect = id.effect,
+      let last = requesters[id.caller]?.lastCommittedNumbersByEffect[effect]
+    else {
       return true
     }
     return id.number >= last
@@ -241,31 +246,33 @@ struct RequesterAnswers: Sendable {
     let forgottenClients = Set(clients.prefix(max(1, clients.count / 16)).map(\.key))
     guard !forgottenClients.isEmpty else { return }
     for caller in forgottenClients {
-      requestsForgotten = max(requestsForgotten, requesters[caller]?.last ?? 0)
+      lastForgottenRequestNumber = max(lastForgottenRequestNumber, requesters[caller]?.last ?? 0)
     }
     for id in order.removeAll() {
       guard forgottenClients.contains(id.caller) else {
         order.append(id)
         continue
       }
-      requestsForgotten = max(requestsForgotten, id.number)
+      lastForgottenRequestNumber = max(lastForgottenRequestNumber, id.number)
       forget(id, &forgotten)
     }
     for caller in forgottenClients { requesters[caller] = nil }
-    forgotten.requestsThrough = requestsForgotten
+    forgotten.requestsThrough = lastForgottenRequestNumber
   }
 }
 
 extension RequesterAnswers.Requester {
   /// The number of the last acknowledged request; 0 if there is none.
-  fileprivate var last: UInt64 { max(oldest, 1) - 1 }
+  fileprivate var last: UInt64 { max(oldestNumber, 1) - 1 }
 
   fileprivate mutating func acknowledge(before oldest: UInt64) {
-    guard oldest > self.oldest else { return }
-    self.oldest = oldest
+    guard oldest > oldestNumber else { return }
+    oldestNumber = oldest
     // If all events of an effect are acknowledged, the effect has ended, so its last event is no
     // longer required.
-    if !committed.isEmpty { committed = committed.filter { $0.value >= oldest } }
+    if !lastCommittedNumbersByEffect.isEmpty {
+      lastCommittedNumbersByEffect = lastCommittedNumbersByEffect.filter { $0.value >= oldest }
+    }
   }
 }
 
@@ -282,11 +289,11 @@ struct CoordinatorRequesters {
   private var callers: [RequestID: Requester] = [:]
   private var lastUnnamed: UInt64 = 0
   /// The number of all answers.
-  private(set) var answered: UInt64 = 0
+  private(set) var answeredCount: UInt64 = 0
   /// The number of answers that say that no participant has accepted the event.
-  private(set) var refused: UInt64 = 0
+  private(set) var refusedCount: UInt64 = 0
   /// The number of requests with each outcome, by composite.
-  private(set) var requests: [String: NodeStatus.Requests] = [:]
+  private(set) var requestCountsByComposite: [String: NodeStatus.Requests] = [:]
 
   /// Stores the closure that answers a caller. Replaces the closure of an earlier copy of the same
   /// request.
@@ -298,15 +305,15 @@ struct CoordinatorRequesters {
   /// Removes and returns the closure that answers a caller, and counts the answer. Returns `nil` if
   /// the caller does not wait.
   mutating func take(_ id: RequestID, for reply: TransactionReply) -> Reply? {
-    answered += 1
+    answeredCount += 1
     switch reply {
-    case .atomic(let reply) where !reply.isCommitted: refused += 1
+    case .atomic(let reply) where !reply.isCommitted: refusedCount += 1
     case .atomic, .broadcast: break
     }
     guard let caller = callers.removeValue(forKey: id) else { return nil }
     if let composite = caller.composite {
       let time = BootClock.nanoseconds - caller.since
-      requests[composite, default: .init()].count(reply.outcome, nanoseconds: time)
+      requestCountsByComposite[composite, default: .init()].count(reply.outcome, nanoseconds: time)
     }
     return caller.reply
   }

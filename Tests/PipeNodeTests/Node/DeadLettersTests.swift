@@ -47,7 +47,8 @@ struct DeadLettersTests {
       #expect(deadLetters.hasUnrecordedChanges)
       try Self.record(&deadLetters, in: journal)
       #expect(
-        deadLetters.currentCount == fitting && deadLetters.lost == 1 && deadLetters.count == 20)
+        deadLetters.currentCount == fitting && deadLetters.lostCount == 1
+          && deadLetters.lastID == 20)
       #expect(add(1_000))
       #expect(!add(size))
       try Self.record(&deadLetters, in: journal)
@@ -58,13 +59,14 @@ struct DeadLettersTests {
     func remove(_ id: UInt64) -> Bool { deadLetters.remove(id) }
     journal.forgetContents()
     #expect(
-      deadLetters.currentCount == fitting + 1 && deadLetters.lost == 2 && deadLetters.count == 21)
+      deadLetters.currentCount == fitting + 1 && deadLetters.lostCount == 2
+        && deadLetters.lastID == 21)
     #expect(!add(size))
     // There are so few dead letters that all of them are among the recent ones.
     #expect(remove(1) && !remove(1))
     #expect(add(size))
     #expect(!add(size))
-    #expect(deadLetters.currentCount == fitting + 1 && deadLetters.lost == 4)
+    #expect(deadLetters.currentCount == fitting + 1 && deadLetters.lostCount == 4)
     try Self.record(&deadLetters, in: journal)
     #expect(deadLetters[1] == nil && deadLetters[2]?.id == 2 && deadLetters[22]?.id == 22)
     var status = NodeStatus()
@@ -78,7 +80,8 @@ struct DeadLettersTests {
     var deadLetters = DeadLetters(journal: nil)
     func add(_ byteCount: Int) -> Bool { deadLetters.add(Self.deadLetter(byteCount)) }
     for _ in 0..<(DeadLetter.maximumInMemoryCount + 5) { #expect(add(0)) }
-    #expect(deadLetters.currentCount == DeadLetter.maximumInMemoryCount && deadLetters.lost == 0)
+    #expect(
+      deadLetters.currentCount == DeadLetter.maximumInMemoryCount && deadLetters.lostCount == 0)
     #expect(deadLetters[5] == nil && deadLetters[6]?.id == 6)
     var status = NodeStatus()
     deadLetters.fill(&status)

@@ -45,7 +45,7 @@ struct DurablePipeTests {
     let open = FrameHeader(.open, count: 2, sequence: 6, incarnationOrSession: 2)
     #expect(actions.dropFirst().first == .open(open, stream: 7))
     var receiver = InPipeStateMachine(
-      capacity: 8, session: 2, stream: 7, applied: 3, postponed: 0, senderClosed: false)
+      capacity: 8, session: 2, stream: 7, lastApplied: 3, postponedCount: 0, senderClosed: false)
     #expect(
       receiver.opened(session: 2, stream: 7, first: 6, lost: 2).first
         == .report(.forgotten(from: 4, through: 5)))
@@ -55,8 +55,8 @@ struct DurablePipeTests {
   @Test("A sender stops if its receiver has received more events than the sender has recorded")
   func senderWentBack() {
     var pipe = OutPipeStateMachine(
-      capacity: 8, stream: 7, acknowledged: 3, events: [[0x31], [0x32]])
-    #expect(pipe.queued == 5)
+      capacity: 8, stream: 7, lastAcknowledged: 3, events: [[0x31], [0x32]])
+    #expect(pipe.lastQueued == 5)
     #expect(
       pipe.welcomed(session: 1, stream: 7, received: 6, window: 8, isDurable: true)
         == [.reportStaleJournal(received: 6)])
@@ -71,7 +71,7 @@ struct DurablePipeTests {
     for number in UInt64(1)...4 { pipe.postpone(number, of: pipe.stream) }
     #expect(pipe.acknowledgement() == nil)
     pipe.record()
-    #expect(pipe.applied == 4)
+    #expect(pipe.lastApplied == 4)
     // Four events are postponed, so the capacity is not larger than before.
     #expect(
       pipe.acknowledgement() == FrameHeader(.credit, count: 4, sequence: 4, incarnationOrSession: 2)
@@ -190,9 +190,9 @@ private struct DurablePipeRun {
 
   private mutating func recordSender() {
     senderJournal.events += (madeRecorded..<made).map { Array(String($0).utf8) }
-    let trimmed = Int(sender.acknowledged - senderJournal.acknowledged)
+    let trimmed = Int(sender.lastAcknowledged - senderJournal.acknowledged)
     senderJournal.events.removeFirst(trimmed)
-    senderJournal.acknowledged = sender.acknowledged
+    senderJournal.acknowledged = sender.lastAcknowledged
     madeRecorded = made
     sender.record()
     toReceiver += sender.flush()
@@ -208,7 +208,7 @@ private struct DurablePipeRun {
 
   private mutating func recordReceiver() {
     recorded = applied
-    if receiver.stream != 0 { receiverJournal = (receiver.stream, receiver.finished) }
+    if receiver.stream != 0 { receiverJournal = (receiver.stream, receiver.lastFinished) }
     receiver.record()
   }
 
@@ -221,7 +221,7 @@ private struct DurablePipeRun {
   private mutating func killSender() {
     made = madeRecorded
     sender = OutPipeStateMachine(
-      capacity: capacity, stream: 7, acknowledged: senderJournal.acknowledged,
+      capacity: capacity, stream: 7, lastAcknowledged: senderJournal.acknowledged,
       events: senderJournal.events)
     connect()
   }
@@ -232,7 +232,8 @@ private struct DurablePipeRun {
     waiting = []
     if let (stream, applied) = receiverJournal {
       receiver = InPipeStateMachine(
-        capacity: capacity, session: session, stream: stream, applied: applied, postponed: 0,
+        capacity: capacity, session: session, stream: stream, lastApplied: applied,
+        postponedCount: 0,
         senderClosed: false)
     } else {
       receiver = InPipeStateMachine(capacity: capacity, session: session, isDurable: true)

@@ -38,8 +38,8 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 2, first: 1, count: 3) == [.take(from: 0, first: 1)])
     #expect(pipe.arrived(session: 2, first: 2, count: 4) == [.take(from: 2, first: 4)])
     #expect(pipe.arrived(session: 2, first: 1, count: 2) == [.send(credit(0))])
-    #expect(pipe.repeated == 4)
-    #expect(pipe.received == 5)
+    #expect(pipe.repeatedCount == 4)
+    #expect(pipe.lastReceived == 5)
     #expect(pipe.arrived(session: 2, first: 9, count: 1) == [welcome(5)])
     #expect(pipe.arrived(session: 2, first: 6, count: 1) == [])
   }
@@ -52,7 +52,7 @@ struct InPipeStateMachineTests {
     for first in UInt64(4)...9 {
       #expect(pipe.arrived(session: 2, first: first, count: 1) == [])
     }
-    #expect(pipe.received == 3)
+    #expect(pipe.lastReceived == 3)
     _ = pipe.opened(session: 2, stream: 1, first: 4, lost: 0)
     #expect(pipe.arrived(session: 2, first: 4, count: 6) == [.take(from: 0, first: 4)])
   }
@@ -64,9 +64,9 @@ struct InPipeStateMachineTests {
   func impossible(first: UInt64, count: UInt32) {
     for opened in [1, first] where opened > 0 {
       var pipe = pipe(openedAt: opened)
-      let received = pipe.received
+      let received = pipe.lastReceived
       #expect(pipe.arrived(session: 2, first: first, count: count) == [welcome(received)])
-      #expect(pipe.received == received)
+      #expect(pipe.lastReceived == received)
     }
   }
 
@@ -77,7 +77,7 @@ struct InPipeStateMachineTests {
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
     _ = pipe.opened(session: 2, stream: 1, first: 1, lost: 0)
     #expect(pipe.arrived(session: 1, first: 1, count: 1) == [])
-    #expect(pipe.received == 0)
+    #expect(pipe.lastReceived == 0)
   }
 
   @Test("An 'open' that replies to an earlier incarnation's welcome is ignored")
@@ -120,7 +120,7 @@ struct InPipeStateMachineTests {
     _ = pipe.opened(session: 2, stream: 7, first: 1, lost: 0)
     for number in UInt64(1)...5 { pipe.finish(number, of: 1) }
     pipe.record()
-    #expect(pipe.applied == 0)
+    #expect(pipe.lastApplied == 0)
     #expect(pipe.arrived(session: 2, first: 1, count: 1) == [.take(from: 0, first: 1)])
     #expect(pipe.acknowledgement() == nil)
     pipe.finish(1, of: 7)
@@ -157,9 +157,9 @@ struct InPipeStateMachineTests {
     var pipe = pipe(openedAt: 1)
     _ = pipe.arrived(session: 2, first: 1, count: 6)
     for number in UInt64(2)...6 { pipe.apply(number) }
-    #expect(pipe.applied == 0)
+    #expect(pipe.lastApplied == 0)
     pipe.apply(1)
-    #expect(pipe.applied == 6)
+    #expect(pipe.lastApplied == 6)
   }
 
   @Test("A receiver requests the events that are missing before the sender's first event")
@@ -249,7 +249,7 @@ struct InPipeStateMachineTests {
               session: header.incarnationOrSession, applied: header.sequence, window: header.count))
         }
       }
-      #expect(applied == Array(1...max(1, sender.queued)).filter { $0 <= sender.queued })
+      #expect(applied == Array(1...max(1, sender.lastQueued)).filter { $0 <= sender.lastQueued })
     }
   }
 }

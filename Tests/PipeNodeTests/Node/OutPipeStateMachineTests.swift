@@ -42,7 +42,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.flush().batches == [])
     #expect(pipe.credited(session: 1, applied: 2, window: 4).batches == [5...6])
     #expect(pipe.credited(session: 1, applied: 4, window: 4).batches == [7...8])
-    #expect(pipe.acknowledged == 4)
+    #expect(pipe.lastAcknowledged == 4)
   }
 
   @Test("A pipe at its capacity is full until its receiver acknowledges an event")
@@ -85,7 +85,7 @@ struct OutPipeStateMachineTests {
   func turned() {
     func opening(acknowledged: UInt64) -> [Action] {
       var pipe = OutPipeStateMachine(
-        capacity: 8, stream: 7, acknowledged: acknowledged, redirectedAfter: 5,
+        capacity: 8, stream: 7, lastAcknowledged: acknowledged, redirectedAfter: 5,
         events: [Array("1".utf8)])
       return pipe.welcomed(session: 1, stream: 7, received: 2, window: 8, isDurable: true)
     }
@@ -98,7 +98,7 @@ struct OutPipeStateMachineTests {
       Array(opening(acknowledged: 6).prefix(2))
         == [.report(lost: 1, through: 6), open(7, lost: 4)])
     var receiver = InPipeStateMachine(
-      capacity: 8, session: 1, stream: 7, applied: 2, postponed: 0, senderClosed: false)
+      capacity: 8, session: 1, stream: 7, lastApplied: 2, postponedCount: 0, senderClosed: false)
     let actions = receiver.opened(session: 1, stream: 7, first: 6, lost: 3, wasRedirected: true)
     #expect(actions.allSatisfy { if case .report = $0 { false } else { true } })
     #expect(receiver.arrived(session: 1, first: 6, count: 1) == [.take(from: 0, first: 6)])
@@ -151,7 +151,7 @@ struct OutPipeStateMachineTests {
     _ = pipe.welcomed(session: 1, received: 0, window: 8)
     pipe.disconnected()
     pipe.receiverClosed(session: 1, applied: 3)
-    #expect(pipe.acknowledged == 3)
+    #expect(pipe.lastAcknowledged == 3)
     let actions = pipe.welcomed(session: 2, received: 0, window: 8)
     #expect(actions.first == open(4, session: 2))
     #expect(actions.reports == [])
@@ -175,7 +175,7 @@ struct OutPipeStateMachineTests {
     #expect(pipe.credited(session: 1, applied: 4, window: 9) == [])
     #expect(pipe.credited(session: 2, applied: 5, window: 9) == [])
     pipe.receiverClosed(session: 1, applied: 4)
-    #expect(pipe.acknowledged == 0)
+    #expect(pipe.lastAcknowledged == 0)
     #expect(pipe.phase == .open(session: 2))
   }
 

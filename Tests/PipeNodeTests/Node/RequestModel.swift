@@ -60,7 +60,7 @@ struct RequestModel {
     func book(_ limits: RequestRegistry.Limits) -> RequestRegistry {
       RequestRegistry(
         restored: requests.map { .init(key: $0, version: $1.version, state: $1.state) },
-        forgottenThrough: forgottenThrough, limits: limits)
+        lastForgottenNumber: forgottenThrough, limits: limits)
     }
   }
 
@@ -304,8 +304,8 @@ struct RequestModel {
       reply(.unavailable("full"))
     case .forgotten(let last): reply(.forgotten(through: last))
     }
-    if book.count > limits.maximumNumberCount + 1 {
-      violations.append("the book has \(book.count) numbers")
+    if book.entryCount > limits.maximumNumberCount + 1 {
+      violations.append("the book has \(book.entryCount) numbers")
     }
   }
 

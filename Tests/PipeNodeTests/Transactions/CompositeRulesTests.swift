@@ -30,7 +30,7 @@ struct CompositeRulesTests {
     var step = CompositeSteps.Step(
       reported: [:], transaction: states.count > 1 ? Self.meeting : nil, isEntry: entry != .none)
     for (name, state) in states {
-      nodes[name] = CompositeSteps.Node(state: state?.bytes, passed: .zero)
+      nodes[name] = CompositeSteps.Node(state: state?.bytes, completeThrough: .zero)
       step.reported[name] = CompositeSteps.Report(
         StepReport(entry, state: state?.bytes), index: 1)
     }

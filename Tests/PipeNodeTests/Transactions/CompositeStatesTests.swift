@@ -104,10 +104,10 @@ struct CompositeStatesTests {
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: true)
     #expect(early.isEmpty)
     #expect(Self.text(states) == #"{"a":1,"b":1}"#)
-    #expect(states.unconfirmed == ["a"])
+    #expect(states.unconfirmedComponents == ["a"])
     #expect(states.takeUnconfirmed { _ in true } == [])
     #expect(states.takeUnconfirmed { $0 != "a" } == ["a"])
-    #expect(states.unconfirmed == [])
+    #expect(states.unconfirmedComponents == [])
     // A report without a commit in progress means that the participant has started again.
     let lost = states.reported(
       "a", incarnation: 2, version: 0, state: Self.bytes("0"), isCommitting: false)

@@ -30,7 +30,7 @@ struct CompositeStepsTests {
     #expect(next(&steps)?.reported == ["a": Self.reported("one")])
     #expect(next(&steps)?.reported == ["a": Self.reported("two")])
     #expect(next(&steps) == nil)
-    #expect(steps.nodes["a"]?.state == Array(#""two""#.utf8))
+    #expect(steps.nodesByName["a"]?.state == Array(#""two""#.utf8))
   }
 
   @Test("A synchronized event becomes one step when all participants have reported the event")
@@ -137,7 +137,7 @@ struct CompositeStepsTests {
       CompositeSteps.Report(
         StepReport(.step, transaction: meeting, state: nil), index: 1), of: "b")
     #expect(next(&steps)?.reported.keys.sorted() == ["a", "b"])
-    #expect(steps.nodes["b"] == CompositeSteps.Node(state: nil, passed: meeting))
+    #expect(steps.nodesByName["b"] == CompositeSteps.Node(state: nil, completeThrough: meeting))
   }
 
   @Test("A composite lists which nodes wait and which participants have not reported")
@@ -248,7 +248,7 @@ struct CompositeStepsTests {
     for number in 0..<400 {
       if number < 300 { nodes.act() }
       if Int.random(in: 0..<20, using: &nodes.random) == 0 {
-        steps = CompositeSteps(of: Nodes.names, recorded: steps.nodes)
+        steps = CompositeSteps(of: Nodes.names, recorded: steps.nodesByName)
         for (name, reported) in recorded { steps.append(reported, of: name) }
       }
       if let (name, state, transaction) = nodes.received() {

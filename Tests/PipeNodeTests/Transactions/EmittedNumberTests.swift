@@ -9,7 +9,7 @@ struct EmittedNumberTests {
     "An effect's event numbers are unique, and the same when the effect runs again")
   func unique() {
     func numbers() -> [EmittedEventNames.Name] {
-      var numbers = EmittedEventNames(process: 3)
+      var numbers = EmittedEventNames(processScope: 3)
       return (0..<200_000).map { _ in
         numbers.next(
           of: 1, EffectOrigin(version: 7), .oneOfMany, journal: UInt64(Int64.max), { _ in true })

@@ -56,11 +56,11 @@ struct InstanceTransactionsTests {
       Self.commit(b, as: Self.at(2), in: &transactions).contains(.enter(Self.step(Self.at(2)))))
     #expect(transactions.lockedKeys == [a])
     // The earlier transaction is still open, although a later one is applied.
-    #expect(transactions.applied == Self.at(2))
+    #expect(transactions.lastApplied == Self.at(2))
     #expect(
       Self.commit(a, as: Self.at(1), in: &transactions).contains(.enter(Self.step(Self.at(1)))))
     #expect(transactions.lockedKeys.isEmpty)
-    #expect(transactions.applied == Self.at(2) && transactions.committed == Self.at(2))
+    #expect(transactions.lastApplied == Self.at(2) && transactions.lastCommitted == Self.at(2))
   }
 
   @Test("A second transaction of a prepared instance is refused as busy")

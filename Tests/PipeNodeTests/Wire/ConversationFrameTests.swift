@@ -13,7 +13,7 @@ struct ConversationFrameTests {
   @Test("A durable receiver's welcome frame has the durable flag, the event count and the stream")
   func welcome() {
     var receiver = InPipeStateMachine(
-      capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, applied: 5, postponed: 2,
+      capacity: 8, session: 3, stream: 0x0102_0304_0506_0708, lastApplied: 5, postponedCount: 2,
       senderClosed: false)
     guard case .welcome(let header, let number)? = receiver.connected().first else {
       Issue.record("no welcome")
@@ -35,7 +35,7 @@ struct ConversationFrameTests {
   @Test("The body of a sender's open frame is the number of the sender's stream")
   func open() {
     var sender = OutPipeStateMachine(
-      capacity: 8, stream: 0x0102_0304_0506_0708, acknowledged: 5, events: [[UInt8]]())
+      capacity: 8, stream: 0x0102_0304_0506_0708, lastAcknowledged: 5, events: [[UInt8]]())
     let actions = sender.welcomed(
       session: 3, stream: 0x0102_0304_0506_0708, received: 5, window: 8, isDurable: true)
     guard case .open(let header, let number)? = actions.first else {

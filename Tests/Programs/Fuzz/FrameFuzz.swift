@@ -32,13 +32,13 @@ enum FrameFuzz {
         stream: UInt64(littleEndian: body.loadUnaligned(as: UInt64.self)),
         first: header.sequence, lost: header.count)
     case .events:
-      let before = pipe.received
+      let before = pipe.lastReceived
       for action in pipe.arrived(
         session: header.incarnationOrSession, first: header.sequence, count: header.count)
       {
         guard case .take(_, let first) = action else { continue }
         check(first == before + 1, "an event was left out, or taken twice")
-        for sequence in first...min(pipe.received, first + 64) {
+        for sequence in first...min(pipe.lastReceived, first + 64) {
           pipe.finish(sequence, of: pipe.stream)
         }
       }
@@ -47,8 +47,8 @@ enum FrameFuzz {
     }
     pipe.record()
     _ = pipe.acknowledgementDue()
-    check(pipe.applied <= pipe.finished, "recorded before it was finished")
-    check(pipe.finished <= pipe.received, "finished before it was received")
+    check(pipe.lastApplied <= pipe.lastFinished, "recorded before it was finished")
+    check(pipe.lastFinished <= pipe.lastReceived, "finished before it was received")
   }
 
   private static func take(
@@ -56,7 +56,7 @@ enum FrameFuzz {
   ) {
     if !pipe.isFull { pipe.enqueue { $0 += Array("1".utf8) } }
     pipe.record()
-    let before = pipe.acknowledged
+    let before = pipe.lastAcknowledged
     switch header.kind {
     case .welcome:
       guard body.count == 8 else { return }
@@ -72,9 +72,9 @@ enum FrameFuzz {
     default: pipe.disconnected()
     }
     _ = pipe.flush()
-    check(pipe.acknowledged >= before, "an acknowledgement was taken back")
-    check(pipe.acknowledged <= pipe.queued, "acknowledged before it was queued")
-    check(pipe.sent <= pipe.queued, "sent before it was queued")
+    check(pipe.lastAcknowledged >= before, "an acknowledgement was taken back")
+    check(pipe.lastAcknowledged <= pipe.lastQueued, "acknowledged before it was queued")
+    check(pipe.lastSent <= pipe.lastQueued, "sent before it was queued")
   }
 
   private static func readMessages(_ header: FrameHeader, _ body: UnsafeRawBufferPointer) {

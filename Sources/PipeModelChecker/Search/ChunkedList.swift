@@ -2,7 +2,7 @@
 ///
 /// The list grows without copying elements. So growing needs no temporary memory, and elements keep
 /// their addresses.
-struct Chunked<Element: BitwiseCopyable>: ~Copyable {
+struct ChunkedList<Element: BitwiseCopyable>: ~Copyable {
   /// The number of items in a chunk.
   static var chunkSize: Int { 4096 }
 
