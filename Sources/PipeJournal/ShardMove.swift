@@ -543,13 +543,14 @@ package enum ShardMoveError: Error, Hashable, Sendable, CustomStringConvertible 
   package var description: String {
     switch self {
     case .undelivered(let node, let pipe, let count):
-      "the number of shards of node '\(node)' cannot change: \(count) events of pipe '\(pipe)' are "
-        + "not delivered; run the topology with the former number of shards until they are, and try "
-        + "again"
+      "the number of shards of node '\(node)' cannot change, because pipe '\(pipe)' has "
+        + "\(count.counted("undelivered event")); run the topology with the former number of shards "
+        + "until the pipe is empty, and try again"
     case .inTransaction(let node, let prepared, let waiting):
-      "the number of shards of node '\(node)' cannot change: \(prepared) instances are prepared for "
-        + "synchronized events, and \(waiting) events wait for instances; run the topology with the "
-        + "former file until they are taken, stop it gracefully, and try again"
+      "the number of shards of node '\(node)' cannot change, because of "
+        + "\(prepared.counted("instance")) prepared for synchronized events and "
+        + "\(waiting.counted("event")) waiting for instances; run the topology with the former file "
+        + "until the events are taken, stop it gracefully, and try again"
     case .unfinished(let node, let count):
       "the instances of node '\(node)' are being moved to \(count) shard\(count == 1 ? "" : "s"), "
         + "which was interrupted; start the topology with 'shards: \(count)', which completes it, "

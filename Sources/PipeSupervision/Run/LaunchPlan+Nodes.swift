@@ -24,7 +24,8 @@ extension LaunchPlan.Node {
     information.shard = node.shard
     instances = node.key.map {
       .init(
-        key: $0, resident: node.resident, final: node.final, keep: node.keep, shard: node.shard)
+        key: $0, resident: node.maximumResidentInstances, final: node.finalStates,
+        keep: node.keepDuration, shard: node.shard)
     }
     logRetention = topology.logs(of: node)
     environment = topology.environment(of: node)
@@ -96,7 +97,7 @@ extension LaunchPlan.Node {
         pipes: Dictionary(pipes.map { ($0.name, $0.receiver) }) { first, _ in first },
         steps: reportPipes.isEmpty ? nil : Dictionary(reportPipes) { first, _ in first }))
     supervision = TopologyLifecycle.Member(
-      group.name, isRequired: nodes.contains(where: \.required), host: group.host,
+      group.name, isRequired: nodes.contains(where: \.required), carrier: group.host,
       restart: RestartPolicy.forCoordinator(of: nodes.map(\.restart)),
       timeouts: topology.timeouts)
   }
@@ -109,12 +110,12 @@ extension LaunchPlan.Node {
       monitor.name, .monitor, hosts: monitor.monitor, program: topology.program(of: monitor),
       of: loaded, in: directories)
     content = .monitor(
-      monitor.monitor, watch: monitor.watch, parameters: monitor.parameters)
+      monitor.monitor, watch: monitor.watchedNames, parameters: monitor.parameters)
     logRetention = topology.logs
     environment = topology.environment.merging(monitor.environment) { _, own in own }
     supervision = TopologyLifecycle.Member(
       monitor.name, isObserver: true, timeouts: topology.timeouts)
-    if monitor.watch == nil {
+    if monitor.watchedNames == nil {
       watchedNames = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
     }
   }
@@ -162,9 +163,9 @@ extension NodeConfiguration.Out {
   ) {
     let topology = loaded.topology
     let composite = topology.composite(pipe.sender)?.name
-    let rule = pipe.send.map {
+    let rule = pipe.eventTemplate.map {
       NodeConfiguration.Rule(
-        when: pipe.when, send: $0, composite: composite, states: pipe.whenStates)
+        when: pipe.enteredState, send: $0, composite: composite, states: pipe.enteredStatesByNode)
     }
     self.init(
       name: pipe.name, port: pipe.outPort, rule: rule, receiver: receiver, endpoint: endpoint,
