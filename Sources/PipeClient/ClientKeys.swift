@@ -61,12 +61,12 @@ package struct ClientKeys: Sendable {
 /// Each new process of a node has a new endpoint and a new key. So an inbox or a feed is identified
 /// by a name that stays the same.
 struct DeployedEndpoints {
-  /// An inbox or a feed whose endpoint or key has changed. `formerName` is its former endpoint;
+  /// An inbox or a feed whose endpoint or key has changed. `formerEndpoint` is its former endpoint;
   /// `nil` if there was none.
   struct Change: Hashable {
     /// See ``NodeInformation/inboxName`` and ``NodeInformation/feedName``.
     let name: String
-    let formerName: String?
+    let formerEndpoint: String?
   }
 
   private struct KeyedEndpoint: Hashable {
@@ -85,7 +85,7 @@ struct DeployedEndpoints {
       for (name, endpoint) in [(node.inboxName, node.inbox), (node.feedName, node.feed)] {
         let peerEndpoint = KeyedEndpoint(endpoint: endpoint, key: key)
         guard keyedEndpoints[name] != peerEndpoint else { continue }
-        changes.append(Change(name: name, formerName: keyedEndpoints[name]?.endpoint))
+        changes.append(Change(name: name, formerEndpoint: keyedEndpoints[name]?.endpoint))
         keyedEndpoints[name] = peerEndpoint
       }
     }

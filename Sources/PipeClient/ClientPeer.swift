@@ -4,7 +4,7 @@ import PipeWire
 
 /// A client's connection to one node.
 final class ClientPeer {
-  let name: String
+  let inboxName: String
   private(set) var socket: Socket
   private(set) var connections: ConnectionMonitor
   /// The requests in flight, by their numbers.
@@ -22,22 +22,22 @@ final class ClientPeer {
   /// Whether the client has asked the orchestrator about the node, and waits for the answer.
   var isLookupPending = false
   /// The number of the oldest unanswered request, as last reported to a coordinator.
-  private var lastReported: UInt64
+  private var lastReportedNumber: UInt64
   private static let maximumReportLag: UInt64 = 64
   private let firstRequestNumber: UInt64
 
   /// The name of the node of the first request. Error messages name this node.
-  var node = ""
+  var firstNode = ""
   /// The registrations of the sockets with the loop.
   var registrations: [PollLoop.Registration] = []
 
-  /// - Parameter name: The name of the node's inbox.
-  init(_ name: String, socket: Socket, connections: ConnectionMonitor) {
-    self.name = name
+  /// - Parameter inboxName: The name of the node's inbox.
+  init(_ inboxName: String, socket: Socket, connections: ConnectionMonitor) {
+    self.inboxName = inboxName
     self.socket = socket
     self.connections = connections
     firstRequestNumber = RequestKey.firstID(at: WallClock.nanoseconds)
-    lastReported = firstRequestNumber
+    lastReportedNumber = firstRequestNumber
     window = RequestWindow(first: firstRequestNumber)
   }
 
@@ -132,12 +132,12 @@ final class ClientPeer {
   /// Returns the number of the oldest unanswered request if it must be reported to the coordinator
   /// now.
   func oldestToReport() -> UInt64? {
-    guard oldestNumber >= lastReported + Self.maximumReportLag else { return nil }
-    lastReported = oldestNumber
+    guard oldestNumber >= lastReportedNumber + Self.maximumReportLag else { return nil }
+    lastReportedNumber = oldestNumber
     return oldestNumber
   }
 
   /// Forgets the last report to the coordinator. Call this when the connection is lost, since the
   /// coordinator's next process has not received the reports.
-  func resetReports() { lastReported = firstRequestNumber }
+  func resetReports() { lastReportedNumber = firstRequestNumber }
 }

@@ -32,11 +32,11 @@ final class ClientRequest {
   /// How long to wait for the answer before the request is sent again.
   var repeatInterval: Duration = .milliseconds(250)
   /// How many times the socket has accepted the request.
-  private(set) var copies = 0
-  /// The number of copies that the node has rejected without processing them. `reason` is the
-  /// reason of the last rejection.
-  private(set) var unavailable = 0
-  private(set) var reason = ""
+  private(set) var sentCopyCount = 0
+  /// The number of copies that the node has rejected without processing them.
+  private(set) var rejectedCopyCount = 0
+  /// The reason of the last rejection.
+  private(set) var lastRejectionReason = ""
   /// Whether the request must be sent as soon as the connection is complete.
   var isSubmitted = false
   /// Whether the caller was notified that the request is never sent.
@@ -58,25 +58,25 @@ final class ClientRequest {
   }
 
   /// Whether the socket has accepted the request at least once.
-  var isSent: Bool { copies > 0 }
+  var isSent: Bool { sentCopyCount > 0 }
 
   /// Whether the request was not applied and will not be applied, because the node has rejected
   /// each copy without processing it.
-  var isUnapplied: Bool { copies == unavailable }
+  var isUnapplied: Bool { sentCopyCount == rejectedCopyCount }
 
   /// Puts the request in flight with this number; the number 0 means that the request is no longer
   /// in flight.
   func begin(as id: UInt64) {
     self.id = id
-    (copies, unavailable) = (0, 0)
+    (sentCopyCount, rejectedCopyCount) = (0, 0)
     isRepeated = false
   }
 
-  func recordSend() { copies += 1 }
+  func recordSend() { sentCopyCount += 1 }
 
   func recordPostponement(because reason: String) {
-    unavailable += 1
-    self.reason = reason
+    rejectedCopyCount += 1
+    lastRejectionReason = reason
   }
 
   /// Whether the request is sent again if no answer arrives. The node then still applies the

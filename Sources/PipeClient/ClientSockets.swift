@@ -20,7 +20,7 @@ final class ClientSockets {
   private let patience: Duration
   private var peers: [String: ClientPeer] = [:]
   /// A random number that distinguishes this client's requests from the requests of other clients.
-  private let client = UInt64.random(in: 1...UInt64(Int64.max))
+  private let clientNumber = UInt64.random(in: 1...UInt64(Int64.max))
   /// The feeds that the client reads, by the ids of their watches.
   private var feedsByWatch: [UInt64: FollowedFeeds] = [:]
   private var lastWatchID: UInt64 = 0
@@ -108,7 +108,7 @@ final class ClientSockets {
 
   /// Passes the request to the socket. Returns whether the socket accepted the request.
   private func send(_ request: ClientRequest, to peer: ClientPeer) -> Bool {
-    let (header, body) = request.frame(client: client, oldest: peer.oldestNumber)
+    let (header, body) = request.frame(client: clientNumber, oldest: peer.oldestNumber)
     guard peer.isConnected, case .queued = peer.socket.send(header, body: body) else {
       return false
     }
@@ -117,7 +117,7 @@ final class ClientSockets {
       peer.socket.send(
         FrameHeader(
           .synchronize, flags: SynchronizeFlag.acknowledge.rawValue, sequence: oldest,
-          incarnationOrSession: client))
+          incarnationOrSession: clientNumber))
     }
     if request.isRepeatable { scheduleRepeat(of: request, to: peer) }
     return true
@@ -162,7 +162,7 @@ final class ClientSockets {
           : .nodeDown(
             name,
             request.isSent
-              ? "\(request.reason); waited \(request.timeout.shortText)"
+              ? "\(request.lastRejectionReason); waited \(request.timeout.shortText)"
               : "no answer from its inbox within \(request.timeout.shortText)")))
   }
 
@@ -246,7 +246,7 @@ final class ClientSockets {
       let node = directory[node: name]
       if request.isUnapplied {
         guard let node, node.isRunning || node.isAboutToRun(in: directory) else {
-          let reason = node.map { $0.reason ?? $0.phase } ?? request.reason
+          let reason = node.map { $0.reason ?? $0.phase } ?? request.lastRejectionReason
           finish(request, of: peer, .failure(.nodeDown(name, reason)))
           continue
         }
@@ -290,7 +290,7 @@ final class ClientSockets {
   }
 
   private func read(_ peer: ClientPeer, node: String) {
-    peer.node = node
+    peer.firstNode = node
     let connections = peer.connections
     peer.registrations = [
       loop.add(peer.socket, for: self) { $0.readReplies(peer, node: node) },
@@ -308,11 +308,11 @@ final class ClientSockets {
 
   /// Connects a peer to the node's new process.
   private func reconnect(_ peer: ClientPeer) throws {
-    let (socket, connections) = try connect(to: peerEndpoint(of: peer.name))
-    readReplies(peer, node: peer.node)
+    let (socket, connections) = try connect(to: peerEndpoint(of: peer.inboxName))
+    readReplies(peer, node: peer.firstNode)
     for registration in peer.registrations { loop.remove(registration) }
     peer.replace(socket: socket, connections: connections)
-    read(peer, node: peer.node)
+    read(peer, node: peer.firstNode)
     handleLoss(of: peer)
   }
 
@@ -340,7 +340,7 @@ final class ClientSockets {
       if let peer = peers[change.name] { try? reconnect(peer) }
       guard let peerEndpoint = try? peerEndpoint(of: change.name) else { continue }
       for feeds in feedsByWatch.values {
-        feeds.reconnect(change.name, from: change.formerName, to: peerEndpoint)
+        feeds.reconnect(change.name, from: change.formerEndpoint, to: peerEndpoint)
       }
     }
   }
@@ -384,7 +384,7 @@ final class ClientSockets {
 
   private var needsEndpoints: Bool {
     feedsByWatch.values.contains(where: \.mayMove)
-      || peers.values.contains { DeployedEndpoints.isName($0.name) && $0.hasRequests }
+      || peers.values.contains { DeployedEndpoints.isName($0.inboxName) && $0.hasRequests }
   }
 
   /// Handles the loss of the connection to a node. If the node keeps a journal, the client sends an
@@ -435,7 +435,7 @@ final class ClientSockets {
   /// request then gets a higher number and is sent again.
   private func handleForgotten(_ request: ClientRequest, of peer: ClientPeer, through last: UInt64)
   {
-    if request.copies == request.unavailable + 1, peer.restart(request, after: last) {
+    if request.sentCopyCount == request.rejectedCopyCount + 1, peer.restart(request, after: last) {
       if let timer = request.repeatTimer { loop.cancel(timer) }
       request.repeatTimer = nil
       sendWaiting(to: peer)

@@ -36,13 +36,17 @@ package struct InDoubtRecords: Sendable {
   }
 
   /// - Parameters:
-  ///   - shown: The nodes and composites that the client watches.
-  ///   - classes: The conflict classes of the composites whose transactions in doubt are reported.
+  ///   - watchedNames: The nodes and composites that the client watches.
+  ///   - coordinatorPlans: The conflict classes of the composites whose transactions in doubt are
+  ///     reported.
   ///   - receivesEveryState: Whether the client receives every state, and not only the latest.
-  package init(shown: Set<String>, classes: [ConflictClassPlan], receivesEveryState: Bool = true) {
-    watchedNames = shown
+  package init(
+    watchedNames: Set<String>, coordinatorPlans: [ConflictClassPlan],
+    receivesEveryState: Bool = true
+  ) {
+    self.watchedNames = watchedNames
     self.receivesEveryState = receivesEveryState
-    for plan in classes.flatMap(\.composites) where shown.contains(plan.name) {
+    for plan in coordinatorPlans.flatMap(\.composites) where watchedNames.contains(plan.name) {
       composites[plan.name] = Composite(nodes: plan.nodes)
     }
   }

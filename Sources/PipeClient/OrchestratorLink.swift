@@ -272,21 +272,21 @@ package struct ControlConnection {
   }
 
   /// The recent attempts to connect. `openedAt` is the time of the last attempt that reached the
-  /// peer, and `refused` the number of consecutive attempts that the peer has aborted during the
+  /// peer, and `refusedCount` the number of consecutive attempts that the peer has aborted during the
   /// handshake.
   private struct Attempts: Hashable {
     var openedAt: ContinuousClock.Instant?
-    var refused = 0
+    var refusedCount = 0
 
     /// Records a failed attempt. Returns whether there are enough failed attempts to conclude that
     /// the orchestrator refuses the connection.
-    mutating func isRefused(at now: ContinuousClock.Instant) -> Bool {
+    mutating func recordFailure(at now: ContinuousClock.Instant) -> Bool {
       guard let openedAt, now - openedAt < refusalWindow else {
-        refused = 0
+        refusedCount = 0
         return false
       }
-      refused += 1
-      return refused >= refusalThreshold
+      refusedCount += 1
+      return refusedCount >= refusalThreshold
     }
   }
 
@@ -336,11 +336,11 @@ package struct ControlConnection {
       attempts.openedAt = now
       state = .broken(attempts)
     case (.connecting(var attempts), .failed):
-      if attempts.isRefused(at: now) { return end(.otherKey) }
+      if attempts.recordFailure(at: now) { return end(.otherKey) }
       state = .connecting(attempts)
     case (.broken(var attempts), .failed):
       // The topology has ended, and another process now uses the address.
-      if attempts.isRefused(at: now) { return end(.gone) }
+      if attempts.recordFailure(at: now) { return end(.gone) }
       state = .broken(attempts)
     case (.connecting, .event(.disconnected)), (.broken, .event(.disconnected)),
       (.connected, .event(.connected)), (.connected, .opened), (.connected, .failed),

@@ -313,7 +313,7 @@ public final class TopologyClient: Sendable {
     let names = Set(chosen.map(\.name))
     let hasComposites = reportingInDoubt && chosen.contains { $0.kind == .composite }
     let inDoubtRecords = InDoubtRecords(
-      shown: names, classes: hasComposites ? try await conflictClasses() : [],
+      watchedNames: names, coordinatorPlans: hasComposites ? try await conflictClasses() : [],
       receivesEveryState: states == .every)
     // Composites that share participants have one coordinator, and therefore one feed.
     let feeds = Set(chosen.map(\.feedName)).union(
@@ -531,7 +531,7 @@ extension RunningTopology {
 extension OrphanedTopology {
   fileprivate var error: TopologyClientError {
     .orphaned(
-      name, nodes: nodes.map(\.node), file: file,
-      deployment: deployment ?? (isDeployed ? "DEPLOYMENT" : nil))
+      name, nodes: nodes.map(\.node), file: topologyFile,
+      deployment: deploymentFile ?? (isDeployed ? "DEPLOYMENT" : nil))
   }
 }

@@ -556,11 +556,10 @@ package enum ShardMoveError: Error, Hashable, Sendable, CustomStringConvertible 
   package var unfinishedWork: String? {
     switch self {
     case .undelivered(_, let pipe, let count):
-      "\(count) event\(count == 1 ? "" : "s") of pipe '\(pipe)' \(count == 1 ? "is" : "are") not "
-        + "delivered"
+      "\(count.counted("undelivered event")) of pipe '\(pipe)'"
     case .inTransaction(_, let prepared, let waiting):
-      "\(prepared) instances are prepared for synchronized events, and \(waiting) events wait for "
-        + "instances"
+      "\(prepared.counted("instance")) prepared for synchronized events and "
+        + "\(waiting.counted("event")) waiting for instances"
     case .unfinished: nil
     }
   }
@@ -568,8 +567,8 @@ package enum ShardMoveError: Error, Hashable, Sendable, CustomStringConvertible 
   package var description: String {
     switch self {
     case .undelivered, .inTransaction:
-      "the number of shards of node '\(node)' cannot change: \(unfinishedWork ?? ""); try again when "
-        + "the node's former shards have finished this"
+      "the number of shards of node '\(node)' cannot change, because of \(unfinishedWork ?? ""); try "
+        + "again when the node's former shards have finished this"
     case .unfinished(let node, let count):
       "the instances of node '\(node)' are being moved to \(count) shard\(count == 1 ? "" : "s"), "
         + "which was interrupted; start the topology with 'shards: \(count)', which completes it, "

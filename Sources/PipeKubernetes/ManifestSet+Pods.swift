@@ -43,7 +43,7 @@ extension ManifestSet {
     return statefulSet(
       process,
       pod: pod(process, container, mounts, [Self.volume("key", secret: process.objectName)]),
-      grace: nodeGracePeriod, annotations: nil)
+      gracePeriodSeconds: nodeGracePeriod, annotations: nil)
   }
 
   func statefulSet(ofOrchestrator process: ManifestProcess) -> ManifestTree {
@@ -77,12 +77,13 @@ extension ManifestSet {
     let text = sourceFiles.map { "\($0.name)\n\($0.text)\n" }.joined()
     return statefulSet(
       process, pod: pod(process, container.with(["envFrom": values]), mounts, volumes),
-      grace: Self.gracePeriodMarginSeconds,
+      gracePeriodSeconds: Self.gracePeriodMarginSeconds,
       annotations: ["piperuntime/files": FNV.hexadecimalHash(of: text)])
   }
 
   private func statefulSet(
-    _ process: ManifestProcess, pod: ManifestTree, grace: Int, annotations: [String: String]?
+    _ process: ManifestProcess, pod: ManifestTree, gracePeriodSeconds: Int,
+    annotations: [String: String]?
   ) -> ManifestTree {
     let labels = labels(of: process)
     let podMetadata: ManifestTree = ["labels": .texts(labels)]
@@ -91,8 +92,10 @@ extension ManifestSet {
       "selector": ["matchLabels": .texts(selector(of: process))],
       "template": [
         "metadata": podMetadata.with(["annotations": annotations.map { .texts($0) }]),
-        "spec": ManifestTree.mapping([("terminationGracePeriodSeconds", .number(grace))])
-          .joined(with: pod),
+        "spec": ManifestTree.mapping([
+          ("terminationGracePeriodSeconds", .number(gracePeriodSeconds))
+        ])
+        .joined(with: pod),
       ],
     ]
     return [
@@ -253,23 +256,25 @@ package struct ManifestProcess: Hashable, Sendable {
   let hasJournal: Bool
 
   /// Returns the processes that agents start. The nodes come first, in the order of the topology
-  /// file, and then the coordinators, in the order of `classes`.
+  /// file, and then the coordinators, in the order of `coordinatorPlans`.
   ///
   /// An embedded coordinator has no process of its own, and a monitor runs in the orchestrator's
   /// pod.
   static func all(
-    of topology: Topology, _ classes: [ConflictClassPlan], in deployment: Deployment,
+    of topology: Topology, _ coordinatorPlans: [ConflictClassPlan], in deployment: Deployment,
     _ names: ClusterNames
   ) -> [ManifestProcess] {
     let nodes = topology.nodes.map { node in
-      let embedsJournal = classes.contains { $0.host == node.name && $0.durability != .volatile }
+      let embedsJournal = coordinatorPlans.contains {
+        $0.host == node.name && $0.durability != .volatile
+      }
       return ManifestProcess(
         name: node.name, component: .node, objectName: names.objectName(of: node.name),
         placement: node.place.flatMap(deployment.place),
         hasJournal: embedsJournal
           || node.constant == nil && topology.durability(of: node.name) != .volatile)
     }
-    let coordinators = classes.filter { $0.host == nil }.map {
+    let coordinators = coordinatorPlans.filter { $0.host == nil }.map {
       ManifestProcess(
         name: $0.name, component: .coordinator, objectName: names.objectName(of: $0.name),
         placement: nil,

@@ -41,10 +41,11 @@ package struct ManifestSet: Sendable {
   package static let maximumFileByteCount = 1 << 20
 
   /// - Parameters:
-  ///   - classes: The composites, grouped into conflict classes with one coordinator each.
+  ///   - coordinatorPlans: The composites, grouped into conflict classes with one coordinator each.
   /// - Throws: ``ManifestError``
   package init(
-    _ topology: Topology, classes: [ConflictClassPlan], file: File, by deployment: Deployment,
+    _ topology: Topology, coordinatorPlans: [ConflictClassPlan], file: File,
+    by deployment: Deployment,
     deploymentFile: File
   ) throws(ManifestError) {
     guard deployment.engine == .kubernetes, let image = deployment.image else {
@@ -55,7 +56,7 @@ package struct ManifestSet: Sendable {
     self.image = image
     variables = try Self.variables(of: file, deploymentFile)
     clusterNames = ClusterNames(topology: topology.name)
-    processes = ManifestProcess.all(of: topology, classes, in: deployment, clusterNames)
+    processes = ManifestProcess.all(of: topology, coordinatorPlans, in: deployment, clusterNames)
     // If the topology's name is 'deployment', its file gets another name, since the deployment file
     // already has the name 'deployment.yaml'.
     let name = topology.name == "deployment" ? "topology.yaml" : "\(topology.name).yaml"

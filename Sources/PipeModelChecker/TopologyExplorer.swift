@@ -199,7 +199,7 @@ struct WatchedStates {
     where settings.properties.isEmpty || settings.properties.contains(property.name) {
       // Skips properties that the search cannot decide, because nothing is known about the steps of
       // a node listed under `any`.
-      if property.demand == .alwaysPossible && !section.any.isEmpty
+      if property.demand == .alwaysPossible && !section.unevaluatedNodes.isEmpty
         || topology.isUnknown(property.states)
       {
         topology.eventValues.note(.undecided(property: property.name, because: .anyBehaviour))
@@ -237,7 +237,7 @@ struct WatchedStates {
     // A state is no deadlock if only the explored capacity of a pipe prevents further steps: at run
     // time, the pipe has more capacity, and the topology can take these steps.
     questions.endObservations = Set(pipesByBoundObservation.keys)
-    for end in section.end where !topology.isUnknown(end) {
+    for end in section.allowedEndStates where !topology.isUnknown(end) {
       for states in topology.keys.combinations(end) {
         questions.endObservations.insert(try topology.watch(states))
       }
@@ -316,7 +316,7 @@ extension TopologyModel {
   ///   an effect ends the node.
   fileprivate func checkEffectsOfInstances() throws {
     var errors: [Diagnostic] = []
-    for (node, outputs) in section.gives.sorted(by: { $0.key < $1.key }) {
+    for (node, outputs) in section.effectEvents.sorted(by: { $0.key < $1.key }) {
       guard let index = nodeIndices(of: node).first, nodes[index].key != nil else { continue }
       for (output, pattern) in outputs.sorted(by: { $0.key < $1.key }) {
         for event in pattern.events.map(\.event) {
@@ -325,7 +325,7 @@ extension TopologyModel {
           errors.append(
             loaded.source.diagnostic(
               .synchronizedEvent,
-              at: loaded.source.mark(of: ["explore", "gives", node, output]),
+              at: loaded.source.position(of: ["explore", "gives", node, output]),
               "'explore', 'gives': effect '\(output)' of node '\(node)' cannot give '\(event)', which is "
                 + "a synchronized event of composite \(list): the node has a 'key'; remove the "
                 + "event, and send it to the composite through a pipe"))

@@ -110,7 +110,7 @@ package final class LaunchedProgram: Sendable {
 
   /// Waits for the process to exit. Stops waiting if the process makes no progress for `limit`.
   func waitForEnd(within limit: Duration) async throws -> WaitResult<ProcessExit> {
-    try await ask(within: limit, of: testDirectory) { exit }
+    try await pollUntilStalled(within: limit, of: testDirectory) { exit }
   }
 
   /// Waits until the program has written a text to standard output or standard error.

@@ -105,7 +105,7 @@ package struct TestDirectory: Sendable {
 
   /// The paths of the sockets, locks and records in this directory. Each belongs to a topology that
   /// is running or was killed.
-  package var sockets: [String] {
+  package var leftoverPaths: [String] {
     FileSystem.entryNames(of: roots.runtime).flatMap { name -> [String] in
       let directory = roots.runtime + "/" + name
       let entries = FileSystem.entryNames(of: directory)

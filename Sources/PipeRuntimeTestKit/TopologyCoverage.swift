@@ -56,8 +56,8 @@ public final class TopologyCoverage: Sendable {
       StepDetector(synchronized: Dictionary(events) { first, second in first.union(second) }))
     return { [self] change in
       let (newSteps, missed) = steps.withLock { steps in
-        let missed = steps.missed
-        return (steps.add(change), steps.missed - missed)
+        let missed = steps.missedStateCount
+        return (steps.add(change), steps.missedStateCount - missed)
       }
       record.withLock { record in
         for step in newSteps { record.stepCounts[step, default: 0] += 1 }
@@ -74,23 +74,23 @@ extension TopologyCoverage {
     /// The step.
     public var step: TopologyStep
     /// The number of times that the step was seen.
-    public var seen: Int
+    public var seenCount: Int
   }
 
   /// The expected steps with their counts: first the steps from `expecting:`, then the synchronized
   /// events.
   public var entries: [Entry] {
     record.withLock { record in
-      record.expectedSteps.map { Entry(step: $0, seen: record.stepCounts[$0] ?? 0) }
+      record.expectedSteps.map { Entry(step: $0, seenCount: record.stepCounts[$0] ?? 0) }
     }
   }
 
   /// The expected steps that were not seen.
-  public var missing: [TopologyStep] { entries.filter { $0.seen == 0 }.map(\.step) }
+  public var unseenSteps: [TopologyStep] { entries.filter { $0.seenCount == 0 }.map(\.step) }
 
   /// The steps that were seen but not expected, sorted by description. Only for nodes that have
   /// expected steps.
-  public var unexpected: [TopologyStep] {
+  public var unexpectedSteps: [TopologyStep] {
     record.withLock { record in
       let nodes = Set(record.expectedSteps.filter(\.isMove).map(\.node))
       return record.stepCounts.keys
@@ -103,11 +103,11 @@ extension TopologyCoverage {
   public var report: String {
     let entries = entries
     let (counts, missed) = record.withLock { ($0.stepCounts, $0.missedCount) }
-    var lines = ["\(entries.count { $0.seen > 0 }) of \(entries.count) steps seen"]
+    var lines = ["\(entries.count { $0.seenCount > 0 }) of \(entries.count) steps seen"]
     let rows =
       [["step", "seen", ""]]
-      + entries.map { ["\($0.step)", "\($0.seen)", $0.seen == 0 ? "not seen" : ""] }
-      + unexpected.map { ["\($0)", "\(counts[$0] ?? 0)", "not expected"] }
+      + entries.map { ["\($0.step)", "\($0.seenCount)", $0.seenCount == 0 ? "not seen" : ""] }
+      + unexpectedSteps.map { ["\($0)", "\(counts[$0] ?? 0)", "not expected"] }
     lines += TextTable.lines(rows, rightAligned: [1]).map { "  " + $0 }
     if missed > 0 {
       lines.append("  \(missed) states changed too fast to be seen; their steps are not counted.")
@@ -125,8 +125,8 @@ extension TopologyCoverage {
     filePath: StaticString = #filePath, line: UInt = #line, column: UInt = #column
   ) {
     let coverageReport = CoverageReport(
-      entries: entries.map { CoverageReport.Entry(name: $0.step, isSeen: $0.seen > 0) },
-      unexpectedNames: unexpected,
+      entries: entries.map { CoverageReport.Entry(name: $0.step, isSeen: $0.seenCount > 0) },
+      unexpectedNames: unexpectedSteps,
       wording: CoverageReport.Wording(
         items: "steps", seenParticiple: "seen", expectedItem: "expected step",
         advice: "Make the topology take each step, or list exceptions in 'except:'.",

@@ -16,7 +16,7 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> StateChange {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await expect(node, StateSearch([pattern], .inOrder), timeout)[0]
     }
   }
@@ -29,7 +29,7 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> StateChange {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await expect(node, is: .state(state), within: timeout)
     }
   }
@@ -44,7 +44,7 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column, where predicate: @escaping @Sendable (State) -> Bool
   ) async throws -> State {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       let change = try await expect(
         node, is: .matching(description, predicate), within: timeout)
       return try EventCodec<State>().decode(change.state.bytes)
@@ -63,7 +63,7 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> [StateChange] {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await expect(node, StateSearch(patterns, .inOrder), timeout)
     }
   }
@@ -75,7 +75,7 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> [StateChange] {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await expect(node, StateSearch(patterns, .exactly), timeout)
     }
   }
@@ -106,7 +106,7 @@ extension TopologyHarness {
   }
 
   /// Returns the recorded states of the node, oldest first.
-  public func seen(of node: String) -> [StateChange] { history.states(of: node) }
+  public func recordedStates(of node: String) -> [StateChange] { history.states(of: node) }
 
   /// Waits until the orchestrator's information about the node satisfies `predicate`.
   ///
@@ -120,9 +120,11 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column, where predicate: (NodeInformation) -> Bool
   ) async throws -> NodeInformation {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       var lastInformation: NodeInformation?
-      let waitResult = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
+      let waitResult = try await pollUntilStalled(
+        every: .milliseconds(10), within: timeout, of: directory
+      ) {
         let information = try client.node(node, in: await client.directory(fresh: true))
         lastInformation = information
         return predicate(information) ? information : nil
@@ -143,8 +145,10 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> String {
-    try await at(fileID, filePath, line, column) {
-      let waitResult = try await ask(every: .milliseconds(10), within: timeout, of: directory) {
+    try await storingCallSite(fileID, filePath, line, column) {
+      let waitResult = try await pollUntilStalled(
+        every: .milliseconds(10), within: timeout, of: directory
+      ) {
         logs(node).first { $0.contains(text) }
       }
       if let found = waitResult.value { return found }
@@ -163,14 +167,14 @@ extension TopologyHarness {
     filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> Int32 {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       let waitResult = try await orchestrator.waitForEnd(within: timeout)
       guard let exit = waitResult.value else {
         throw await failure(
           "timed out: the topology did not end within \(timeout.shortText)", after: waitResult.stall
         )
       }
-      state.withLock { $0.hasSeenEnd = true }
+      state.withLock { $0.hasWaitedForEnd = true }
       return switch exit {
       case .exited(let code): code
       case .signalled(let number): 128 + number

@@ -12,7 +12,7 @@ extension TopologyHarness {
     filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> RequestOutcome {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await advancingHistory(node) { [client] in
         try await client.send(node, event, timeout: timeout)
       }
@@ -28,7 +28,7 @@ extension TopologyHarness {
     filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> RequestOutcome {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await advancingHistory(node) { [client] in
         try await client.send(node, json: event, timeout: timeout)
       }
@@ -71,7 +71,7 @@ extension TopologyHarness {
     fileID: String = #fileID, filePath: StaticString = #filePath, line: UInt = #line,
     column: UInt = #column
   ) async throws -> TopologyDirectory {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await upToDateDirectory { _ in true }
     }
   }
@@ -82,7 +82,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws -> NodeInformation {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try client.node(node, in: await upToDateDirectory { $0.name == node })
     }
   }
@@ -96,7 +96,7 @@ extension TopologyHarness {
   {
     let start = WallClock.nanoseconds
     var last = try await client.directory(fresh: true)
-    _ = try await ask(every: .milliseconds(10), within: .seconds(10), of: directory) {
+    _ = try await pollUntilStalled(every: .milliseconds(10), within: .seconds(10), of: directory) {
       () -> Bool? in
       if last.nodes.allSatisfy({ !isRelevant($0) || Self.hasReported($0, since: start) }) {
         return true
@@ -122,7 +122,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws -> StateStream {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await client.states(of: nodes)
     }
   }
@@ -144,8 +144,10 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
-      let wait = try await ask(every: .milliseconds(5), within: .seconds(10), of: directory) {
+    try await storingCallSite(fileID, filePath, line, column) {
+      let wait = try await pollUntilStalled(
+        every: .milliseconds(5), within: .seconds(10), of: directory
+      ) {
         try await killProcess(of: node)
       }
       guard case .found(let incarnation) = wait else {
@@ -177,7 +179,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await signal(node, .terminate)
     }
   }
@@ -188,7 +190,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await signal(node, .stop)
       state.withLock { _ = $0.pausedNodes.insert(node) }
     }
@@ -200,7 +202,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       state.withLock { _ = $0.pausedNodes.remove(node) }
       try await signal(node, .resume)
     }
@@ -212,7 +214,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await client.kill(node, signal: number)
     }
   }
@@ -227,7 +229,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await answer("nodes did not end", within: options.stopTimeout) { [client] in
         try await client.stop(nodes, within: Self.clientTimeout)
       }
@@ -240,7 +242,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       try await answer("nodes do not run", within: options.startTimeout) { [client] in
         try await client.start(nodes, within: Self.clientTimeout)
       }
@@ -254,7 +256,7 @@ extension TopologyHarness {
     line: UInt = #line,
     column: UInt = #column
   ) async throws {
-    try await at(fileID, filePath, line, column) {
+    try await storingCallSite(fileID, filePath, line, column) {
       let directory = try await client.directory(fresh: false)
       try await answer("nodes do not run again", within: options.startTimeout) { [client] in
         try await client.restart(nodes, within: Self.clientTimeout)

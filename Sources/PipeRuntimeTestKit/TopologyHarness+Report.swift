@@ -17,7 +17,7 @@ extension TopologyHarness {
 
   /// Makes a call for the test. If the call throws an error, stores the location of the call in the
   /// test's source.
-  func at<Result>(
+  func storingCallSite<Result>(
     _ fileID: String, _ filePath: StaticString, _ line: UInt, _ column: UInt,
     isolation: isolated (any Actor)? = #isolation, _ call: () async throws -> Result
   ) async throws -> Result {
@@ -72,7 +72,7 @@ extension TopologyHarness {
   ) async -> TopologyExpectationFailure {
     let report = await report()
     return TopologyExpectationFailure(
-      expectation: expectation, seen: node.map(history.states(of:)) ?? [],
+      expectation: expectation, recordedStates: node.map(history.states(of:)) ?? [],
       report: (stall.map { "\($0)\n" } ?? "") + report)
   }
 }
@@ -87,7 +87,7 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
   /// The error that the test's body has thrown; `nil` if a failed expectation ended the body.
   public var cause: (any Error)?
   /// The recorded states of the node, oldest first. Empty if the failure is not about a node.
-  public var seen: [StateChange]
+  public var recordedStates: [StateChange]
   /// The status of the topology when the expectation failed, with the last lines of its logs.
   public var report: String
 
@@ -97,12 +97,12 @@ public struct TopologyExpectationFailure: Error, Sendable, CustomStringConvertib
   /// The expectation, the recorded states, and the report.
   public var description: String {
     var lines = [(location.map { "\($0): " } ?? "") + expectation]
-    if !seen.isEmpty {
-      lines.append("states of '\(seen[0].node)':")
-      if seen.count > Self.displayLimit {
-        lines.append("  … \(seen.count - Self.displayLimit) earlier states")
+    if !recordedStates.isEmpty {
+      lines.append("states of '\(recordedStates[0].node)':")
+      if recordedStates.count > Self.displayLimit {
+        lines.append("  … \(recordedStates.count - Self.displayLimit) earlier states")
       }
-      for change in seen.suffix(Self.displayLimit) {
+      for change in recordedStates.suffix(Self.displayLimit) {
         let missed = change.missedCount > 0 ? ", after \(change.missedCount) missed states" : ""
         lines.append(
           "  \(change.incarnation).\(change.version) \(change.state.text) "

@@ -69,7 +69,7 @@ public final class TopologyHarness: Sendable {
     var pausedNodes: Set<String> = []
     /// Whether the test has waited for the end of the topology. The test has then received the
     /// orchestrator's exit code, so the harness does not check it again.
-    var hasSeenEnd = false
+    var hasWaitedForEnd = false
     var watchTask: Task<Void, Never>?
     /// The tasks that record the states of instances, by the instances' names.
     var instanceTasks: [String: Task<Void, Never>] = [:]
@@ -148,7 +148,7 @@ public final class TopologyHarness: Sendable {
   ) async throws -> TopologyClient {
     func failure(_ problem: String, _ stall: Stall? = nil) -> TopologyExpectationFailure {
       TopologyExpectationFailure(
-        expectation: "topology '\(name)' \(problem)", seen: [],
+        expectation: "topology '\(name)' \(problem)", recordedStates: [],
         report: (stall.map { "\($0)\n" } ?? "") + report(of: orchestrator))
     }
     func checkNotEnded() throws {
@@ -157,7 +157,9 @@ public final class TopologyHarness: Sendable {
     // A client that cannot connect waits before it tries again. To avoid this delay, the harness
     // waits until the socket exists.
     let path = String(control.dropFirst("ipc://".count))
-    let socket: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
+    let socket: WaitResult<Bool> = try await pollUntilStalled(
+      within: options.startTimeout, of: directory
+    ) {
       try checkNotEnded()
       return FileSystem.exists(path) ? true : nil
     }
@@ -166,7 +168,7 @@ public final class TopologyHarness: Sendable {
     }
     let client = try TopologyClient(
       topology: name, control: control, answerTimeout: clientTimeout)
-    let start: WaitResult<Bool> = try await ask(
+    let start: WaitResult<Bool> = try await pollUntilStalled(
       every: .milliseconds(5), within: options.startTimeout, of: directory
     ) {
       try checkNotEnded()
@@ -211,7 +213,9 @@ public final class TopologyHarness: Sendable {
   /// is missed.
   private func awaitStates() async throws {
     var nodesWithoutState: [String] = []
-    let states: WaitResult<Bool> = try await ask(within: options.startTimeout, of: directory) {
+    let states: WaitResult<Bool> = try await pollUntilStalled(
+      within: options.startTimeout, of: directory
+    ) {
       guard orchestrator.exit == nil else { return true }
       nodesWithoutState = try await client.directory(fresh: false).nodes
         .filter { $0.isRunning && $0.kind != .monitor }.map(\.name)
@@ -233,7 +237,7 @@ public final class TopologyHarness: Sendable {
   func stop() async -> [String] {
     var problems: [String] = []
     let endedBefore = orchestrator.exit
-    if let endedBefore, !state.withLock({ $0.hasSeenEnd }), !endedBefore.isSuccess {
+    if let endedBefore, !state.withLock({ $0.hasWaitedForEnd }), !endedBefore.isSuccess {
       problems.append("the topology ended before the test: \(endedBefore)")
     }
     unlink(directory.path + "/" + Self.failpointSwitch)
@@ -308,7 +312,7 @@ public final class TopologyHarness: Sendable {
     var remaining: [LeftoverProcess] = []
     // Processes with a death signal end shortly after their parent.
     _ = try? await Self.ignoringCancellation { [directory] in
-      try await ask(every: .milliseconds(10), within: .seconds(2), of: directory) {
+      try await pollUntilStalled(every: .milliseconds(10), within: .seconds(2), of: directory) {
         directory.processIDs.isEmpty ? true : nil
       }
     }
@@ -318,7 +322,7 @@ public final class TopologyHarness: Sendable {
     // After SIGKILL, the orchestrator's files remain. Only the next start of a topology with this
     // name would remove them.
     if orchestrator.exit != .signalled(number: Signal.kill.number) {
-      problems += directory.sockets.map { "left behind: \($0)" }
+      problems += directory.leftoverPaths.map { "left behind: \($0)" }
     }
     directory.remove()
     await Self.end(cleanupProcess)

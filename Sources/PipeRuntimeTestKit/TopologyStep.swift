@@ -35,25 +35,29 @@ public struct TopologyStep: Hashable, Sendable, CustomStringConvertible {
 /// Derives steps from the states that the feeds of a running topology report.
 struct StepDetector {
   /// The names of the synchronized events, by composite.
-  let synchronizedEvents: [String: Set<String>]
-  private var lastChanges: [String: StateChange] = [:]
+  let synchronizedEventsByComposite: [String: Set<String>]
+  private var lastChangesByNode: [String: StateChange] = [:]
   /// The number of states that the feeds did not deliver. Steps to and from these states are
   /// unknown.
-  private(set) var missed: UInt64 = 0
+  private(set) var missedStateCount: UInt64 = 0
 
-  init(synchronized: [String: Set<String>] = [:]) { self.synchronizedEvents = synchronized }
+  init(synchronized: [String: Set<String>] = [:]) {
+    self.synchronizedEventsByComposite = synchronized
+  }
 
   mutating func add(_ change: StateChange) -> [TopologyStep] {
-    let previous = lastChanges.updateValue(change, forKey: change.node)
+    let previous = lastChangesByNode.updateValue(change, forKey: change.node)
     guard
       previous.map({ ($0.incarnation, $0.version) < (change.incarnation, change.version) }) ?? true
     else {
       // The feed has repeated the state for a new subscriber, so the node has taken no step.
       return []
     }
-    missed += change.missedCount
+    missedStateCount += change.missedCount
     var steps: [TopologyStep] = []
-    if change.version > 0, synchronizedEvents[change.node]?.contains(change.cause) == true {
+    if change.version > 0,
+      synchronizedEventsByComposite[change.node]?.contains(change.cause) == true
+    {
       steps.append(.synchronized(change.cause, by: change.node))
     }
     if let previous, previous.incarnation == change.incarnation,

@@ -103,7 +103,7 @@ extension TopologyHarness {
     let problems = await stop()
     guard !problems.isEmpty else { return nil }
     return TopologyExpectationFailure(
-      expectation: problems.joined(separator: "\n"), seen: [],
+      expectation: problems.joined(separator: "\n"), recordedStates: [],
       report: report + "\n" + Self.report(of: orchestrator))
   }
 

@@ -100,12 +100,12 @@ extension TopologyReading {
     let owner = "node '\(node.name)'"
     let name = dependency.node
     let mark = dependencyPosition(of: name, for: node)
-    if definedNames[name]?.kind == .composite {
+    if definitionsByName[name]?.kind == .composite {
       report(
         .unknownNode, at: mark,
         "\(owner): '\(name)' is a composite, and 'depends_on' lists only nodes; name the required "
           + "nodes of the composite, each with its own state")
-    } else if definedNames[name]?.kind == .monitor {
+    } else if definitionsByName[name]?.kind == .monitor {
       report(
         .unknownNode, at: mark,
         "\(owner): '\(name)' is a monitor, which has no states to wait for; name a node")
@@ -135,11 +135,11 @@ extension TopologyReading {
 
   /// Returns the location of a name in a node's `depends_on`.
   private func dependencyPosition(of name: String, for node: NodeSpecification) -> TextPosition {
-    source.mark(ofKey: ["nodes", node.name, "depends_on", name])
+    source.position(ofKey: ["nodes", node.name, "depends_on", name])
   }
 }
 
-extension TopologyValue<Set<NodeDependency>> {
+extension TopologyValueType<Set<NodeDependency>> {
   /// The type of a mapping from nodes to conditions, or of a list of nodes that must be running.
   static var dependencies: Self {
     let conditions: JSONValue = [
@@ -154,7 +154,7 @@ extension TopologyValue<Set<NodeDependency>> {
   }
 }
 
-extension TopologyValue<StateCondition> {
+extension TopologyValueType<StateCondition> {
   /// The type of a state to wait for, or of some fields of a state that is a struct.
   static var condition: Self {
     let fields: JSONValue = ["type": "object", "minProperties": 1]

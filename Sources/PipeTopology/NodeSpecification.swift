@@ -27,7 +27,7 @@ public struct NodeSpecification: Hashable, Sendable {
   }
 
   /// The permitted numbers of instances in memory.
-  static let residentRange = 1...100_000_000
+  static let residentInstancesRange = 1...100_000_000
   /// The default time for which an instance is kept after it has ended.
   package static let defaultKeepDuration = Duration.seconds(7 * 86_400)
   /// The default number of instances in memory.
@@ -71,12 +71,12 @@ public struct NodeSpecification: Hashable, Sendable {
   public var key: String?
   /// For a node with a key: the maximum number of instances in memory; `nil` uses the default,
   /// 100,000.
-  public var resident: Int?
+  public var maximumResidentInstances: Int?
   /// For a node with a key: the states in which an instance ends.
-  public var final: [String]
+  public var finalStates: [String]
   /// For a node with a key: how long an instance is kept after it has ended; `nil` uses the
   /// default, 7 days.
-  public var keep: Duration?
+  public var keepDuration: Duration?
   /// For a node with a key: the number of processes among which the instances are divided. Default:
   /// 1.
   public var shards: Int
@@ -90,14 +90,15 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, workingDirectory: String? = nil,
-    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil, resident: Int? = nil,
-    final: [String] = [], keep: Duration? = nil, shards: Int = 1
+    stop: StopPolicy = StopPolicy(), logs: Logs = Logs(), key: String? = nil,
+    maximumResidentInstances: Int? = nil,
+    finalStates: [String] = [], keepDuration: Duration? = nil, shards: Int = 1
   ) {
     self.shards = shards
-    self.final = final
-    self.keep = keep
+    self.finalStates = finalStates
+    self.keepDuration = keepDuration
     self.key = key
-    self.resident = resident
+    self.maximumResidentInstances = maximumResidentInstances
     self.workingDirectory = workingDirectory
     self.stop = stop
     self.logs = logs
@@ -120,13 +121,15 @@ public struct NodeSpecification: Hashable, Sendable {
     environment: [String: String] = [:], restart: RestartPolicy = RestartPolicy(),
     required: Bool = false, dependsOn: Set<NodeDependency> = [], durability: Durability? = nil,
     place: String? = nil, hostLossPolicy: HostLossPolicy = .wait, key: String? = nil,
-    resident: Int? = nil, final: [String] = [], keep: Duration? = nil, shards: Int = 1
+    maximumResidentInstances: Int? = nil, finalStates: [String] = [], keepDuration: Duration? = nil,
+    shards: Int = 1
   ) -> NodeSpecification {
     NodeSpecification(
       name: name, content: .machine(machine), program: program, parameters: parameters,
       environment: environment, restart: restart, required: required, dependsOn: dependsOn,
       durability: durability, place: place, hostLossPolicy: hostLossPolicy, key: key,
-      resident: resident, final: final, keep: keep, shards: shards)
+      maximumResidentInstances: maximumResidentInstances, finalStates: finalStates,
+      keepDuration: keepDuration, shards: shards)
   }
 
   /// Makes a node that stays in one state.
@@ -176,7 +179,7 @@ public struct MonitorSpecification: Hashable, Sendable {
   /// The monitor's registered name.
   public var monitor: String
   /// The nodes to watch; `nil` watches all nodes and composites.
-  public var watch: [String]?
+  public var watchedNames: [String]?
   /// The executable that runs the monitor; `nil` uses the topology's executable.
   public var program: String?
   /// The monitor's parameters, as a JSON object.
@@ -186,14 +189,14 @@ public struct MonitorSpecification: Hashable, Sendable {
 
   /// Makes a monitor.
   public init(
-    _ monitor: String, name: String, watch: [String]? = nil, program: String? = nil,
+    _ monitor: String, name: String, watchedNames: [String]? = nil, program: String? = nil,
     parameters: JSONValue = [:], environment: [String: String] = [:]
   ) {
     self.parameters = parameters
     self.environment = environment
     self.name = name
     self.monitor = monitor
-    self.watch = watch
+    self.watchedNames = watchedNames
     self.program = program
   }
 }

@@ -66,7 +66,7 @@ public struct PipeSpecification: Hashable, Sendable {
 
   /// The state of a rule: when the sender enters it, the sender sends an event. `nil` for other
   /// kinds of sources.
-  public var when: String? {
+  public var enteredState: String? {
     if case .state(let state, _) = source { state } else { nil }
   }
 
@@ -74,12 +74,12 @@ public struct PipeSpecification: Hashable, Sendable {
   /// sent.
   ///
   /// `nil` for other kinds of sources.
-  public var whenStates: [String: String]? {
+  public var enteredStatesByNode: [String: String]? {
     if case .states(let states, _) = source { states } else { nil }
   }
 
   /// The template of the event that the rule sends; `nil` for an out-port.
-  public var send: JSONValue? {
+  public var eventTemplate: JSONValue? {
     switch source {
     case .port: nil
     case .state(_, let send), .states(_, let send): send

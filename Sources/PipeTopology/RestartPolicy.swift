@@ -18,24 +18,24 @@ public struct RestartPolicy: Hashable, Sendable {
   public var mode: Mode
   /// The number of restarts allowed within ``window`` before the node counts as failed. Default: 5.
   /// Range: 0…1000000.
-  public var max: Int
-  /// How long each restart counts towards ``max``. Default: 60 s.
+  public var maximumRestarts: Int
+  /// How long each restart counts towards ``maximumRestarts``. Default: 60 s.
   public var window: Duration
   /// The delays before restarts.
   public var backoff: Backoff
 
   /// Makes a policy.
   public init(
-    _ mode: Mode = .onFailure, max: Int = 5, window: Duration = .seconds(60),
+    _ mode: Mode = .onFailure, maximumRestarts: Int = 5, window: Duration = .seconds(60),
     backoff: Backoff = Backoff()
   ) {
     self.mode = mode
-    self.max = max
+    self.maximumRestarts = maximumRestarts
     self.window = window
     self.backoff = backoff
   }
 
-  static let maxRange = 0...1_000_000
+  static let maximumRestartsRange = 0...1_000_000
   /// The time that a failing process is assumed to run at least before it fails.
   private static let minimumLifetime: Duration = .milliseconds(100)
 
@@ -44,9 +44,9 @@ public struct RestartPolicy: Hashable, Sendable {
   /// `nil` if this time exceeds the window: the node then never reaches the limit, and is restarted
   /// forever.
   package var minimumTimeToFailure: Duration? {
-    guard mode != .never, max > 0 else { return .zero }
+    guard mode != .never, maximumRestarts > 0 else { return .zero }
     var elapsed = Duration.zero
-    for attempt in 0..<max {
+    for attempt in 0..<maximumRestarts {
       elapsed += backoff.pause(before: attempt) * (1 - backoff.jitter) + Self.minimumLifetime
       if elapsed >= window { return nil }
     }
@@ -62,8 +62,12 @@ extension RestartPolicy {
   /// coordinator.
   package static func forCoordinator(of participants: [RestartPolicy]) -> RestartPolicy {
     let defaultPolicy = RestartPolicy()
-    let mostPersistent = participants.filter { $0.mode != .never }.max { $0.max < $1.max }
-    guard let mostPersistent, mostPersistent.max > defaultPolicy.max else { return defaultPolicy }
+    let mostPersistent = participants.filter { $0.mode != .never }.max {
+      $0.maximumRestarts < $1.maximumRestarts
+    }
+    guard let mostPersistent, mostPersistent.maximumRestarts > defaultPolicy.maximumRestarts else {
+      return defaultPolicy
+    }
     return mostPersistent
   }
 }

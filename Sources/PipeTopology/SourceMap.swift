@@ -22,7 +22,7 @@ public struct SourceMap: Sendable {
 
   /// Renumbers the elements of a top-level list after elements have been removed.
   /// - Parameter indices: The original indices of the remaining elements.
-  mutating func keepElements(_ indices: [Int], of list: String) {
+  mutating func renumberElements(keeping indices: [Int], of list: String) {
     guard indices != Array(indices.indices) else { return }
     let newIndices = Dictionary(
       uniqueKeysWithValues: indices.enumerated().map { (String($1), String($0)) })
@@ -43,13 +43,13 @@ public struct SourceMap: Sendable {
 
   /// Returns the location of the value at a path. If the file does not contain the value, returns
   /// the location of the nearest enclosing part.
-  public func mark(of path: [String]) -> TextPosition {
+  public func position(of path: [String]) -> TextPosition {
     nearestPosition(path, in: valuePositions)
   }
 
   /// Returns the location of the key at a path. If the file does not contain the key, returns the
   /// location of the nearest enclosing part.
-  public func mark(ofKey path: [String]) -> TextPosition {
+  public func position(ofKey path: [String]) -> TextPosition {
     nearestPosition(path, in: keyPositions)
   }
 
@@ -61,7 +61,7 @@ public struct SourceMap: Sendable {
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
     _ message: String
   ) -> Diagnostic {
-    diagnostic(code, severity, at: mark(of: path), message)
+    diagnostic(code, severity, at: position(of: path), message)
   }
 
   package func diagnostic(
@@ -101,6 +101,6 @@ extension DiagnosticCollector {
     _ code: Diagnostic.Code, _ severity: Diagnostic.Severity = .error, at path: [String],
     _ message: String
   ) {
-    report(code, severity, at: source.mark(of: path), message)
+    report(code, severity, at: source.position(of: path), message)
   }
 }

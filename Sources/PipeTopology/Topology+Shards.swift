@@ -19,7 +19,7 @@ extension Topology {
     launched.pipes = pipes.flatMap(pipesOfShards)
     launched.monitors = monitors.map { monitor in
       var monitor = monitor
-      monitor.watch = monitor.watch?.flatMap(shardNames)
+      monitor.watchedNames = monitor.watchedNames?.flatMap(shardNames)
       return monitor
     }
     return launched

@@ -76,7 +76,7 @@ public struct Topology: Sendable {
   /// nodes.
   public func durability(of name: String) -> Durability {
     if let node = node(name) { return node.durability ?? .standard }
-    return machines(of: name).compactMap(node).map { $0.durability ?? .standard }.max()
+    return memberNames(of: name).compactMap(node).map { $0.durability ?? .standard }.max()
       ?? .standard
   }
 
@@ -89,7 +89,7 @@ public struct Topology: Sendable {
 
   /// Returns the names of a composite and of all nodes and composites that it contains, directly or
   /// indirectly.
-  func machines(of composite: String) -> Set<String> {
+  func memberNames(of composite: String) -> Set<String> {
     var names: Set<String> = []
     var open = [composite]
     while let name = open.popLast() {
@@ -189,8 +189,8 @@ extension Topology {
     }
     for index in monitors.indices {
       resolved.monitors[index].program = program(of: monitors[index])
-      resolved.monitors[index].watch =
-        monitors[index].watch ?? nodes.map(\.name) + composites.map(\.name)
+      resolved.monitors[index].watchedNames =
+        monitors[index].watchedNames ?? nodes.map(\.name) + composites.map(\.name)
     }
     return resolved
   }
@@ -201,10 +201,10 @@ extension Topology {
   /// descriptions of the machines show.
   private func knownDurability(of pipe: PipeSpecification) -> Durability? {
     let level = durability(of: pipe)
-    guard pipe.durability == nil, composite(pipe.receiver) != nil, pipe.send != nil else {
+    guard pipe.durability == nil, composite(pipe.receiver) != nil, pipe.eventTemplate != nil else {
       return level
     }
-    let nodes = machines(of: pipe.receiver).compactMap(node)
+    let nodes = memberNames(of: pipe.receiver).compactMap(node)
     return nodes.allSatisfy { $0.durability ?? .standard >= level } ? level : nil
   }
 

@@ -22,7 +22,7 @@ extension TopologyChecker {
         checkPayloads(of: vector, in: composites)
         checkTransitions(of: vector, in: composites)
       }
-      for plan in composites.plans {
+      for plan in composites.coordinatorPlans {
         checkPrograms(of: plan)
         checkCarrier(of: plan)
       }
@@ -45,7 +45,9 @@ extension TopologyChecker {
   ) {
     guard var diagnostic = problem.diagnostic(in: topology, source) else { return }
     if case .tooFewParticipants([], let event, let composite) = problem {
-      let acceptingMachines = topology.machines(of: composite).sorted().compactMap { machines[$0] }
+      let acceptingMachines = topology.memberNames(of: composite).sorted().compactMap {
+        machines[$0]
+      }
       diagnostic.message += Suggestion.among(
         acceptingMachines.flatMap(\.alphabet), like: event, verb: "they accept")
     }
@@ -196,7 +198,7 @@ extension TopologyChecker {
     func vectors(of event: String) -> [SyncVector] {
       composites.composition.vectors(of: node.name, event: event)
     }
-    if let event = pipe.send?.caseName {
+    if let event = pipe.eventTemplate?.caseName {
       let found = vectors(of: event)
       guard !found.isEmpty else { return }
       report(

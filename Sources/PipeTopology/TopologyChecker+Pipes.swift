@@ -132,7 +132,7 @@ extension TopologyChecker {
     let names = events.map(\.name)
     let holder = "composite '\(pipe.receiver)'"
     checkCapacity(of: pipe, composites, owner: owner, at: path)
-    if let event = pipe.send?.caseName, !names.contains(event) {
+    if let event = pipe.eventTemplate?.caseName, !names.contains(event) {
       if let node = composites.owner(of: event, in: pipe.receiver),
         let machine = composites.machines[node]
       {
@@ -186,7 +186,7 @@ extension TopologyChecker {
     guard pipe.capacity == 1, topology.node(pipe.sender) != nil else { return }
     let sent =
       outPort(of: pipe).map { $0.sentEvents ?? $0.events.map(\.name) } ?? [
-        pipe.send?.caseName ?? ""
+        pipe.eventTemplate?.caseName ?? ""
       ]
     let own = sent.first { event in
       let vector = try? composites.composition.vector(event, of: pipe.receiver)
@@ -255,10 +255,10 @@ extension TopologyChecker {
 
   private func constantState(of pipe: PipeSpecification) -> CaseDescription? {
     guard let node = topology.node(pipe.sender), let constant = node.constant else { return nil }
-    if let state = machine(of: node)?.states.first(where: { $0.name == pipe.when }) {
+    if let state = machine(of: node)?.states.first(where: { $0.name == pipe.enteredState }) {
       return state
     }
-    guard let name = constant.caseName, name == pipe.when else { return nil }
+    guard let name = constant.caseName, name == pipe.enteredState else { return nil }
     let fields = constant.caseMembers ?? [:]
     return CaseDescription(
       name: name,
@@ -321,7 +321,7 @@ extension TopologyChecker {
       }
     let isBare = json.string != nil
     let labelPath = isBare ? path : path + [json.caseName ?? ""]
-    let label = isBare ? source.mark(of: path) : source.mark(ofKey: labelPath)
+    let label = isBare ? source.position(of: path) : source.position(ofKey: labelPath)
     for problem in cases.problems(with: json) {
       let text = "\(owner): " + problem.text(noun: noun, owner: holder)
       switch problem {
@@ -330,7 +330,7 @@ extension TopologyChecker {
         report(code, at: label, text)
         return false
       case .unknownField(let name, _):
-        report(.unknownField, at: source.mark(ofKey: labelPath + [name]), text)
+        report(.unknownField, at: source.position(ofKey: labelPath + [name]), text)
       case .missingField:
         if case .condition = kind { continue }
         report(.missingField, at: label, text)

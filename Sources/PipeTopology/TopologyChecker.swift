@@ -34,7 +34,7 @@ public struct TopologyChecker: DiagnosticCollector {
       guard let receiver = topology.node(pipe.receiver), let machine = receiver.machine else {
         return nil
       }
-      guard pipe.send == nil else { return schema(of: receiver, in: topology) }
+      guard pipe.eventTemplate == nil else { return schema(of: receiver, in: topology) }
       let sender = topology.node(pipe.sender)
       let program = sender.flatMap { topology.program(of: $0) }.flatMap { programs[$0] }
       let own = nodes[pipe.sender] ?? sender?.machine.flatMap { program?.machine($0) }
@@ -130,7 +130,7 @@ public struct TopologyChecker: DiagnosticCollector {
     of node: NodeSpecification, _ machine: MachineDescription, owner: String, at path: [String]
   ) {
     guard let key = node.key else { return }
-    for label in node.final where !machine.states.contains(where: { $0.name == label }) {
+    for label in node.finalStates where !machine.states.contains(where: { $0.name == label }) {
       report(
         .unknownState, at: ["nodes", node.name, "final"],
         "\(owner): machine '\(machine.machine)' has no state '\(label)'"
@@ -138,7 +138,7 @@ public struct TopologyChecker: DiagnosticCollector {
             ? Suggestion.among(machine.states.map(\.name), like: label)
             : "; its state is a struct, which has no labels"))
     }
-    for timer in machine.timers ?? [] where node.final.contains(timer.state) {
+    for timer in machine.timers ?? [] where node.finalStates.contains(timer.state) {
       report(
         .badValue, at: ["nodes", node.name, "final"],
         "\(owner): machine '\(machine.machine)' has a timer in state '\(timer.state)', but an "

@@ -73,7 +73,7 @@ package struct TopologyComposites: Sendable {
   // MARK: Plans
 
   /// The plans of the coordinators, one for each conflict class, in file order.
-  package var plans: [ConflictClassPlan] {
+  package var coordinatorPlans: [ConflictClassPlan] {
     let order = composition.composites.map(\.name)
     return composition.conflictClasses.map { names in
       plan(of: order.filter(names.contains))
@@ -230,7 +230,8 @@ extension CompositionError.Problem {
     _ event: String, of composite: String, _ code: Diagnostic.Code, _ source: SourceMap
   ) -> Diagnostic {
     source.diagnostic(
-      code, at: source.mark(ofKey: ["composites", composite, "synchronize", event]), description)
+      code, at: source.position(ofKey: ["composites", composite, "synchronize", event]), description
+    )
   }
 }
 

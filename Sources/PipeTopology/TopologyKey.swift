@@ -23,7 +23,8 @@ struct TopologyKey<Model: Sendable>: Sendable {
   ///   - defaultText: The default in words. If `nil`, the documentation shows the key's value in a
   ///     model that was read from a file without keys.
   init<Value>(
-    _ name: String, _ path: WritableKeyPath<Model, Value> & Sendable, _ kind: TopologyValue<Value>,
+    _ name: String, _ path: WritableKeyPath<Model, Value> & Sendable,
+    _ kind: TopologyValueType<Value>,
     _ meaning: String, default defaultText: String? = nil, isRequired: Bool = false
   ) {
     self.name = name
@@ -43,7 +44,8 @@ struct TopologyKey<Model: Sendable>: Sendable {
 
   /// Makes a key with an optional value.
   init<Value>(
-    _ name: String, _ path: WritableKeyPath<Model, Value?> & Sendable, _ kind: TopologyValue<Value>,
+    _ name: String, _ path: WritableKeyPath<Model, Value?> & Sendable,
+    _ kind: TopologyValueType<Value>,
     _ meaning: String, default defaultText: String = "", isRequired: Bool = false
   ) {
     self.init(name, path, kind.optional, meaning, default: defaultText, isRequired: isRequired)

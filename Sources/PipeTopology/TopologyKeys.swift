@@ -111,16 +111,17 @@ package enum TopologyKeys {
           + "[Instances](INSTANCES.md)",
         default: "one machine"),
       TopologyKey(
-        "resident", \.resident, .integer(in: NodeSpecification.residentRange, unit: "instances"),
+        "resident", \.maximumResidentInstances,
+        .integer(in: NodeSpecification.residentInstancesRange, unit: "instances"),
         "With `key`: the number of instances that are kept in memory",
         default: "\(NodeSpecification.defaultResidentCount)"),
       TopologyKey(
-        "final", \.final, .stateLabels,
+        "final", \.finalStates, .stateLabels,
         "With `key`: a list of the states in which an instance ends. It then refuses every event, "
           + "with the reason `ended`",
         default: "none"),
       TopologyKey(
-        "keep", \.keep, .positiveDuration,
+        "keep", \.keepDuration, .positiveDuration,
         "With `final`: how long an instance is kept after it has ended. Then it is removed, and "
           + "the next event for its key begins a new instance",
         default: "`7d`"),
@@ -203,7 +204,8 @@ package enum TopologyKeys {
         "policy", \.mode, .choice,
         "When a node whose process has ended is restarted: `never`, `on-failure` or `always`"),
       TopologyKey(
-        "max", \.max, .integer(in: RestartPolicy.maxRange, unit: "restarts"),
+        "max", \.maximumRestarts,
+        .integer(in: RestartPolicy.maximumRestartsRange, unit: "restarts"),
         "The number of restarts within the window before the node counts as failed"),
       TopologyKey("window", \.window, .positiveDuration, "How long a restart counts toward `max`"),
       TopologyKey(
@@ -351,7 +353,7 @@ package enum TopologyKeys {
         default: "\(ExploreSection.defaultCapacity) at first, raised while the verdict may "
           + "depend on it"),
       TopologyKey(
-        "keys", \.keys, .keyCounts,
+        "keys", \.instanceCountsByNode, .keyCounts,
         "The number of instances of nodes with a `key`, from "
           + "\(ExploreSection.keyCountRange.lowerBound) to \(ExploreSection.keyCountRange.upperBound): "
           + "`{ NODE: 3 }`",
@@ -367,23 +369,23 @@ package enum TopologyKeys {
         "The values to try: `{ NODE.EVENT: { FIELD: [value, …] } }`, or `0..4`",
         default: "all values of Booleans and bare cases, some values of other types"),
       TopologyKey(
-        "gives", \.gives, .eventsOfEffects,
+        "gives", \.effectEvents, .eventsOfEffects,
         "The events that effects may give: `{ NODE: { OUTPUT: [EVENT, …] } }`. `~` at the end: the "
           + "effect may also end without an event",
         default: "the events that the machine declares; else assumed: events that nothing else "
           + "gives"),
       TopologyKey(
-        "fold", \.fold, .folds,
+        "fold", \.foldModuli, .folds,
         "Integer fields of states that wrap to 0: `{ NODE: { FIELD: 8 } }` treats 8 as 0, and 9 as "
           + "1. The merged states must behave alike, which is checked",
         default: "none"),
       TopologyKey(
-        "any", \.any, .nodesToAssume,
+        "any", \.unevaluatedNodes, .nodesToAssume,
         "A list of nodes whose steps cannot be searched: these nodes may accept and send any event "
           + "at any time",
         default: "none"),
       TopologyKey(
-        "end", \.end, .ends,
+        "end", \.allowedEndStates, .ends,
         "Final states, which are no deadlocks: `{ NODE: STATE }`, or a list of such mappings",
         default: "none"),
       TopologyKey(
@@ -402,7 +404,7 @@ package enum TopologyKeys {
     meaning: "Findings of a search that are expected.",
     emptyModel: AllowedFinding(.deadlock, reason: ""),
     keys: [
-      TopologyKey("finding", \.finding, .choice, "The code of the findings", isRequired: true),
+      TopologyKey("finding", \.kind, .choice, "The code of the findings", isRequired: true),
       TopologyKey("node", \.node, .text, "The node or composite", default: "any"),
       TopologyKey("pipe", \.pipe, .text, "The pipe, by its name", default: "any"),
       TopologyKey("event", \.event, .text, "The label of the event", default: "any"),
@@ -427,7 +429,7 @@ package enum TopologyKeys {
         .missingKey, fields.cursor, "is empty; add 'never' or 'always_possible' with states")
     } else if named.count > 1 {
       reading.report(
-        .conflictingKeys, at: reading.source.mark(ofKey: named[1].path),
+        .conflictingKeys, at: reading.source.position(ofKey: named[1].path),
         "\(fields.cursor.title) has both 'never' and 'always_possible'; split it into two properties"
       )
     }
@@ -441,7 +443,7 @@ package enum TopologyKeys {
       TopologyKey(
         "monitor", \.monitor, .text, "The monitor's registered name", isRequired: true),
       TopologyKey(
-        "watch", \.watch, .watchedNames, "A list of nodes and composites", default: "all"),
+        "watch", \.watchedNames, .watchedNames, "A list of nodes and composites", default: "all"),
       TopologyKey(
         "program", \.program, .text, "The program that contains the monitor, as at the top level",
         default: "the topology's"),
@@ -463,21 +465,21 @@ extension TopologyReading {
   ) -> Bool {
     if let policy = fields["on_host_loss"], fields["place"] == nil {
       report(
-        .conflictingKeys, at: source.mark(ofKey: policy.path),
+        .conflictingKeys, at: source.position(ofKey: policy.path),
         "\(fields.cursor.owner) has 'on_host_loss', but no 'place'; add 'place: NAME', or remove "
           + "'on_host_loss'")
     }
     guard fields["constant"] == nil else {
       if let parameters = fields["parameters"] {
         report(
-          .conflictingKeys, at: source.mark(ofKey: parameters.path),
+          .conflictingKeys, at: source.position(ofKey: parameters.path),
           "\(fields.cursor.owner) is constant and accepts no 'parameters'; remove them")
       }
       return fields.readKeys.contains("constant")
     }
     if fields["machine"] == nil {
       report(
-        .missingKey, at: source.mark(ofKey: fields.cursor.path),
+        .missingKey, at: source.position(ofKey: fields.cursor.path),
         "\(fields.cursor.owner) has neither 'machine' nor 'constant'; add one of them")
     }
     node.constant = nil

@@ -27,7 +27,7 @@ struct TopologyMapping<Model: Sendable>: Sendable {
     let names = keys.map(\.name)
     for member in members where !names.contains(member.key) {
       reading.report(
-        .unknownKey, at: member.mark,
+        .unknownKey, at: member.position,
         "\(place.title): unknown key '\(member.key)'"
           + Suggestion.among(
             names, like: member.key, verb: "valid keys are", limit: names.count))

@@ -16,7 +16,7 @@ extension TopologyReading {
     for problem in problems {
       if case .unknownComponent(let name, let composite, _) = problem {
         if broken.contains(name) { continue }
-        if definedNames[name]?.kind == .monitor {
+        if definitionsByName[name]?.kind == .monitor {
           reportComponent(name, of: composite, topology, "is a monitor, which only watches")
           continue
         }
@@ -35,7 +35,7 @@ extension TopologyReading {
 
   /// Checks that all nodes of a composite have the composite's key, or that none has a key.
   private mutating func checkKey(of composite: CompositeSpecification, in topology: Topology) {
-    let names = topology.machines(of: composite.name)
+    let names = topology.memberNames(of: composite.name)
     let nodes = topology.nodes.filter { names.contains($0.name) && $0.constant == nil }
     let path = ["composites", composite.name]
     let owner = "composite '\(composite.name)'"
@@ -73,9 +73,9 @@ extension TopologyReading {
   /// carrier node is a participant.
   private mutating func checkCarrier(of composite: CompositeSpecification, in topology: Topology) {
     guard let name = composite.within else { return }
-    let mark = source.mark(of: ["composites", composite.name, "within"])
+    let mark = source.position(of: ["composites", composite.name, "within"])
     let owner = "composite '\(composite.name)'"
-    switch definedNames[name]?.kind {
+    switch definitionsByName[name]?.kind {
     case .node where topology.node(name)?.constant != nil:
       report(
         .badHost, at: mark,
@@ -92,7 +92,7 @@ extension TopologyReading {
         .badHost, at: mark,
         "\(owner): '\(name)' is a monitor, not a node; name a participating node")
     case .place, nil:
-      let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
+      let nodes = topology.memberNames(of: composite.name).filter { topology.node($0) != nil }
       report(
         .unknownNode, at: mark,
         "\(owner): no such node '\(name)'" + Suggestion.among(nodes.sorted(), like: name))
@@ -110,7 +110,7 @@ extension TopologyReading {
   }
 }
 
-extension TopologyValue<[Synchronization]> {
+extension TopologyValueType<[Synchronization]> {
   /// The type of a mapping from events to their participants, or of a list of events.
   static var synchronized: Self {
     let participants: JSONValue = ["anyOf": [["type": "null"], .nodeList(minItems: 1)]]
@@ -135,12 +135,12 @@ extension OrderedValue {
 extension TopologyReading {
   fileprivate mutating func readSynchronizations(_ place: TopologyCursor) -> [Synchronization] {
     if let names = readNames(recordingPositionsOf: place, of: "events") {
-      return names.filter { checkEvent($0, at: source.mark(ofKey: place.path + [$0]), place) }
+      return names.filter { checkEvent($0, at: source.position(ofKey: place.path + [$0]), place) }
         .map { Synchronization($0) }
     }
     let hint = "a mapping such as { stop: [door, motor] }, or a list of events"
     return (members(of: place, hint: hint) ?? []).compactMap { member in
-      guard checkEvent(member.key, at: member.mark, place) else { return nil }
+      guard checkEvent(member.key, at: member.position, place) else { return nil }
       if member.value.node.scalar?.value == .null {
         return Synchronization(member.key)
       }

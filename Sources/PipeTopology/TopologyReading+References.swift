@@ -31,8 +31,8 @@ extension TopologyReading {
     let owner = "node '\(node.name)'"
     guard node.key != nil else {
       let given = [
-        ("resident", node.resident != nil), ("final", !node.final.isEmpty),
-        ("keep", node.keep != nil), ("shards", node.shards != 1),
+        ("resident", node.maximumResidentInstances != nil), ("final", !node.finalStates.isEmpty),
+        ("keep", node.keepDuration != nil), ("shards", node.shards != 1),
       ]
       for (name, isGiven) in given where isGiven {
         report(
@@ -41,7 +41,7 @@ extension TopologyReading {
       }
       return
     }
-    if node.keep != nil, node.final.isEmpty {
+    if node.keepDuration != nil, node.finalStates.isEmpty {
       report(
         .conflictingKeys, at: path + ["keep"],
         "\(owner): 'keep' requires 'final'; add 'final: [STATE]', or remove 'keep'")
@@ -51,7 +51,7 @@ extension TopologyReading {
         .conflictingKeys, at: path + ["key"],
         "\(owner): a constant has no instances; remove 'key', or replace 'constant' by 'machine'")
     }
-    if node.resident != nil, topology.durability(of: node.name) == .volatile {
+    if node.maximumResidentInstances != nil, topology.durability(of: node.name) == .volatile {
       report(
         .conflictingKeys, at: path + ["resident"],
         "\(owner): 'resident' requires a journal, from which instances return into memory; remove "
@@ -64,7 +64,7 @@ extension TopologyReading {
     guard restart.minimumTimeToFailure == nil else { return }
     report(
       .unreachableLimit, .warning, at: path,
-      "node '\(node.name)': \(restart.max) restart\(restart.max == 1 ? "" : "s") cannot happen "
+      "node '\(node.name)': \(restart.maximumRestarts) restart\(restart.maximumRestarts == 1 ? "" : "s") cannot happen "
         + "within \(restart.window.shortText), given the delays of 'backoff', so a node that "
         + "keeps failing is restarted forever; raise 'window', or lower 'max' or the delays of "
         + "'backoff'")
@@ -74,22 +74,22 @@ extension TopologyReading {
     let path = ["monitors", monitor.name]
     let owner = "monitor '\(monitor.name)'"
     if topology.program(of: monitor) == nil { reportNoProgram(owner, path) }
-    for (index, name) in (monitor.watch ?? []).enumerated() {
-      let mark = source.mark(of: path + ["watch", String(index)])
+    for (index, name) in (monitor.watchedNames ?? []).enumerated() {
+      let mark = source.position(of: path + ["watch", String(index)])
       checkName(name, at: mark, owner: owner, among: [.node, .composite])
     }
   }
 
   mutating func reportNoProgram(_ owner: String, _ path: [String]) {
     report(
-      .noProgram, at: source.mark(ofKey: path),
+      .noProgram, at: source.position(ofKey: path),
       "\(owner) has no program; add 'program: NAME' to \(owner) or to the topology")
   }
 
   mutating func checkName(
     _ name: String, at mark: TextPosition, owner: String, among kinds: [Kind] = [.node]
   ) {
-    if let kind = definedNames[name]?.kind, kinds.contains(kind) { return }
+    if let kind = definitionsByName[name]?.kind, kinds.contains(kind) { return }
     report(
       .unknownNode, at: mark,
       "\(owner): no such node '\(name)'"
@@ -99,7 +99,7 @@ extension TopologyReading {
   private mutating func checkPipeNames(_ pipes: [PipeSpecification], of topology: Topology) {
     var firstPositions: [String: TextPosition] = [:]
     for (index, pipe) in pipes.enumerated() {
-      let position = source.mark(of: ["pipes", String(index), "name"])
+      let position = source.position(of: ["pipes", String(index), "name"])
       let names = Set(topology.pipesOfShards(pipe).map(\.name) + [pipe.name])
       if let taken = names.sorted().first(where: { firstPositions[$0] != nil }),
         let mark = firstPositions[taken]
@@ -119,11 +119,13 @@ extension TopologyReading {
   ) {
     let owner = "pipe '\(pipe.name)'"
     checkName(
-      pipe.sender, at: source.mark(of: path + ["from"]), owner: owner, among: [.node, .composite])
+      pipe.sender, at: source.position(of: path + ["from"]), owner: owner,
+      among: [.node, .composite])
     checkRule(of: pipe, owner: owner, path: path, topology)
     checkName(
-      pipe.receiver, at: source.mark(of: path + ["to"]), owner: owner, among: [.node, .composite])
-    if let port = pipe.inPort, definedNames[pipe.receiver]?.kind == .composite {
+      pipe.receiver, at: source.position(of: path + ["to"]), owner: owner,
+      among: [.node, .composite])
+    if let port = pipe.inPort, definitionsByName[pipe.receiver]?.kind == .composite {
       report(
         .unknownPort, at: path + ["to"],
         "\(owner): '\(pipe.receiver)' is a composite and has no in-port '\(port)'; write "
@@ -158,7 +160,7 @@ extension TopologyReading {
         .unknownPort, at: path + ["from"],
         "\(owner): node '\(pipe.sender)' is constant and has no out-port '\(port)'; write "
           + "'from: \(pipe.sender)' with 'when' and 'send'")
-    } else if let when = pipe.when, let state = constant.caseName, when != state {
+    } else if let when = pipe.enteredState, let state = constant.caseName, when != state {
       report(
         .unknownState, at: path + ["when"],
         "\(owner): node '\(pipe.sender)' is constant and never enters '\(when)'"
@@ -172,7 +174,7 @@ extension TopologyReading {
     of pipe: PipeSpecification, owner: String, path: [String], _ topology: Topology
   ) {
     guard let composite = topology.composite(pipe.sender) else {
-      guard pipe.whenStates != nil, topology.node(pipe.sender) != nil else { return }
+      guard pipe.enteredStatesByNode != nil, topology.node(pipe.sender) != nil else { return }
       report(
         .badValue, at: path + ["when"],
         "\(owner): '\(pipe.sender)' is a node and has one state; write 'when: STATE'")
@@ -189,21 +191,21 @@ extension TopologyReading {
         "\(owner): composite '\(composite.name)' has a 'key', and its state is the number of "
           + "instances in each state; write 'from: NODE' with the node whose instances enter the state"
       )
-    } else if let states = pipe.whenStates {
+    } else if let states = pipe.enteredStatesByNode {
       if let projection = composite.projection {
         report(
           .badValue, at: path + ["when"],
           "\(owner): composite '\(composite.name)' has projection '\(projection)'; name a state of "
             + "the projection: 'when: STATE'")
       }
-      let nodes = topology.machines(of: composite.name).filter { topology.node($0) != nil }
+      let nodes = topology.memberNames(of: composite.name).filter { topology.node($0) != nil }
       for name in states.keys.sorted() where !nodes.contains(name) {
         report(
-          .unknownNode, at: source.mark(ofKey: path + ["when", name]),
+          .unknownNode, at: source.position(ofKey: path + ["when", name]),
           "\(owner): composite '\(composite.name)' has no node '\(name)'"
             + Suggestion.among(nodes.sorted(), like: name))
       }
-    } else if let when = pipe.when, composite.projection == nil {
+    } else if let when = pipe.enteredState, composite.projection == nil {
       report(
         .badValue, at: path + ["when"],
         "\(owner): composite '\(composite.name)' has no projection, and therefore no state "

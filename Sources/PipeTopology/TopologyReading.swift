@@ -18,7 +18,7 @@ struct TopologyReading: DiagnosticCollector {
   var source: SourceMap
   /// The names that the file defines. Names of invalid items are included, so that references to an
   /// invalid item are not reported as errors.
-  var definedNames: [String: (kind: Kind, mark: TextPosition)] = [:]
+  var definitionsByName: [String: (kind: Kind, position: TextPosition)] = [:]
 
   init(file: String) {
     source = SourceMap(file: file)
@@ -34,8 +34,8 @@ struct TopologyReading: DiagnosticCollector {
 
   /// Returns the names of one kind, in file order.
   func definedNames(of kind: Kind) -> [String] {
-    definedNames.filter { $0.value.kind == kind }
-      .sorted { ($0.value.mark, $0.key) < ($1.value.mark, $1.key) }.map(\.key)
+    definitionsByName.filter { $0.value.kind == kind }
+      .sorted { ($0.value.position, $0.key) < ($1.value.position, $1.key) }.map(\.key)
   }
 
   mutating func report(_ code: Diagnostic.Code, _ place: TopologyCursor, _ message: String) {
@@ -51,9 +51,9 @@ struct TopologyReading: DiagnosticCollector {
 
   // MARK: Mappings and lists
 
-  /// An entry of a mapping. `isText` is `false` for an unquoted key that YAML reads as a number or
-  /// a Boolean, such as `1` or `true`. `mark` is the location of the key.
-  typealias Member = (key: String, value: TopologyCursor, mark: TextPosition, isText: Bool)
+  /// An entry of a mapping. `isKeyText` is `false` for an unquoted key that YAML reads as a number or
+  /// a Boolean, such as `1` or `true`. `position` is the location of the key.
+  typealias Member = (key: String, value: TopologyCursor, position: TextPosition, isKeyText: Bool)
 
   /// Returns the entries of a mapping, and reports duplicate keys.
   mutating func members(
@@ -77,8 +77,8 @@ struct TopologyReading: DiagnosticCollector {
       firstPositions[entry.key] = entry.keyPosition
       let value = place.child(entry.key, entry.value)
       source.record(value.path, key: entry.keyPosition, value: entry.value.position)
-      let isText = YAMLScalar(text: entry.key, isPlain: entry.isKeyPlain).value.string != nil
-      members.append((entry.key, value, entry.keyPosition, isText))
+      let isKeyText = YAMLScalar(text: entry.key, isPlain: entry.isKeyPlain).value.string != nil
+      members.append((entry.key, value, entry.keyPosition, isKeyText))
     }
     return members
   }
@@ -120,10 +120,10 @@ struct TopologyReading: DiagnosticCollector {
 
   /// Returns whether a text is a valid name. Reports an invalid name.
   mutating func checkName(
-    _ text: String, dots: Bool, at mark: TextPosition, title: String
+    _ text: String, allowingDots allowsDots: Bool, at mark: TextPosition, title: String
   ) -> Bool {
-    if NamePattern.matches(text, dots: dots) { return true }
-    let marks = dots ? "_ - ." : "_ -"
+    if NamePattern.matches(text, allowingDots: allowsDots) { return true }
+    let marks = allowsDots ? "_ - ." : "_ -"
     report(
       .badName, at: mark,
       "\(title): '\(text)' is not a valid name; use 1 to \(NamePattern.maximumLength) characters of "
@@ -146,9 +146,9 @@ struct TopologyReading: DiagnosticCollector {
   ///
   /// In a list, such a name would require quotes.
   mutating func checkText(of member: Member, title: String) {
-    guard !member.isText else { return }
+    guard !member.isKeyText else { return }
     report(
-      .badName, at: member.mark,
+      .badName, at: member.position,
       "\(title): a name must be text, and \(member.key) without quotes is not text; write "
         + "\"\(member.key)\", or start the name with a letter")
   }
@@ -162,14 +162,14 @@ package enum NamePattern {
   /// names.
   package static let reservedNames = ["orchestrator"]
 
-  package static func matches(_ text: String, dots: Bool) -> Bool {
+  package static func matches(_ text: String, allowingDots allowsDots: Bool) -> Bool {
     let bytes = text.utf8
     guard (1...maximumLength).contains(bytes.count), let first = bytes.first, isWord(first) else {
       return false
     }
     return bytes.allSatisfy {
       isWord($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
-        || dots && $0 == UInt8(ascii: ".")
+        || allowsDots && $0 == UInt8(ascii: ".")
     }
   }
 

@@ -62,7 +62,7 @@ struct VariableExpander: DiagnosticCollector {
   private var knownValues: [String: String]?
   /// The values of the variables that the document uses, by name. Values that equal the variable's
   /// default are not included.
-  private(set) var used: [String: String] = [:]
+  private(set) var usedValuesByName: [String: String] = [:]
   /// Whether the `.env` file has invalid lines. Such a line may be meant to define a missing
   /// variable, so missing variables are not reported in this case.
   private var isFileBroken = false
@@ -143,7 +143,7 @@ struct VariableExpander: DiagnosticCollector {
     switch (rule?.operator, isMissing) {
     case (.alternative, true): return ""
     case (.alternative, false):
-      used[name] = value
+      usedValuesByName[name] = value
       return rule.flatMap { text(of: $0.text, at: mark) }
     case (.fallback, true): return rule.flatMap { text(of: $0.text, at: mark) }
     case (nil, true), (.required, true):
@@ -151,7 +151,7 @@ struct VariableExpander: DiagnosticCollector {
       return nil
     case (nil, false), (.fallback, false), (.required, false):
       let isDefault = rule?.operator == .fallback && rule?.text == value.map { [.text($0)] }
-      if !isDefault { used[name] = value }
+      if !isDefault { usedValuesByName[name] = value }
       return value
     }
   }
@@ -226,7 +226,7 @@ extension TopologyReading {
     let resolvedRoot = merged(root.withoutSections).withoutSections
     var expander = VariableExpander(variables, file: source.file, of: kind)
     _ = expander.substituted(resolvedRoot)
-    return expander.used
+    return expander.usedValuesByName
   }
 
   // MARK: Merge keys

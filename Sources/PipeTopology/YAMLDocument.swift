@@ -43,8 +43,8 @@ package enum YAMLDocument {
 private struct YAMLComposer {
   let events: YAMLEvents
   let mask: VariableMask
-  private var anchors: [String: (node: YAMLNode, size: Int)] = [:]
-  private var size = 0
+  private var anchors: [String: (node: YAMLNode, nodeCount: Int)] = [:]
+  private var nodeCount = 0
 
   init(events: YAMLEvents, mask: VariableMask) {
     self.events = events
@@ -76,7 +76,7 @@ private struct YAMLComposer {
         message: "nested more than \(YAMLDocument.maximumDepth) levels deep; use fewer levels")
     }
     try count(1, at: mark)
-    let sizeBefore = size - 1
+    let nodeCountBefore = nodeCount - 1
     let content: YAMLNode.Content
     let name: String?
     switch event {
@@ -99,7 +99,7 @@ private struct YAMLComposer {
       throw YAMLError(position: mark, message: "invalid YAML: missing value; add a value")
     }
     let node = YAMLNode(content: content, position: mark)
-    if let name { anchors[name] = (node, size - sizeBefore) }
+    if let name { anchors[name] = (node, nodeCount - nodeCountBefore) }
     return node
   }
 
@@ -132,19 +132,19 @@ private struct YAMLComposer {
   private mutating func copy(of anchor: String, at mark: TextPosition) throws(YAMLError) -> YAMLNode
   {
     // An anchor is known only after the end of its node, so a node cannot contain itself.
-    guard let (node, size) = anchors[anchor] else {
+    guard let (node, nodeCount) = anchors[anchor] else {
       throw YAMLError(
         position: mark,
         message: "unknown alias '*\(anchor)': no anchor '&\(anchor)' ends before the alias; define "
           + "the anchor first")
     }
-    try count(size, at: mark)
+    try count(nodeCount, at: mark)
     return node
   }
 
   private mutating func count(_ parts: Int, at mark: TextPosition) throws(YAMLError) {
-    size += parts
-    guard size <= YAMLDocument.maximumNodeCount else {
+    nodeCount += parts
+    guard nodeCount <= YAMLDocument.maximumNodeCount else {
       throw YAMLError(
         position: mark,
         message: "the document has more than \(YAMLDocument.maximumNodeCount) YAML nodes, with its "

@@ -142,6 +142,6 @@ private final class YAMLWriter {
   }
 
   private static func isLetter(_ byte: UInt8) -> Bool {
-    NamePattern.matches(String(UnicodeScalar(byte)), dots: false)
+    NamePattern.matches(String(UnicodeScalar(byte)), allowingDots: false)
   }
 }

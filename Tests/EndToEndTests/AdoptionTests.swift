@@ -91,7 +91,7 @@ struct AdoptionTests {
       let down = try await ward.run("down")
       #expect(down.output == "ward: down\n", "\(down)")
       #expect(ward.tool.directory.processes.isEmpty)
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
     }
   }
 
@@ -128,7 +128,7 @@ struct AdoptionTests {
       #expect(down.output == "ward: down; the orchestrator was killed, 2 nodes ended\n")
       #expect(ward.alive(pids.values).isEmpty)
       #expect(ward.tool.directory.processes.map(\.pid) == [bystander.pid])
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
       // The nodes were asked to stop first: each wrote its last log line.
       #expect(try ward.log("patient").contains { $0.contains("ended by 'orchestrator down'") })
       try await ward.run("down", code: 3)
@@ -143,7 +143,7 @@ struct AdoptionTests {
       try await ward.killOrchestrator()
       try await ward.run("down", "--force")
       #expect(ward.alive(pids.values).isEmpty)
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
     }
   }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite("Nodes with a journal", .timed)
 struct DurabilityTests {
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   /// Returns a topology with a source of numbers, and a sink that checks the numbers.

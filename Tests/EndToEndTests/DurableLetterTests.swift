@@ -7,7 +7,7 @@ import Testing
 @Suite("Refused events at a node with a journal", .timed)
 struct DurableLetterTests {
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   @Test("Postponed events are kept, in order, across a restart of their node")

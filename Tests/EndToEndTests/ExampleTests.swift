@@ -31,7 +31,7 @@ struct ExampleTests {
       for node in directory.nodes {
         #expect(node.phase == "running")
         #expect(node.incarnation == 1)
-        #expect(!topology.seen(of: node.name).isEmpty)
+        #expect(!topology.recordedStates(of: node.name).isEmpty)
       }
     }
   }
@@ -153,7 +153,9 @@ struct ExampleTests {
         "tally",
         is: ["counted": ["count": .integer(Int64(count)), "last": .integer(Int64(count))]],
         within: .seconds(20))
-      let last = relay.seen(of: "tally").compactMap { $0.state["counted"]?["last"]?.integer }
+      let last = relay.recordedStates(of: "tally").compactMap {
+        $0.state["counted"]?["last"]?.integer
+      }
       #expect(last == (0...Int64(count)).map { $0 })
     }
   }

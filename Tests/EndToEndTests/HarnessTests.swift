@@ -38,7 +38,7 @@ struct HarnessTests {
     #expect(
       failure.expectation
         == "timed out: node 'button' was not pressed(times: 3) within 200 ms")
-    #expect(failure.seen.map(\.version) == [0, 1, 2])
+    #expect(failure.recordedStates.map(\.version) == [0, 1, 2])
     let text = failure.description
     for part in [
       failure.expectation, "states of 'button':", "1.2 {\"pressed\":{\"times\":2}} (request)",
@@ -139,7 +139,7 @@ struct HarnessTests {
             try await topology.expect("button", Button.State.pressed(times: presses))
             #expect(topology.directory.processes.count == 3)
             // The lock, the orchestrator's socket, and for each node two sockets and a record.
-            #expect(topology.directory.sockets.count == 8)
+            #expect(topology.directory.leftoverPaths.count == 8)
             return topology.directory
           }
         }

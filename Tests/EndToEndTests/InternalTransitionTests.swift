@@ -14,7 +14,7 @@ private struct Bakery {
 
   func topology(key: String? = nil) -> Topology {
     let restart = RestartPolicy(
-      max: 1_000, window: .seconds(1),
+      maximumRestarts: 1_000, window: .seconds(1),
       backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
     return Topology(
       name: "bakery", program: "TestNodes",

@@ -7,7 +7,7 @@ import Testing
 @Suite("Nodes with large states", .timed)
 struct LargeStateTests {
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   private static let scroll = Topology(

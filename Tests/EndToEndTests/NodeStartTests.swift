@@ -44,7 +44,7 @@ struct NodeStartTests {
       }
       #expect(tool.directory.processes.count == 16)
       try await tool.run("down", code: 0)
-      #expect(tool.directory.processes.isEmpty && tool.directory.sockets.isEmpty)
+      #expect(tool.directory.processes.isEmpty && tool.directory.leftoverPaths.isEmpty)
     }
   }
 

@@ -288,7 +288,7 @@ struct PipeTests {
         return last == count
       }
       guard case .counting(_, let after, let wrong) = end else { return }
-      let before = topology.seen(of: "sink").last { $0.incarnation == 1 }
+      let before = topology.recordedStates(of: "sink").last { $0.incarnation == 1 }
       let last = before?.state["counting"]?["last"]?.integer
       #expect(last.map { Int($0) + after } == count)
       #expect(wrong == 1)

@@ -8,7 +8,7 @@ import Testing
 @Suite("An effect that kills its node", .timed)
 struct PoisonEffectTests {
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   /// A stuntman with a ledger, who performs tricks on request.

@@ -10,7 +10,7 @@ import Testing
 @Suite("Steps that the journal has not recorded yet", .timed)
 struct RecordFirstTests {
   private static let restart = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   /// Returns failpoints that fail this record of a node's first process.
@@ -100,7 +100,9 @@ struct RecordFirstTests {
       _ = try #require(try await Self.press(topology))
       try await topology.expect("node", Button.State.pressed(times: 2))
       try await topology.expectLog("node", contains: "failpoint record.error: error")
-      let early = topology.seen(of: "node").filter { $0.incarnation == 1 && $0.version > 0 }
+      let early = topology.recordedStates(of: "node").filter {
+        $0.incarnation == 1 && $0.version > 0
+      }
       #expect(early.isEmpty, "\(early)")
     }
   }

@@ -8,7 +8,7 @@ import Testing
 struct StateLimitTests {
   private static let limit = StateSizeLimit.maximumByteCount
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   private static func hoarder(_ byteCount: Int = 0) -> NodeSpecification {

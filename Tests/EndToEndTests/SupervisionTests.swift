@@ -165,7 +165,7 @@ struct SupervisionTests {
         ward.logs("patient").contains {
           $0.hasSuffix("note \(NodeReport.exited(.exited(code: 0)))")
         })
-      #expect(ward.directory.sockets.isEmpty)
+      #expect(ward.directory.leftoverPaths.isEmpty)
     }
   }
 
@@ -180,7 +180,7 @@ struct SupervisionTests {
       ward.orchestrator.signal(.interrupt)
       #expect(try await ward.expectEnd(within: .seconds(10)) == 130)
       #expect(ward.directory.processes.isEmpty)
-      #expect(ward.directory.sockets.isEmpty)
+      #expect(ward.directory.leftoverPaths.isEmpty)
     }
   }
 
@@ -216,13 +216,13 @@ struct SupervisionTests {
       }
       #expect(isEmpty == true, "\(ward.directory.processes)")
       // The former run's sockets and lock file still exist and do not prevent the start.
-      #expect(!ward.directory.sockets.isEmpty)
+      #expect(!ward.directory.leftoverPaths.isEmpty)
       let tool = CommandLineTool(beside: ward)
       let again = try tool.start(["run", "--plain", "topology.yaml"])
       #expect(try await again.waitForOutput(containing: "2 nodes running"), "\(again.errorText)")
       again.signal(.terminate)
       #expect(try await again.waitForExit(within: .seconds(10)) == .exited(code: 0))
-      #expect(ward.directory.sockets.isEmpty)
+      #expect(ward.directory.leftoverPaths.isEmpty)
     }
   }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite("Timers of nodes", .timed)
 struct TimerRunTests {
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   private static func topology(
@@ -239,7 +239,7 @@ struct InstanceTimerTests {
     _ failpoints: String? = nil, resident: Int? = nil, durability: Durability = .process
   ) -> Topology {
     let quick = RestartPolicy(
-      max: 1_000, window: .seconds(1),
+      maximumRestarts: 1_000, window: .seconds(1),
       backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
     return Topology(
       name: "offers", program: "TestNodes",
@@ -247,7 +247,7 @@ struct InstanceTimerTests {
       nodes: [
         .machine(
           "Offer", name: "offers", restart: quick, durability: durability, key: "key",
-          resident: resident)
+          maximumResidentInstances: resident)
       ],
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))
   }
@@ -311,7 +311,7 @@ struct InstanceTimerTests {
     let tool = try CommandLineTool()
     defer { tool.remove() }
     var topology = Self.topology()
-    topology.nodes[0].final = ["idle", "open"]
+    topology.nodes[0].finalStates = ["idle", "open"]
     let file = try tool.directory.write(topology.yaml, to: "offers.yaml")
     let result = try await tool.run("check", file, code: 2)
     #expect(result.error.contains("has a timer in state 'open'"), "\(result)")

@@ -70,7 +70,7 @@ struct PaymentTests {
       await clock.advance(by: .seconds(30))
       payment.finish()
     }
-    let taken = coverage.entries.filter { $0.taken > 0 }.map(\.name)
+    let taken = coverage.entries.filter { $0.takenCount > 0 }.map(\.name)
     #expect(
       taken == [TransitionName("new", on: "request"), TransitionName("requested", on: "(after)")])
   }

@@ -36,8 +36,10 @@ struct InDoubtRecordsTests {
   /// states. The monitor also shows one of the nodes.
   private static func pair(receivesEveryState: Bool = true) -> InDoubtRecords {
     var records = InDoubtRecords(
-      shown: ["pair", "other", "a"],
-      classes: [plan("pair", ["a", "b"]), plan("other", ["b", "c"]), plan("third", ["z"])],
+      watchedNames: ["pair", "other", "a"],
+      coordinatorPlans: [
+        plan("pair", ["a", "b"]), plan("other", ["b", "c"]), plan("third", ["z"]),
+      ],
       receivesEveryState: receivesEveryState)
     #expect(text(records.take(change("a", 0, cause: "initial"))) == ["a 0"])
     #expect(text(records.take(change("b", 0, cause: "initial"))) == [])

@@ -180,12 +180,12 @@ struct LogFileTests {
     var reader = LogReader(directory: directory.path)
     _ = door.write(["a"], from: .out)
     _ = motor.write(["b"], from: .out)
-    #expect(reader.next(hasMore: true).map(\.text) == ["a", "b"])
+    #expect(reader.next(isFollowed: true).map(\.text) == ["a", "b"])
     // 'door' is read first. The next line of 'door' is written after that, and before the line of
     // 'motor'.
     var time = Timestamp.now.milliseconds
     var looks = 0
-    let entries = reader.next(hasMore: true) {
+    let entries = reader.next(isFollowed: true) {
       time += 1
       looks += 1
       if looks == 1 { _ = motor.write(["d"], from: .out, at: Timestamp(milliseconds: time + 2)) }
@@ -197,7 +197,7 @@ struct LogFileTests {
     }
     #expect(entries.isEmpty, "\(entries)")
     #expect(
-      reader.next(hasMore: true) { Timestamp(milliseconds: time + 1) }.map(\.text) == ["c", "d"])
+      reader.next(isFollowed: true) { Timestamp(milliseconds: time + 1) }.map(\.text) == ["c", "d"])
     #expect(reader.next().isEmpty)
   }
 

@@ -135,8 +135,9 @@ struct ProcessRecordTests {
     lock.release()
     #expect(FileSystem.entryNames(of: directories.runtime) == held)
     let orphan = try #require(OrphanedTopology.find(directories))
-    #expect(orphan.file == "/lift.yaml" && orphan.status == "orphaned: 1 node is still running")
-    #expect(orphan.deployment == nil && !orphan.isDeployed)
+    #expect(
+      orphan.topologyFile == "/lift.yaml" && orphan.status == "orphaned: 1 node is still running")
+    #expect(orphan.deploymentFile == nil && !orphan.isDeployed)
     #expect(orphan.upCommand == "orchestrator up /lift.yaml")
     #expect(OrphanedTopology.all(in: root.roots).map(\.name) == ["lift"])
     child.signal(.kill, group: true)
@@ -164,7 +165,7 @@ struct ProcessRecordTests {
     }
     let lock = try TopologyLock.acquire(
       directories, file: "/lift.yaml", deployment: "/lab.yaml")
-    #expect(RunningTopology.find(directories)?.deployment == "/lab.yaml")
+    #expect(RunningTopology.find(directories)?.deploymentFile == "/lab.yaml")
     #expect(FileSystem.entryNames(of: directories.runtime).sorted() == kept)
     lock.release()
     #expect(FileSystem.entryNames(of: directories.runtime).sorted() == kept)

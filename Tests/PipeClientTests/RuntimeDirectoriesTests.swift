@@ -184,7 +184,7 @@ struct RuntimeDirectoriesTests {
     #expect(stat(directories.runtime, &status) == 0 && status.st_mode & 0o777 == 0o700)
     lock.release()
     symlink("/tmp", directories.runtime)
-    #expect(throws: DirectoryError.notOurs(path: directories.runtime, owner: nil)) {
+    #expect(throws: DirectoryError.foreignOwner(path: directories.runtime, owner: nil)) {
       try TopologyLock.acquire(directories, file: nil)
     }
   }

@@ -18,7 +18,7 @@ struct InspectionHistoryTests {
     history.append(Self.bytes("1"))
     history.set("door", Self.bytes("\"open\""))
     let first = history.delta(after: start.cursor, limit: 1_000)
-    #expect(!first.replacesAll && first.cursor == 102 && first.skipped == 0)
+    #expect(!first.replacesAll && first.cursor == 102 && first.skippedEventCount == 0)
     #expect(Self.texts(first.events) == ["1"] && Self.texts(first.currentValues) == ["\"open\""])
     history.append(Self.bytes("2"))
     let second = history.delta(after: first.cursor, limit: 1_000)
@@ -36,9 +36,9 @@ struct InspectionHistoryTests {
     for state in 0..<1_000 { history.set("door", Self.bytes("\(state)")) }
     history.set("motor", Self.bytes("idle"))
     #expect(Self.texts(history.delta(after: 1, limit: 0).currentValues) == ["999", "idle"])
-    let before = history.last
+    let before = history.lastNumber
     history.set("motor", Self.bytes("idle"))
-    #expect(history.last == before)
+    #expect(history.lastNumber == before)
     history.keep(only: ["motor"])
     #expect(Self.texts(history.delta(after: 1, limit: 0).currentValues) == ["idle"])
   }
@@ -59,18 +59,18 @@ struct InspectionHistoryTests {
     for number in 0..<100 { history.append(Self.bytes("\(1_000 + number)")) }
     let delta = history.delta(after: 1, limit: 41)
     #expect(Self.texts(delta.events) == (1_090..<1_100).map(String.init))
-    #expect(delta.skipped == 90)
+    #expect(delta.skippedEventCount == 90)
   }
 
   @Test("A history does not exceed its capacity, whatever is added")
   func capacity() {
     var history = InspectionHistory(capacity: 10_000, origin: 1)
     for number in 0..<50_000 { history.append(Self.bytes("\(number)")) }
-    #expect(history.count < 200 && history.droppedCount == 50_000 - UInt64(history.count))
+    #expect(history.eventCount < 200 && history.droppedCount == 50_000 - UInt64(history.eventCount))
     #expect(Self.texts(history.delta(after: 1, limit: 1_000_000).events).last == "49999")
     let tooLarge = [UInt8](repeating: 0x20, count: InspectionHistory.entryByteCount + 1)
-    let last = history.last
-    #expect(history.append(tooLarge) == false && history.last == last)
+    let last = history.lastNumber
+    #expect(history.append(tooLarge) == false && history.lastNumber == last)
   }
 
   @Test("Log lines have a separate capacity and displace no other entries")
@@ -78,9 +78,9 @@ struct InspectionHistoryTests {
     var history = InspectionHistory(capacity: 10_000, logCapacity: 10_000, origin: 1)
     history.append(Self.bytes("step"))
     for number in 0..<50_000 { history.appendLog(Self.bytes("\(number)")) }
-    #expect(history.count == 1 && history.droppedCount == 0 && history.logCount < 200)
+    #expect(history.eventCount == 1 && history.droppedCount == 0 && history.logCount < 200)
     let delta = history.delta(after: 1, limit: 20)
-    #expect(Self.texts(delta.events) == ["step"] && delta.skipped == 0)
+    #expect(Self.texts(delta.events) == ["step"] && delta.skippedEventCount == 0)
     #expect(Self.texts(delta.logLines) == ["49996", "49997", "49998", "49999"])
     #expect(delta.skippedLogLines == UInt64(history.logCount - 4))
     let after = history.delta(after: delta.cursor, limit: 20)

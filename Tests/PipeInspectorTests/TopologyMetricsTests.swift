@@ -60,7 +60,7 @@ struct TopologyMetricsTests {
       node.status = status
     }
     var snapshot = Self.snapshot([node])
-    snapshot.states = ["Door": ["open", "closing"]]
+    snapshot.stateNamesByMachine = ["Door": ["open", "closing"]]
     #expect(
       Self.lines(snapshot) == [
         "up 1", "diagnoses{severity=\"failure\"} 0", "diagnoses{severity=\"warning\"} 1",
@@ -90,7 +90,7 @@ struct TopologyMetricsTests {
       node.status = status
     }
     var snapshot = Self.snapshot([node])
-    snapshot.states = ["Door": ["placed", "paid"]]
+    snapshot.stateNamesByMachine = ["Door": ["placed", "paid"]]
     #expect(
       Self.lines(snapshot).filter { $0.contains("state=") } == [
         "node_instances{node=\"orders\",state=\"placed\"} 0",
@@ -119,7 +119,7 @@ struct TopologyMetricsTests {
       $0.within = "door"
     }
     var snapshot = Self.snapshot([embeddedNode, Self.node("door") { $0.pid = 9 }])
-    snapshot.usage = [
+    snapshot.usageByPID = [
       9: ProcessUsage(cpu: .milliseconds(1_250), memoryByteCount: 4_096),
       7: ProcessUsage(cpu: .seconds(2), memoryByteCount: 8_192),
     ]
@@ -187,7 +187,7 @@ struct TopologyMetricsTests {
   func cardinality() {
     func states(_ state: JSONValue, _ declared: [String]) -> [String] {
       var snapshot = Self.snapshot([Self.node("door") { $0.status?.state = state }])
-      snapshot.states = ["Door": declared]
+      snapshot.stateNamesByMachine = ["Door": declared]
       return Self.lines(snapshot).filter { $0.hasPrefix("node_state") }
     }
     #expect(states("open", []) == [])
@@ -211,7 +211,7 @@ struct TopologyMetricsTests {
       PipeInformation(name: "p\($0)", from: "node\($0 - 1)", to: "node\($0)", capacity: 9)
     }
     var snapshot = Self.snapshot(nodes, pipes)
-    snapshot.states = ["Door": (0..<50).map { "state\($0)" }]
+    snapshot.stateNamesByMachine = ["Door": (0..<50).map { "state\($0)" }]
     let lines = Self.lines(snapshot)
     #expect(Set(lines.map { $0.prefix { $0 != " " } }).count == lines.count)
     let text = MetricText.of(TopologyMetrics.families(of: snapshot), as: .openMetrics)

@@ -50,7 +50,7 @@ struct WebServerTests {
   @Test("The web server refuses malformed requests and requests with too many headers")
   func garbage() async throws {
     try await Self.serving { client throws in
-      #expect(try await client.say("NONSENSE\r\n\r\n").status != 200)
+      #expect(try await client.exchange("NONSENSE\r\n\r\n").status != 200)
       let long = String(repeating: "a", count: 100_000)
       #expect(try await client.get("/", headers: ["X-Own": long]).status / 100 == 4)
       #expect(try await client.get("/" + long).status / 100 == 4)
@@ -77,7 +77,7 @@ struct WebServerTests {
     var statuses: [Int: Int] = [:]
     for _ in 0..<150 {
       let before = taken.withLock { $0.count }
-      let answer = try await client.sayOnly(requests.next())
+      let answer = try await client.exchangeHalfClosed(requests.next())
       #expect(answer.status != 200 || taken.withLock { $0.count } > before, "\(answer)")
       statuses[answer.status, default: 0] += 1
     }

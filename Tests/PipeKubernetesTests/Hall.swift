@@ -26,7 +26,7 @@ enum Hall {
       back: { labels: { zone: east, tier: "2" } }
 
     """
-  static let classes = [
+  static let coordinatorPlans = [
     plan("lift", host: nil, .process), plan("belfry", host: "gong", .process),
     plan("chime", host: "bell", .volatile),
   ]
@@ -40,13 +40,13 @@ enum Hall {
   /// - Parameter variables: The values of the topology file's variables.
   static func set(
     _ topology: String = topology, by deployment: String = deployment,
-    classes: [ConflictClassPlan] = classes, variables: [String: String] = [:],
+    coordinatorPlans: [ConflictClassPlan] = coordinatorPlans, variables: [String: String] = [:],
     deploymentVariables: [String: String] = [:]
   ) throws -> ManifestSet {
     try ManifestSet(
       try TopologyReader.read(
         text: topology.utf8, file: "a/hall.yaml", variables: TopologyVariables([:])
-      ).topology, classes: classes,
+      ).topology, coordinatorPlans: coordinatorPlans,
       file: .init(path: "a/hall.yaml", bytes: Array(topology.utf8), variables: variables),
       by: try DeploymentFile.read(
         text: deployment.utf8, file: "b/cluster.yaml", variables: TopologyVariables([:])

@@ -314,7 +314,7 @@ struct ManifestSetTests {
         d: { machine: M, program: /opt/hall }
 
       """
-    let found = try Hall.set(topology, classes: []).programsWithRelativePaths
+    let found = try Hall.set(topology, coordinatorPlans: []).programsWithRelativePaths
     #expect(found.map(\.name) == ["../hall", "./build/../bin/hall"])
     #expect(found.map(\.path) == ["/etc/piperuntime/hall", "/etc/piperuntime/topology/bin/hall"])
   }
@@ -342,7 +342,7 @@ struct ManifestSetTests {
   func within() throws {
     let set = try Hall.set(
       "topology: t\nprogram: p\nnodes:\n  a: { machine: M }\n",
-      classes: [Hall.plan("A", host: "a", .process)])
+      coordinatorPlans: [Hall.plan("A", host: "a", .process)])
     #expect(set.processes.map(\.name) == ["a"])
   }
 }

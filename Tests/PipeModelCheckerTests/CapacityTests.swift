@@ -14,7 +14,7 @@ struct CapacityTests {
   private static func outside(_ events: [String: [String]]) -> ExploreSection {
     var section = ExplorationFixture.outside(events)
     for name in ["a", "b"] {
-      section.gives[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
+      section.effectEvents[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
     }
     return section
   }
@@ -152,7 +152,7 @@ struct CapacityTests {
       text += rambler(
         name, steps.joined(separator: ", "), sends: sends.joined(separator: ", "))
       section.fromOutside?[name] = Bool.random(using: &random) ? [EventPattern("x")] : []
-      section.gives[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
+      section.effectEvents[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
     }
     text += "pipes:\n"
     for (place, name) in names.enumerated() {

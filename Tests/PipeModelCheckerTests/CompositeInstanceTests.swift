@@ -28,7 +28,9 @@ struct CompositeInstanceTests {
     _ outside: [String: [String]], _ properties: [ExploredProperty] = []
   ) -> ExploreSection {
     var section = ExplorationFixture.outside(outside)
-    section.gives = ["left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])]]
+    section.effectEvents = [
+      "left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])],
+    ]
     section.properties = properties
     return section
   }
@@ -78,7 +80,7 @@ struct CompositeInstanceTests {
       [Self.never("torn", ["left[a]": Self.at("1"), "right[a]": Self.at("1")])])
     for (count, states) in [(1, 3), (2, 9), (3, 27)] {
       // All nodes of a composite have the same keys.
-      section.keys = ["left": count]
+      section.instanceCountsByNode = ["left": count]
       let found = try await Self.explore(text, section)
       #expect(found.full.totals.stateCount == states)
       #expect(found.full.findings(.violatedProperty).isEmpty)
@@ -172,7 +174,7 @@ struct CompositeInstanceTests {
         """
     var section = Self.section(
       [:], [Self.never("late", ["left[one]": Self.at("5"), "left[two]": Self.at("7")])])
-    section.gives["source"] = ["work": EffectPattern([])]
+    section.effectEvents["source"] = ["work": EffectPattern([])]
     section.fromOutside = [
       "both": [EventPattern("x", fields: ["id": .values(["one"])])],
       "source": [EventPattern("z", fields: ["id": .values(["one"])])],
@@ -212,8 +214,8 @@ struct CompositeInstanceTests {
       + Self.keyed("right", ["0 x 1"]) + Self.composite
       + "pipes:\n  - { from: source, when: sending, to: both, send: { x: { id: $key } } }\n"
     var section = Self.section(["source": ["y"]])
-    section.gives["source"] = ["work": EffectPattern([])]
-    section.keys = ["source": 2, "left": 1]
+    section.effectEvents["source"] = ["work": EffectPattern([])]
+    section.instanceCountsByNode = ["source": 2, "left": 1]
     let found = try await Self.explore(text, section)
     #expect(found.full.verdict.degree == .incomplete)
     #expect(
@@ -244,7 +246,7 @@ struct CompositeInstanceTests {
       "nodes:\n" + Self.keyed("left", ["0 x working"]) + Self.keyed("right", ["0 x 1"])
       + Self.composite
     var section = Self.section(["both": ["x"]])
-    section.gives["left"] = ["work": EffectPattern([EventPattern("x")])]
+    section.effectEvents["left"] = ["work": EffectPattern([EventPattern("x")])]
     await #expect(throws: TopologyErrors.self) {
       try await ExplorationFixture.topology(text, section)
     }

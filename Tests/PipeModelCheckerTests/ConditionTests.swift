@@ -83,7 +83,8 @@ struct ConditionTests {
 
   @Test("A property of a composite is undecided if a node of the composite is listed under 'any'")
   func projection() async throws {
-    var section = ExploreSection(fromOutside: ["lift": [EventPattern("open")]], any: ["motor"])
+    var section = ExploreSection(
+      fromOutside: ["lift": [EventPattern("open")]], unevaluatedNodes: ["motor"])
     for demand in ExploredProperty.Demand.allCases {
       section.properties = [
         ExploredProperty(name: "p", demand: demand, states: StateCombination(["lift": "waiting"]))
@@ -125,7 +126,7 @@ struct ConditionTests {
   @Test("A property that depends on steps of a node listed under 'any' is undecided")
   func undecided() async throws {
     var section = ExploreSection(fromOutside: ["wheel": [EventPattern("tick")]])
-    section.any = ["fickle"]
+    section.unevaluatedNodes = ["fickle"]
     section.properties = [
       ExploredProperty(
         name: "on", demand: .alwaysPossible, states: StateCombination(["wheel": "at"]))
@@ -139,7 +140,7 @@ struct ConditionTests {
   @Test("A verdict is not exact if a composite's rule depends on a node listed under 'any'")
   func silentComposite() async throws {
     var section = ExploreSection(fromOutside: ["both": [EventPattern("sync")]])
-    section.any = ["r"]
+    section.unevaluatedNodes = ["r"]
     let report = try await ExplorationFixture.topology(
       "nodes:\n" + ExplorationFixture.automaton("l", "0", ["0 sync 1", "1 sync 0"])
         + ExplorationFixture.automaton("r", "0", ["0 sync 1"])

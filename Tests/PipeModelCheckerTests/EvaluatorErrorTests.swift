@@ -10,8 +10,8 @@ struct EvaluatorErrorTests {
     -> ExplorationReport
   {
     var section = ExplorationFixture.outside(["node": events])
-    section.fold = ["node": ["steps": 2]]
-    section.gives = ["node": ["live": EffectPattern([])]]
+    section.foldModuli = ["node": ["steps": 2]]
+    section.effectEvents = ["node": ["live": EffectPattern([])]]
     return try await ExplorationFixture.topology(
       "nodes:\n  node: { machine: Fragile }\n", section, answerTimeout: answerTimeout)
   }
@@ -20,7 +20,7 @@ struct EvaluatorErrorTests {
   func trap() async throws {
     let report = try await Self.fragile(["touch", "trap"])
     let crash = try #require(report.findings(.crashingStep).first)
-    guard case .crash(let node, let event, let state, let how) = crash.kind else {
+    guard case .crash(let node, let event, let state, let exitDescription) = crash.kind else {
       Issue.record("it is \(crash.kind)")
       return
     }
@@ -81,7 +81,7 @@ struct EvaluatorErrorTests {
   @Test("If a node's states grow without bound, the verdict names the field that grows")
   func growth() async throws {
     var section = ExplorationFixture.outside(["node": ["touch"]])
-    section.gives = ["node": ["live": EffectPattern([])]]
+    section.effectEvents = ["node": ["live": EffectPattern([])]]
     let report = try await ExplorationFixture.topology(
       "nodes:\n  node: { machine: Fragile }\n", section
     ) { $0.nodeStateLimit = 50 }
@@ -98,7 +98,7 @@ struct EvaluatorErrorTests {
       "door": ["personsHaveEntered", "closeButtonWasPressed"]
     ])
     section.values = ["door": ["personsHaveEntered": ["persons": .values([5])]]]
-    section.fold = ["door": ["persons": 10]]
+    section.foldModuli = ["door": ["persons": 10]]
     let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     #expect(report.codes.contains(.brokenFold))

@@ -10,7 +10,7 @@ import Testing
 struct FoldTests {
   private static func wheel(modulus: Int, fold: Int) async throws -> ExplorationReport {
     var section = ExplorationFixture.outside(["wheel": ["tick"]])
-    section.fold = ["wheel": ["n": fold]]
+    section.foldModuli = ["wheel": ["n": fold]]
     return try await ExplorationFixture.topology(
       "nodes:\n  wheel: { machine: Wheel, parameters: { modulus: \(modulus) } }\n", section)
   }
@@ -38,7 +38,7 @@ struct FoldTests {
     ])
     section.fromOutside?["door"]?.append(
       EventPattern("personsHaveEntered", fields: ["persons": .values([1])]))
-    section.fold = ["door": ["persons": 4]]
+    section.foldModuli = ["door": ["persons": 4]]
     let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes, parameters: { capacity: 10 } }\n",
       section)
@@ -49,8 +49,8 @@ struct FoldTests {
   @Test("The fold of an endless counter is an assumption, and the verdict lists the assumption")
   func endless() async throws {
     var section = ExplorationFixture.outside(["node": ["touch"]])
-    section.fold = ["node": ["steps": 2]]
-    section.gives = ["node": ["live": EffectPattern([])]]
+    section.foldModuli = ["node": ["steps": 2]]
+    section.effectEvents = ["node": ["live": EffectPattern([])]]
     let report = try await ExplorationFixture.topology(
       "nodes:\n  node: { machine: Fragile }\n", section)
     #expect(!report.codes.contains(.brokenFold))

@@ -15,7 +15,7 @@ struct GivenEventTests {
   private static func section(_ gives: EffectPattern?) -> ExploreSection {
     ExploreSection(
       fromOutside: ["a": [EventPattern("x")]],
-      gives: gives.map { ["a": ["hurry": $0, "dawdle": EffectPattern([])]] } ?? [:])
+      effectEvents: gives.map { ["a": ["hurry": $0, "dawdle": EffectPattern([])]] } ?? [:])
   }
 
   @Test(

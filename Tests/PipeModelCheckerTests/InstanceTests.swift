@@ -44,9 +44,9 @@ struct InstanceTests {
     "A full search visits all combinations of the instances' states, including absent instances")
   func product() async throws {
     var section = ExplorationFixture.outside(["n": ["x", "y"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
     for (count, states) in [(1, 3), (2, 9), (3, 27)] {
-      section.keys = ["n": count]
+      section.instanceCountsByNode = ["n": count]
       let report = try await ExplorationFixture.topology(
         "nodes:\n" + Self.keyed("n", ["0 x 1", "1 y 2"]), section)
       // Not created, at 1, at 2. The initial state is left in the step that enters it.
@@ -63,11 +63,11 @@ struct InstanceTests {
   @Test("An error that needs two instances is found with two keys, and not with one key")
   func twoKeys() async throws {
     var section = ExplorationFixture.outside(["n": ["x"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
-    section.keys = ["n": 1]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
+    section.instanceCountsByNode = ["n": 1]
     let one = try await Self.explore(Self.counter, section)
     #expect(one.reduced.findings(.deadLetter).isEmpty)
-    section.keys = [:]
+    section.instanceCountsByNode = [:]
     let two = try await Self.explore(Self.counter, section)
     for report in [two.reduced, two.full] {
       let finding = try #require(report.findings(.deadLetter).first)
@@ -81,7 +81,9 @@ struct InstanceTests {
 
   private static var pairSection: ExploreSection {
     var section = ExplorationFixture.outside(["left": ["x"], "right": ["y"]])
-    section.gives = ["left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])]]
+    section.effectEvents = [
+      "left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])],
+    ]
     return section
   }
 
@@ -93,7 +95,9 @@ struct InstanceTests {
       + Self.keyed("right", ["0 y 1"])
       + "pipes:\n  - { from: left, when: sending, to: right, send: { y: { id: $key } } }\n"
     var section = ExplorationFixture.outside(["left": ["x", "z"]])
-    section.gives = ["left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])]]
+    section.effectEvents = [
+      "left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])],
+    ]
     section.properties = [
       Self.never("same", ["left[a]": Self.at("2"), "right[a]": Self.at("1")]),
       Self.never("different", ["left[a]": Self.at("2"), "right[b]": Self.at("1")]),
@@ -130,7 +134,7 @@ struct InstanceTests {
     // Only the instance with the key 'a' sends.
     let text = "nodes:\n" + Self.keyed("n", ["0 x 1", "1 y 2", "1 y.a sending"])
     var section = ExplorationFixture.outside(["n": ["x", "y"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
     section.properties = [Self.never("special", ["n[b]": "sending"])]
     let found = try await Self.explore(text, section) { $0.properties = ["special"] }
     for report in [found.reduced, found.full] {
@@ -146,7 +150,7 @@ struct InstanceTests {
       + ExplorationFixture.automaton("sink", "0", ["0 word.a 0"])
       + "pipes:\n  - { from: n, when: sending, to: sink, send: { word: { text: $key } } }\n"
     var section = ExplorationFixture.outside(["n": ["x"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
     let found = try await Self.explore(text, section)
     #expect(found.reduced.findings(.deadLetter).count == 1)
   }
@@ -158,7 +162,7 @@ struct InstanceTests {
       + Self.keyed("n", ["0 x 1", "1 y 2"])
       + "pipes:\n  - { from: s, when: sending, to: n, send: { y: { id: seven } } }\n"
     var section = ExplorationFixture.outside(["s": ["x"], "n": ["x"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
     section.properties = [Self.never("created", ["n[seven]": Self.at("2")])]
     let report = try await Self.explore(text, section).reduced
     let deadLetter = try #require(report.findings(.deadLetter).first)
@@ -176,7 +180,7 @@ struct InstanceTests {
   @Test("An instance in a final state refuses events, and does not count as a deadlock")
   func final() async throws {
     var section = ExplorationFixture.outside(["n": ["x", "y"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
     let steps = ["0 x sending", "sending y 1"]
     let open = try await Self.explore("nodes:\n" + Self.keyed("n", steps), section)
     #expect(open.reduced.findings(.deadlock).count == 1)
@@ -194,12 +198,12 @@ struct InstanceTests {
   func effects() async throws {
     let text = "nodes:\n" + Self.keyed("n", ["0 x working", "working done 1"])
     var section = ExplorationFixture.outside(["n": ["x"]])
-    section.gives = ["n": ["work": EffectPattern([EventPattern("done")])]]
+    section.effectEvents = ["n": ["work": EffectPattern([EventPattern("done")])]]
     section.properties = [Self.never("two", ["n[a]": Self.at("1"), "n[b]": Self.at("1")])]
     let report = try await Self.explore(text, section).full
     #expect(report.totals.stateCount == 9)
     #expect(report.findings(.violatedProperty).first?.scenario?.steps.count == 4)
-    section.gives = ["n": ["work": EffectPattern([EventPattern("found")])]]
+    section.effectEvents = ["n": ["work": EffectPattern([EventPattern("found")])]]
     let found = try await Self.explore(
       "nodes:\n" + Self.keyed("n", ["0 x working", "working found 1"]), section)
     #expect(found.full.totals.stateCount == 9)
@@ -209,7 +213,7 @@ struct InstanceTests {
   @Test("Integer keys are searched as the numbers 1 and 2")
   func integers() async throws {
     var section = ExplorationFixture.outside(["n": ["number"]])
-    section.gives = ["n": ["work": EffectPattern([])]]
+    section.effectEvents = ["n": ["work": EffectPattern([])]]
     section.properties = [Self.never("second", ["n[2]": Self.at("1")])]
     let text =
       "nodes:\n  n: { machine: KeyedAutomaton, key: place, "
@@ -225,8 +229,10 @@ struct InstanceTests {
       "nodes:\n" + Self.keyed("left", ["0 x sending"]) + Self.keyed("right", ["0 y 1"])
       + "pipes:\n  - { from: left, when: sending, to: right, send: { y: { id: $key } } }\n"
     var section = ExplorationFixture.outside(["left": ["x"]])
-    section.gives = ["left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])]]
-    section.keys = ["left": 2, "right": 1]
+    section.effectEvents = [
+      "left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])],
+    ]
+    section.instanceCountsByNode = ["left": 2, "right": 1]
     let found = try await Self.explore(text, section)
     #expect(found.reduced.verdict.degree == .incomplete)
     #expect(

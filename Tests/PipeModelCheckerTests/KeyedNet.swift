@@ -93,8 +93,10 @@ struct KeyedNet {
 
   var section: ExploreSection {
     var section = ExplorationFixture.outside(outside)
-    section.gives = ["left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])]]
-    if hasNamedKey { section.keys = ["left": 1] }
+    section.effectEvents = [
+      "left": ["work": EffectPattern([])], "right": ["work": EffectPattern([])],
+    ]
+    if hasNamedKey { section.instanceCountsByNode = ["left": 1] }
     section.capacity = 8
     return section
   }

@@ -10,7 +10,7 @@ struct PipeStepTests {
     var section = ExplorationFixture.outside([
       "door": ["closeButtonWasPressed", "openButtonWasPressed"]
     ])
-    section.gives = ["door": ["close": EffectPattern([EventPattern("doorHasLocked")])]]
+    section.effectEvents = ["door": ["close": EffectPattern([EventPattern("doorHasLocked")])]]
     let report = try await ExplorationFixture.topology(
       "nodes:\n  door: { machine: ElevatorDoor, program: nodes }\n", section)
     // Open, closing with its effect, and closed.

@@ -52,7 +52,7 @@ struct ReducedSearchTests {
         name: "early", demand: .never, states: StateCombination(["receiver": "south"]))
     ]
     for name in ["receiver", "sender"] {
-      section.gives[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
+      section.effectEvents[name] = ["hurry": EffectPattern([]), "dawdle": EffectPattern([])]
     }
     let sends = port == nil ? "" : "\"east y\""
     let sender = port.map { "sender.\($0)" } ?? "sender, when: east, send: y"

@@ -9,7 +9,7 @@ struct ShippedTopologyTests {
   func philosophers() async throws {
     var section = ExploreSection(fromOutside: [:])
     for place in 1...5 {
-      section.gives["philosopher\(place)"] = [
+      section.effectEvents["philosopher\(place)"] = [
         "think": EffectPattern([EventPattern("take")]),
         "eat": EffectPattern([EventPattern("release")]),
       ]

@@ -141,9 +141,10 @@ struct OddStateChartTests {
     #expect(chart.states.map(\.name) == ["at", "sending"])
     #expect(
       Set(chart.transitions) == [
-        .init("at", "x", "at", doubt: .dependsOnValues),
-        .init("at", "y", "sending", doubt: .dependsOnValues),
-        .init("at", "y", "at", doubt: .dependsOnValues), .init("sending", "z", "sending"),
+        .init("at", "x", "at", uncertaintyReason: .dependsOnValues),
+        .init("at", "y", "sending", uncertaintyReason: .dependsOnValues),
+        .init("at", "y", "at", uncertaintyReason: .dependsOnValues),
+        .init("sending", "z", "sending"),
       ])
   }
 
@@ -166,7 +167,7 @@ struct OddStateChartTests {
   func unmet() throws {
     let chart = try Self.chart(Self.automaton("0 x 0", "sending z 0"))
     #expect(chart.states.map(\.isReached) == [true, false])
-    #expect(chart.transitions.contains(.init("sending", "z", "at", doubt: .seenOnce)))
+    #expect(chart.transitions.contains(.init("sending", "z", "at", uncertaintyReason: .seenOnce)))
     #expect(chart.notes == ["'not met': no tried event leads to this state"])
     #expect(!chart.finalStates.contains("sending"))
   }
@@ -176,13 +177,15 @@ struct OddStateChartTests {
     let node = Self.automaton("0 word.abc sending")
     #expect(try !Self.chart(node).transitions.contains { $0.target == "sending" })
     let chart = try Self.chart(node, "explore: { values: { node.word: { text: [abc] } } }")
-    #expect(chart.transitions.contains(.init("at", "word", "sending", doubt: .seenOnce)))
+    #expect(
+      chart.transitions.contains(.init("at", "word", "sending", uncertaintyReason: .seenOnce)))
   }
 
   @Test("An asynchronous transition has an unknown target")
   func asynchronous() throws {
     let chart = try Self.chart("{ machine: Chaperone }")
-    #expect(chart.transitions == [.init("watching", "dance", nil, doubt: .asynchronous)])
+    #expect(
+      chart.transitions == [.init("watching", "dance", nil, uncertaintyReason: .asynchronous)])
   }
 
   @Test("An event that crashes or hangs the program is tried once, and the search continues")

@@ -39,7 +39,7 @@ struct TimerSearchTests {
   @Test("A state with a running timer is not a deadlock, and the timer's step sends events")
   func sends() async throws {
     var section = ExplorationFixture.outside(["r": ["hold"]])
-    section.end = [
+    section.allowedEndStates = [
       StateCombination(["r": "lapsed", "sink": StateCondition(["at": ["place": "full"]])])
     ]
     let report = try await ExplorationFixture.topology(

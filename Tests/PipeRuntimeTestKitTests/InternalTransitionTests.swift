@@ -105,7 +105,7 @@ struct InternalTransitionTests {
       .assert(when: .filling(litres: 1), on: .litre, staysIn: .filling(litres: 2))
       .assertIgnored(when: .empty, on: .knock)
     #expect(
-      asserted.missing == [
+      asserted.untakenTransitions == [
         TransitionName("filling", on: "close"), TransitionName("empty", on: "open"),
       ])
     let coverage = TransitionCoverage(bath())

@@ -24,7 +24,7 @@ struct TopologyCoverageTests {
   func steps() {
     let coverage = TopologyCoverage(expecting: door)
     let makeRecorder = coverage.makeRecorder(of: [])
-    #expect(coverage.missing == door)
+    #expect(coverage.unseenSteps == door)
     makeRecorder(change("door", 0, ["open": ["persons": 3]]))
     makeRecorder(change("door", 1, ["closing": ["persons": 3]]))
     // Reports the same state again, as to a new subscriber.
@@ -32,7 +32,7 @@ struct TopologyCoverageTests {
     // No step of this node is expected, so any step is allowed.
     makeRecorder(change("motor", 0, "idle"))
     makeRecorder(change("motor", 1, "moving"))
-    #expect(coverage.entries.map(\.seen) == [1, 0])
+    #expect(coverage.entries.map(\.seenCount) == [1, 0])
     makeRecorder(change("door", 2, "closed"))
     coverage.assertComplete()
     // A state of a later process does not count as a step from the former process's state.
@@ -46,8 +46,8 @@ struct TopologyCoverageTests {
     let makeRecorder = coverage.makeRecorder(of: [])
     makeRecorder(change("door", 0, "open"))
     makeRecorder(change("door", 2, "closed", missed: 1))
-    #expect(coverage.missing == door)
-    #expect(coverage.unexpected == [])
+    #expect(coverage.unseenSteps == door)
+    #expect(coverage.unexpectedSteps == [])
     #expect(
       coverage.report.hasSuffix(
         "1 states changed too fast to be seen; their steps are not counted."))
@@ -63,7 +63,7 @@ struct TopologyCoverageTests {
       change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
     makeRecorder(
       change("lift", 2, ["door": "stopped", "motor": "stopped"], cause: "emergencyStop"))
-    #expect(coverage.missing == [.synchronized("restart", by: "lift")])
+    #expect(coverage.unseenSteps == [.synchronized("restart", by: "lift")])
     let failures = FailureReporter.capture { coverage.assertComplete() }
     #expect(
       failures == [
@@ -127,6 +127,6 @@ struct TopologyCoverageTests {
     for (version, state) in ["open", "closing", "closed"].enumerated() {
       for makeRecorder in feeds { makeRecorder(change("door", UInt64(version), .string(state))) }
     }
-    #expect(coverage.entries.map(\.seen) == [2, 2, 0, 0])
+    #expect(coverage.entries.map(\.seenCount) == [2, 2, 0, 0])
   }
 }

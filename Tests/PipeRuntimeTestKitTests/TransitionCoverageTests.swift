@@ -26,7 +26,7 @@ struct TransitionCoverageTests {
           closing  doorHasLocked              0        0  not taken
         """)
     #expect(
-      coverage.missing == [
+      coverage.untakenTransitions == [
         TransitionName("open", on: "closeButtonWasPressed"),
         TransitionName("closing", on: "doorHasLocked"),
       ])
@@ -85,18 +85,19 @@ struct TransitionCoverageTests {
     let recorder = StateRecorder(door)
     await door.send(.personsHaveEntered(persons: 12))
     await door.send(.closeButtonWasPressed)
-    #expect(coverage.missing.count == 2)
+    #expect(coverage.untakenTransitions.count == 2)
     await door.send(.personsHaveEntered(persons: -12))
     await door.send(.closeButtonWasPressed)
     await recorder.wait(until: .closed)
     // Middleware is notified of a state after the observers.
     let isComplete: Bool? = try await poll(every: .milliseconds(1), within: .seconds(20)) {
-      coverage.missing.isEmpty ? true : nil
+      coverage.untakenTransitions.isEmpty ? true : nil
     }
     #expect(isComplete == true)
     coverage.assertComplete()
     #expect(
-      coverage.entries.map(\.taken) == [2, 1, 1] && coverage.entries.map(\.refused) == [0, 1, 0])
+      coverage.entries.map(\.takenCount) == [2, 1, 1]
+        && coverage.entries.map(\.refusedCount) == [0, 1, 0])
   }
 
   private enum Lift: DSLCompatible { case floor(Int), stuck }
@@ -118,13 +119,13 @@ struct TransitionCoverageTests {
       }
     }
     let coverage = TransitionCoverage(lift)
-    #expect(coverage.missing == [TransitionName("stuck", on: "alarm")])
+    #expect(coverage.untakenTransitions == [TransitionName("stuck", on: "alarm")])
     #expect(
       coverage.report.hasSuffix("Not all transitions of floor can be listed before they are seen."))
     XCTStateMachine(lift, coverage: coverage)
       .assert(when: .floor(1), on: .up, transitionTo: .floor(2))
     #expect(
-      coverage.missing == [
+      coverage.untakenTransitions == [
         TransitionName("floor", on: "down"), TransitionName("floor", on: "alarm"),
         TransitionName("stuck", on: "alarm"),
       ])
@@ -177,7 +178,7 @@ struct TransitionCoverageTests {
     let sequence = AsyncStateMachineSequence(
       stateMachine: loading, runtime: Runtime().recording(into: coverage))
     await sequence.send(.load)
-    #expect(coverage.missing == [TransitionName("loading", on: "didLoad")])
+    #expect(coverage.untakenTransitions == [TransitionName("loading", on: "didLoad")])
     await sequence.send(.didLoad)
     coverage.assertComplete()
     coverage.record(from: .loading, on: .didFail, isTaken: true)
@@ -202,7 +203,7 @@ struct TransitionCoverageTests {
       initial: Sum(), reducer: { sum, step in if step == .load { sum.count += 1 } })
     let name = TransitionName("TransitionCoverageTests.Sum", on: "load")
     let coverage = TransitionCoverage(sum, expecting: [name])
-    #expect(coverage.missing == [name])
+    #expect(coverage.untakenTransitions == [name])
     XCTStateMachine(sum, coverage: coverage)
       .assert(when: Sum(count: 1), on: .load, transitionTo: Sum(count: 2))
       .assertNoTransition(when: Sum(), on: .didLoad)

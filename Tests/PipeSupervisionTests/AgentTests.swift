@@ -97,37 +97,37 @@ struct AgentBookTests {
   func silence() {
     var book = AgentRegistry()
     #expect(book.report(of: "door", at: start) == nil && !book.canStart("door", at: start))
-    #expect(book.take(report(1), at: start) == .present)
+    #expect(book.record(report(1), at: start) == .known)
     #expect(book.canStart("door", at: start + .milliseconds(3_999)))
     #expect(book.report(of: "door", at: start + .milliseconds(3_999)) == report(1))
     #expect(!book.canStart("door", at: start + .seconds(4)))
     #expect(book.report(of: "door", at: start + .seconds(4)) == nil)
-    #expect(book.take(report(1), at: start + .seconds(10)) == .present)
+    #expect(book.record(report(1), at: start + .seconds(10)) == .known)
     #expect(book.canStart("door", at: start + .seconds(11)))
   }
 
   @Test("The connection time of an agent starts at zero after a gap or with a new session")
   func connectionTime() {
     var book = AgentRegistry()
-    for second in 0...5 { _ = book.take(report(1), at: start + .seconds(second)) }
+    for second in 0...5 { _ = book.record(report(1), at: start + .seconds(second)) }
     #expect(book.connectionTime("door", at: start + .seconds(6)) == .seconds(6))
     #expect(book.connectionTime("door", at: start + .seconds(9)) == .zero)
-    _ = book.take(report(1), at: start + .seconds(9))
+    _ = book.record(report(1), at: start + .seconds(9))
     #expect(book.connectionTime("door", at: start + .seconds(10)) == .seconds(1))
-    _ = book.take(report(2), at: start + .seconds(10))
+    _ = book.record(report(2), at: start + .seconds(10))
     #expect(book.connectionTime("door", at: start + .seconds(11)) == .seconds(1))
   }
 
   @Test("A second agent displaces the first agent permanently")
   func displaced() {
     var book = AgentRegistry()
-    #expect(book.take(report(1, running: 3), at: start) == .present)
-    #expect(book.take(report(2), at: start) == .another)
-    #expect(book.take(report(1, running: 3), at: start) == .displaced)
+    #expect(book.record(report(1, running: 3), at: start) == .known)
+    #expect(book.record(report(2), at: start) == .replacement)
+    #expect(book.record(report(1, running: 3), at: start) == .displaced)
     #expect(book.report(of: "door", at: start)?.session == 2)
-    #expect(book.take(report(3), at: start) == .another)
-    #expect(book.take(report(2), at: start) == .displaced)
-    #expect(book.take(report(3), at: start) == .present)
+    #expect(book.record(report(3), at: start) == .replacement)
+    #expect(book.record(report(2), at: start) == .displaced)
+    #expect(book.record(report(3), at: start) == .known)
   }
 
   @Test(
@@ -137,14 +137,14 @@ struct AgentBookTests {
     func hasEnded(_ session: UInt64, after time: Int) -> Bool {
       book.hasEnded(session: session, of: "door", at: start + .milliseconds(time))
     }
-    _ = book.take(report(1, running: 3), at: start)
+    _ = book.record(report(1, running: 3), at: start)
     #expect(!hasEnded(1, after: 60_000))
-    _ = book.take(report(2), at: start + .seconds(1))
+    _ = book.record(report(2), at: start + .seconds(1))
     #expect(!hasEnded(1, after: 5_999) && hasEnded(1, after: 6_000))
     // The displaced agent and its process are still there.
-    _ = book.take(report(1, running: 3), at: start + .seconds(2))
+    _ = book.record(report(1, running: 3), at: start + .seconds(2))
     #expect(!hasEnded(1, after: 6_999) && hasEnded(1, after: 7_000))
-    _ = book.take(report(1), at: start + .seconds(3))
+    _ = book.record(report(1), at: start + .seconds(3))
     #expect(hasEnded(1, after: 3_000))
     // An agent that only a former orchestrator has known.
     #expect(!hasEnded(7, after: 5_999) && hasEnded(7, after: 6_000))
@@ -153,11 +153,11 @@ struct AgentBookTests {
   @Test("An agent cannot start a process while it has one, or while it leaves")
   func busy() {
     var book = AgentRegistry()
-    _ = book.take(report(1, running: 3), at: start)
+    _ = book.record(report(1, running: 3), at: start)
     #expect(!book.canStart("door", at: start))
-    _ = book.take(report(1, isLeaving: true), at: start)
+    _ = book.record(report(1, isLeaving: true), at: start)
     #expect(!book.canStart("door", at: start))
-    _ = book.take(report(1), at: start)
+    _ = book.record(report(1), at: start)
     #expect(book.canStart("door", at: start))
   }
 }

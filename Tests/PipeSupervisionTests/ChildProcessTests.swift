@@ -108,7 +108,7 @@ struct ChildProcessTests {
       #expect(child.signal(.kill, group: true))
       let deadline = ContinuousClock.now + .seconds(10)
       while child.reap() == nil, ContinuousClock.now < deadline { sched_yield() }
-      #expect(child.status == .signalled(number: SIGKILL))
+      #expect(child.exit == .signalled(number: SIGKILL))
       child.signal(.kill)
       child.closePipes()
     }

@@ -41,19 +41,19 @@ struct HostAssignmentTests {
   @Test("Movable nodes go to the host with the fewest nodes, and to spare hosts first")
   func moved() throws {
     var hosts = try hosts()
-    hosts.lose("h1")
+    hosts.markLost("h1")
     #expect(next(hosts) == ["h3", "h2", "h3", "h2", nil])
     hosts.move("a", to: "h3")
     #expect(next(hosts) == ["h3", "h2", "h4", "h2", nil])
     hosts.move("c", to: "h4")
-    hosts.lose("h4")
-    hosts.lose("h3")
+    hosts.markLost("h4")
+    hosts.markLost("h3")
     #expect(next(hosts) == ["h2", "h2", "h2", "h2", nil])
     // A node that must wait has no next host, nor has any node if no host answers.
-    hosts.lose("h2")
+    hosts.markLost("h2")
     #expect(next(hosts) == [nil, nil, nil, nil, nil])
-    hosts.find("h1")
+    hosts.markReachable("h1")
     #expect(next(hosts) == ["h1", "h1", "h1", nil, nil])
-    #expect(hosts.lost == ["h2", "h3", "h4"])
+    #expect(hosts.lostHosts == ["h2", "h3", "h4"])
   }
 }

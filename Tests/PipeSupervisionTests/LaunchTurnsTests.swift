@@ -28,7 +28,7 @@ struct LaunchTurnsTests {
   @Test("Waiting launches begin in order when other launches end")
   func order() {
     var turns = full()
-    turns.end { $0 == "n3" }
+    turns.freeCapacity { $0 == "n3" }
     // A later launch does not overtake the waiting ones.
     let late = turns.begin("late", incarnation: 1, on: "fh1", at: begin)
     #expect(!late)
@@ -36,7 +36,7 @@ struct LaunchTurnsTests {
     #expect(first?.node == "n\(LaunchQueue.maximumStartsPerHost)" && first?.incarnation == 1)
     let none = turns.next { _ in false }
     #expect(none == nil)
-    turns.end { _ in true }
+    turns.freeCapacity { _ in true }
     let others = [turns.next { _ in false }, turns.next { _ in false }, turns.next { _ in false }]
     #expect(others.map { $0?.node } == ["n\(LaunchQueue.maximumStartsPerHost + 1)", "late", nil])
   }
@@ -46,7 +46,7 @@ struct LaunchTurnsTests {
     var turns = full()
     let gone = turns.next { $0.node == "n\(LaunchQueue.maximumStartsPerHost + 1)" }
     #expect(gone?.node == "n\(LaunchQueue.maximumStartsPerHost + 1)")
-    turns.end { $0 == "n0" }
+    turns.freeCapacity { $0 == "n0" }
     let next = turns.next { _ in false }
     #expect(next?.node == "n\(LaunchQueue.maximumStartsPerHost)")
   }

@@ -10,7 +10,7 @@ private typealias Member = TopologyLifecycle.Member
 
 @Suite("Coordinators embedded in other nodes' processes")
 struct LodgingTests {
-  private let members = [Member("door"), Member("motor"), Member("lift", host: "motor")]
+  private let members = [Member("door"), Member("motor"), Member("lift", carrier: "motor")]
 
   private func running() -> SimulatedTopology {
     var topology = SimulatedTopology(members)
@@ -26,7 +26,7 @@ struct LodgingTests {
     var topology = SimulatedTopology(members, stubborn: ["motor"])
     topology.take(.start)
     #expect(topology.log == ["spawn door", "spawn motor"])
-    #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
+    #expect(topology.lifecycle["lift"]?.state == .awaitingCarrier)
     topology.stubborn = []
     topology.say("motor", .hello(failure: nil))
     #expect(
@@ -60,7 +60,7 @@ struct LodgingTests {
     topology.say("motor", restarts ? .restartRequested : .stopRequested)
     #expect(topology.log.prefix(2) == ["stop lift", "stop motor"])
     if !restarts {
-      #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
+      #expect(topology.lifecycle["lift"]?.state == .awaitingCarrier)
       #expect(topology.lifecycle["motor"]?.state == .stopped(.requested))
       #expect(
         topology.lifecycle.blockers["lift"] == .init("motor", .stopped, isCarrier: true))
@@ -81,7 +81,7 @@ struct LodgingTests {
     topology.tick()
     #expect(topology.log.last == "kill lift SIGKILL")
     #expect(topology.lifecycle["motor"]?.state == .stopped(.requested))
-    #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
+    #expect(topology.lifecycle["lift"]?.state == .awaitingCarrier)
   }
 
   @Test("If a carrier is too old to embed a coordinator, the coordinator's failure reason says so")
@@ -135,7 +135,7 @@ struct LodgingTests {
     #expect(topology.lifecycle["lift"]?.state.hasEnded == false)
     topology.exit("motor", .exited(code: 0))
     topology.tick()
-    #expect(topology.lifecycle["lift"]?.state == .awaitingHost)
+    #expect(topology.lifecycle["lift"]?.state == .awaitingCarrier)
     topology.exit("door", .exited(code: 0))
     // No process is left, so the topology has ended.
     #expect(topology.outcome?.exitCode == 0)
@@ -145,7 +145,7 @@ struct LodgingTests {
   @Test("A stop ends all nodes in the order of their dependencies")
   func down() {
     var topology = SimulatedTopology([
-      Member("door", dependencies: ["motor"]), Member("motor"), Member("lift", host: "motor"),
+      Member("door", dependencies: ["motor"]), Member("motor"), Member("lift", carrier: "motor"),
     ])
     topology.take(.start)
     topology.log = []
@@ -169,9 +169,9 @@ struct LodgingTests {
     topology.log = []
     topology.say("motor", .restartRequested)
     #expect(topology.log == ["stop motor", "spawn motor", "go motor"])
-    change(Member("lift", host: "door"))
+    change(Member("lift", carrier: "door"))
     #expect(topology.log == ["stop lift", "new file", "spawn lift", "go lift"])
-    change(Member("lift", host: "door"), replaced: ["door"])
+    change(Member("lift", carrier: "door"), replaced: ["door"])
     #expect(
       topology.log == [
         "stop lift", "stop door", "new file", "spawn door", "go door", "spawn lift", "go lift",
@@ -185,7 +185,7 @@ struct LodgingTests {
       -> TopologyChange.Subject
     {
       .init(
-        Member(name, host: host),
+        Member(name, carrier: host),
         launch: .init(
           program: "/bin/sh", arguments: [argument], environment: [:],
           configuration: NodeConfiguration(), host: host))

@@ -31,7 +31,7 @@ struct NodeAdoptionTests {
   func ready() {
     var node = adopting()
     #expect(node.take(.answered(.ready)) == [])
-    #expect(node.take(.go) == [.sendStart])
+    #expect(node.take(.startBarrierOpened) == [.sendStart])
     #expect(node.state == .running)
   }
 
@@ -39,7 +39,7 @@ struct NodeAdoptionTests {
   func fresh() {
     var node = adopting()
     #expect(node.take(.hello(failure: nil)) == [.sendConfigure])
-    #expect(node.take(.ready, .go) == [.sendStart])
+    #expect(node.take(.ready, .startBarrierOpened) == [.sendStart])
   }
 
   @Test(
@@ -65,7 +65,8 @@ struct NodeAdoptionTests {
   @Test("A node that does not match the file is terminated and replaced")
   func differs() {
     var node = adopting()
-    #expect(node.take(.answered(.differs(reason: "another machine"))) == [.kill(.terminate)])
+    #expect(
+      node.take(.answered(.doesNotMatchPlan(reason: "another machine"))) == [.kill(.terminate)])
     #expect(node.take(.exited(.exited(code: 0))) == [.spawn(incarnation: 5)])
   }
 

@@ -14,14 +14,17 @@ struct NodeLifecycleTableTests {
     ("starting", [.start, .spawned(pid: 7)]),
     ("configuring", [.start, .spawned(pid: 7), .hello(failure: nil)]),
     ("ready", [.start, .spawned(pid: 7), .hello(failure: nil), .ready]),
-    ("running", [.start, .spawned(pid: 7), .hello(failure: nil), .ready, .go]),
+    ("running", [.start, .spawned(pid: 7), .hello(failure: nil), .ready, .startBarrierOpened]),
     ("stopping", [.start, .spawned(pid: 7), .hello(failure: nil), .stopRequested]),
     ("restarting", [.start, .spawned(pid: 7), .hello(failure: nil), .restartRequested]),
     ("backing off", [.start, .spawned(pid: 7), .exited(.signalled(number: 9))]),
     ("stopped", [.stopRequested]),
     (
       "completed",
-      [.start, .spawned(pid: 7), .hello(failure: nil), .ready, .go, .exited(.exited(code: 0))]
+      [
+        .start, .spawned(pid: 7), .hello(failure: nil), .ready, .startBarrierOpened,
+        .exited(.exited(code: 0)),
+      ]
     ),
     (
       "failed",
@@ -32,10 +35,11 @@ struct NodeLifecycleTableTests {
   private static let inputs: [(name: String, input: NodeLifecycle.Input)] = [
     ("start", .start), ("adopt", .adopt(.init(pid: 8, incarnation: 4))),
     ("is ready", .answered(.ready)), ("runs", .answered(.running)), ("ends", .answered(.ending)),
-    ("differs", .answered(.differs(reason: "x"))), ("spawned", .spawned(pid: 7)),
+    ("differs", .answered(.doesNotMatchPlan(reason: "x"))), ("spawned", .spawned(pid: 7)),
     ("spawn failed", .spawnFailed(reason: "x")),
     ("hello", .hello(failure: nil)), ("wrong hello", .hello(failure: "x")), ("ready", .ready),
-    ("complaint", .failureReported(reason: "x")), ("go", .go), ("heartbeat", .heartbeat),
+    ("complaint", .failureReported(reason: "x")), ("go", .startBarrierOpened),
+    ("heartbeat", .heartbeat),
     ("exit 0", .exited(.exited(code: 0))), ("exit 1", .exited(.exited(code: 1))),
     ("crash", .exited(.signalled(number: 11))), ("stop", .stopRequested),
     ("kill", .killRequested), ("restart", .restartRequested), ("host", .carrierStarted),
@@ -46,11 +50,18 @@ struct NodeLifecycleTableTests {
   private static let embeddedStates: [(name: String, inputs: [NodeLifecycle.Input])] = [
     ("waiting", [.start]), ("adopting", [.adopt(.init(pid: 7, incarnation: 3)), .carrierStarted]),
     ("starting", [.carrierStarted, .start, .spawned(pid: 7)]),
-    ("running", [.carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready, .go]),
+    (
+      "running",
+      [
+        .carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready,
+        .startBarrierOpened,
+      ]
+    ),
     (
       "leaving",
       [
-        .carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready, .go,
+        .carrierStarted, .start, .spawned(pid: 7), .hello(failure: nil), .ready,
+        .startBarrierOpened,
         .carrierStopping,
       ]
     ),

@@ -39,7 +39,9 @@ struct SimulatedNode {
     return take(.tick)
   }
 
-  mutating func run() { take(.start, .spawned(pid: 7), .hello(failure: nil), .ready, .go) }
+  mutating func run() {
+    take(.start, .spawned(pid: 7), .hello(failure: nil), .ready, .startBarrierOpened)
+  }
   var state: NodeLifecycle.State { lifecycle.state }
   var failure: String? { if case .failed(let reason) = state { reason } else { nil } }
 }
@@ -51,13 +53,13 @@ struct NodeLifecycleTests {
     var node = SimulatedNode()
     #expect(node.take(.start) == [.spawn(incarnation: 1)])
     #expect(node.take(.spawned(pid: 7)) == [])
-    #expect(node.take(.go) == [])
+    #expect(node.take(.startBarrierOpened) == [])
     #expect(node.take(.hello(failure: nil)) == [.sendConfigure])
     #expect(node.take(.ready) == [])
     #expect(node.state == .ready)
-    #expect(node.take(.go) == [.sendStart])
+    #expect(node.take(.startBarrierOpened) == [.sendStart])
     #expect(node.state == .running)
-    #expect(node.take(.start, .go, .hello(failure: nil)) == [])
+    #expect(node.take(.start, .startBarrierOpened, .hello(failure: nil)) == [])
     #expect(node.take(.ready) == [.sendStart], "it has not heard the word")
   }
 
@@ -95,14 +97,15 @@ struct NodeLifecycleTests {
 
   @Test("Restarts back off, and a node fails if its restarts within the window exceed the maximum")
   func restartLimit() {
-    var node = SimulatedNode(restart: RestartPolicy(max: 3, backoff: Backoff(jitter: 0)))
+    var node = SimulatedNode(
+      restart: RestartPolicy(maximumRestarts: 3, backoff: Backoff(jitter: 0)))
     node.run()
     for pause in [200, 400, 800] {
       let before = node.time
       #expect(node.take(.exited(.exited(code: 3))) == [])
       node.tick()
       #expect(node.time - before == .milliseconds(pause))
-      node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .go)
+      node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .startBarrierOpened)
     }
     let reason = "exit code 3; given up after 3 restarts within 1 min"
     #expect(node.take(.exited(.exited(code: 3))) == [.nodeFailed(reason: reason)])
@@ -119,7 +122,7 @@ struct NodeLifecycleTests {
       let before = node.time
       node.take(.exited(.exited(code: 3)))
       node.tick()
-      defer { node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .go) }
+      defer { node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .startBarrierOpened) }
       return node.time - before
     }
   }
@@ -136,12 +139,12 @@ struct NodeLifecycleTests {
 
   @Test("Restarts before the current window do not count towards the limit")
   func restartWindow() {
-    var node = SimulatedNode(restart: RestartPolicy(max: 1, window: .seconds(60)))
+    var node = SimulatedNode(restart: RestartPolicy(maximumRestarts: 1, window: .seconds(60)))
     node.run()
     for _ in 0..<5 {
       node.take(.exited(.exited(code: 1)))
       node.tick()
-      node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .go)
+      node.take(.spawned(pid: 7), .hello(failure: nil), .ready, .startBarrierOpened)
       node.time += .seconds(61)
     }
     #expect(node.state == .running)
@@ -155,9 +158,9 @@ struct NodeLifecycleTests {
     node.take(.heartbeat)
     node.time = .seconds(8)
     #expect(node.lifecycle.isAwaited(at: node.origin + node.time))
-    node.take(.queued(.seconds(3)))
+    node.take(.waitedForProcessor(.seconds(3)))
     // The extension reaches at most to the current time, from which the next timeout counts.
-    node.take(.queued(.seconds(30)))
+    node.take(.waitedForProcessor(.seconds(30)))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.time == .seconds(13))
   }
@@ -167,17 +170,17 @@ struct NodeLifecycleTests {
     var node = SimulatedNode()
     node.take(.start)
     node.take(.spawned(pid: 10))
-    node.take(.queued(.seconds(7)))
+    node.take(.waitedForProcessor(.seconds(7)))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.time == .seconds(17))
 
     node = SimulatedNode()
     node.run()
     node.take(.stopRequested)
-    node.take(.queued(.seconds(2)))
+    node.take(.waitedForProcessor(.seconds(2)))
     #expect(node.tick() == [.kill(.terminate)])
     #expect(node.time == .seconds(4.5))
-    node.take(.queued(.seconds(1)))
+    node.take(.waitedForProcessor(.seconds(1)))
     #expect(node.tick() == [.kill(.kill)])
     #expect(node.time == .seconds(8))
   }
@@ -239,7 +242,7 @@ struct NodeLifecycleTests {
       [.spawned(pid: 7), .spawnFailed(reason: "no such file")],
     ] as [[NodeLifecycle.Input]])
   func failsAtFirstStart(inputs: [NodeLifecycle.Input]) {
-    var node = SimulatedNode(restart: RestartPolicy(max: 2))
+    var node = SimulatedNode(restart: RestartPolicy(maximumRestarts: 2))
     node.take(.start)
     for start in 1...3 {
       #expect(node.lifecycle.incarnation == start)
@@ -252,7 +255,7 @@ struct NodeLifecycleTests {
 
   @Test("A full disk does not use up a node's restarts")
   func fullDisk() {
-    var node = SimulatedNode(restart: RestartPolicy(max: 1))
+    var node = SimulatedNode(restart: RestartPolicy(maximumRestarts: 1))
     node.run()
     for _ in 1...20 {
       node.take(.exited(.diskFull))
@@ -262,7 +265,7 @@ struct NodeLifecycleTests {
       node.tick()
       node.take(.spawned(pid: 7))
     }
-    node.take(.hello(failure: nil), .ready, .go)
+    node.take(.hello(failure: nil), .ready, .startBarrierOpened)
     #expect(node.state == .running)
     node.take(.exited(.exited(code: 1)))
     #expect(node.state.name == "backing off", "the restart is still there")
@@ -307,7 +310,7 @@ struct NodeLifecycleTests {
     "A program that never says hello is killed at the start timeout and restarted by its policy")
   func noHello() {
     var node = SimulatedNode(
-      restart: RestartPolicy(max: 1), timeouts: Timeouts(start: .seconds(3)))
+      restart: RestartPolicy(maximumRestarts: 1), timeouts: Timeouts(start: .seconds(3)))
     node.take(.start)
     for _ in 1...2 {
       node.take(.spawned(pid: 7))
@@ -338,7 +341,7 @@ struct NodeLifecycleTests {
 
   @Test("A failed or stopped node can be started manually, with all its restarts available")
   func startAgain() {
-    var node = SimulatedNode(restart: RestartPolicy(max: 0))
+    var node = SimulatedNode(restart: RestartPolicy(maximumRestarts: 0))
     node.run()
     node.take(.exited(.exited(code: 1)))
     #expect(node.failure == "exit code 1")
@@ -395,9 +398,9 @@ struct NodeLifecycleTests {
       var last = isAlive ? 5 : 0
       for _ in 0..<100 {
         var inputs: [NodeLifecycle.Input] = [
-          .start, .hello(failure: nil), .ready, .go, .heartbeat, .stopRequested,
+          .start, .hello(failure: nil), .ready, .startBarrierOpened, .heartbeat, .stopRequested,
           .answered(
-            [.ready, .running, .ending, .differs(reason: "so")]
+            [.ready, .running, .ending, .doesNotMatchPlan(reason: "so")]
               .randomElement(using: &generator)!),
           .killRequested, .restartRequested, .tick, .failureReported(reason: "so"),
         ]

@@ -58,12 +58,12 @@ struct PartOfTopologyTests {
     topology.take(.start)
     topology.log = []
     topology.stubborn = ["a"]
-    topology.take(.end(chain.dependents(of: ["b"])))
+    topology.take(.stopNodes(chain.dependents(of: ["b"])))
     #expect(topology.log == ["stop a"])
     topology.exit("a", .exited(code: 0))
     #expect(topology.log == ["stop a", "stop b"])
     #expect(topology.lifecycle.state == .running)
-    #expect(topology.lifecycle.changes == 0)
+    #expect(topology.lifecycle.endedChangeCount == 0)
     for name in ["a", "b"] { #expect(topology.lifecycle[name]?.state == .stopped(.requested)) }
     for name in ["c", "d"] { #expect(topology.lifecycle[name]?.state == .running) }
     topology.stubborn = []
@@ -77,14 +77,14 @@ struct PartOfTopologyTests {
     var topology = SimulatedTopology(chain, stubborn: [])
     topology.take(.start)
     topology.stubborn = ["d"]
-    topology.take(.end(["d"]))
+    topology.take(.stopNodes(["d"]))
     topology.log = []
-    topology.take(.end(["a"]))
+    topology.take(.stopNodes(["a"]))
     #expect(topology.log.isEmpty)
     topology.exit("d", .exited(code: 0))
     topology.take(.stop(.stopped))
     topology.log = []
-    topology.take(.end(["a"]))
+    topology.take(.stopNodes(["a"]))
     #expect(topology.log.isEmpty)
   }
 }

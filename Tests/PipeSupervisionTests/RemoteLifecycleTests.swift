@@ -24,7 +24,10 @@ struct RemoteLifecycleTests {
     #expect(node.state == .lost(was: .running) && node.state.hasProcess)
     #expect(node.lifecycle.nextDeadline == nil)
     node.time += .seconds(3_600)
-    #expect(node.take(.tick, .start, .go, .spawned(pid: 8), .queued(.seconds(1))) == [])
+    #expect(
+      node.take(
+        .tick, .start, .startBarrierOpened, .spawned(pid: 8), .waitedForProcessor(.seconds(1)))
+        == [])
     #expect(node.state == .lost(was: .running) && node.lifecycle.pid == 7)
   }
 
@@ -51,7 +54,7 @@ struct RemoteLifecycleTests {
     node.time += .seconds(60)
     #expect(node.take(.hello(failure: nil)) == [.sendConfigure])
     #expect(node.take(.tick) == [])
-    #expect(node.take(.ready, .go) == [.sendStart] && node.state == .running)
+    #expect(node.take(.ready, .startBarrierOpened) == [.sendStart] && node.state == .running)
   }
 
   @Test(

@@ -60,7 +60,7 @@ struct SrunReportTests {
   @Test("The exit code or signal that srun prints for a task counts as the process's exit")
   func task() {
     let failed = report("hello", "srun: error: fh1: task 0: Exited with exit code 3")
-    #expect(failed.uncertainty(about: .exited(code: 3)) == nil && failed.problem == nil)
+    #expect(failed.uncertainty(about: .exited(code: 3)) == nil && failed.lastError == nil)
     #expect(SrunReport.exit(of: .exited(code: 3)) == .exited(code: 3))
     let killed = report("srun: error: fh1: task 0: Killed")
     #expect(killed.uncertainty(about: .exited(code: 137)) == nil)
@@ -73,7 +73,7 @@ struct SrunReportTests {
     let refused = report(
       "srun: error: Unable to create step for job 1: Requested node configuration is not available")
     #expect(refused.uncertainty(about: .exited(code: 1)) == nil && !refused.hasLostHost)
-    #expect(refused.problem?.hasPrefix("Unable to create step for job 1") == true)
+    #expect(refused.lastError?.hasPrefix("Unable to create step for job 1") == true)
   }
 
   @Test(

@@ -10,7 +10,8 @@ private typealias Member = TopologyLifecycle.Member
 /// Two nodes, where `guest` waits for `door` to be closed.
 private let pair = [
   Member(
-    "guest", dependencies: [.init("door", .state("closed"))], restart: RestartPolicy(max: 1)),
+    "guest", dependencies: [.init("door", .state("closed"))],
+    restart: RestartPolicy(maximumRestarts: 1)),
   Member("door"),
 ]
 
@@ -33,10 +34,10 @@ struct StateDependencyTests {
   func goes() {
     var topology = started(pair)
     #expect(gone(topology) == ["door"])
-    topology.take(.seen("door", in: ["open": ["persons": 3]]))
-    topology.take(.seen("another", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: ["open": ["persons": 3]]))
+    topology.take(.stateObserved(node: "another", state: "closed"))
     #expect(gone(topology) == ["door"])
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     #expect(gone(topology) == ["door", "guest"])
     topology.log = []
     topology.take(.stop(.stopped))
@@ -60,7 +61,7 @@ struct StateDependencyTests {
       Member("guest", dependencies: [.init("door", .state(condition))]), Member("door"),
     ])
     #expect(topology.lifecycle.isAwaited(state, of: "door") == isMet)
-    topology.take(.seen("door", in: state))
+    topology.take(.stateObserved(node: "door", state: state))
     #expect(gone(topology).contains("guest") == isMet)
   }
 
@@ -75,9 +76,9 @@ struct StateDependencyTests {
     topology.take(.start)
     topology.stubborn = ["guest"]
     topology.exit("guest", .signalled(number: 9))
-    topology.take(.seen("door", in: "closed"))
-    topology.take(.seen("door", in: "open"))
-    topology.take(.seen("lamp", in: "lit"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
+    topology.take(.stateObserved(node: "door", state: "open"))
+    topology.take(.stateObserved(node: "lamp", state: "lit"))
     #expect(gone(topology) == ["door", "lamp", "late"])
     topology.tick()
     topology.say("guest", .hello(failure: nil))
@@ -101,7 +102,7 @@ struct StateDependencyTests {
     #expect(!isComplete())
     topology.exit("free", .exited(code: 0))
     #expect(topology.outcome == nil)
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     #expect(isComplete())
     #expect(topology.lifecycle.pendingDependencies.isEmpty)
     #expect(gone(topology) == ["door", "free", "guest", "friend"])
@@ -123,7 +124,7 @@ struct StateDependencyTests {
         take(.node(name, input))
       }
     }
-    take(.seen("door", in: "open"))
+    take(.stateObserved(node: "door", state: "open"))
     take(.node("door", .failureReported(reason: "so so")))
     #expect(reports.map(\.description) == ["waits for 'door' to be closed"])
     #expect(reports.allSatisfy { !$0.isProblem })
@@ -148,7 +149,7 @@ struct StateDependencyTests {
     #expect(gone(topology) == ["free", "door"])
     #expect(topology.lifecycle.blockers.isEmpty)
     #expect(topology.lifecycle.pendingDependencies["guest"]?.reason == .underway)
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     #expect(gone(topology) == ["free", "door", "guest"])
   }
 
@@ -158,7 +159,7 @@ struct StateDependencyTests {
     topology.take(.start)
     topology.stubborn = ["guest"]
     topology.exit("guest", .signalled(number: 9))
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     topology.say("door", .stopRequested)
     topology.tick()
     topology.say("guest", .hello(failure: nil))
@@ -175,7 +176,7 @@ struct StateDependencyTests {
     seen.say("guest", .stopRequested)
     seen.stubborn = ["guest"]
     seen.say("guest", .start)
-    seen.take(.seen("door", in: "closed"))
+    seen.take(.stateObserved(node: "door", state: "closed"))
     seen.exit("door", .exited(code: 0))
     seen.say("guest", .hello(failure: nil))
     #expect(gone(seen) == ["door", "free", "guest"])
@@ -193,8 +194,8 @@ struct StateDependencyTests {
   @Test("A node restarted by its policy or by 'restart' does not wait for the state again")
   func restarted() {
     var topology = started(pair)
-    topology.take(.seen("door", in: "closed"))
-    topology.take(.seen("door", in: "open"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
+    topology.take(.stateObserved(node: "door", state: "open"))
     topology.log = []
     topology.exit("guest", .signalled(number: 9))
     topology.tick()
@@ -209,7 +210,7 @@ struct StateDependencyTests {
     arguments: [true, false])
   func startedAnew(afterFailure: Bool) {
     var topology = started(pair)
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     if afterFailure {
       topology.exit("guest", .exited(code: 1))
       topology.tick()
@@ -223,7 +224,7 @@ struct StateDependencyTests {
     topology.say("guest", .start)
     #expect(topology.log == ["spawn guest"])
     #expect(topology.lifecycle.awaitedNodes == ["door"])
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     #expect(topology.log == ["spawn guest", "go guest"])
   }
 
@@ -232,7 +233,7 @@ struct StateDependencyTests {
     var topology = started(pair + [Member("lamp")])
     topology.stubborn = ["guest"]
     topology.exit("guest", .signalled(number: 9))
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     topology.exit("door", .signalled(number: 9))
     topology.tick()
     topology.say("guest", .hello(failure: nil))
@@ -265,7 +266,7 @@ struct StateDependencyTests {
     topology.say("guest", .answered(.ready))
     #expect(gone(topology).isEmpty)
     #expect(topology.lifecycle.pendingDependencies["guest"]?.description == "'door' to be closed")
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     #expect(gone(topology) == ["guest"])
   }
 
@@ -279,9 +280,9 @@ struct StateDependencyTests {
     stopped.stubborn = ["guest", "door"]
     stopped.take(.stop(.stopped))
     #expect(stopped.lifecycle.awaitedNodes.isEmpty)
-    stopped.take(.seen("door", in: "closed"))
+    stopped.take(.stateObserved(node: "door", state: "closed"))
     #expect(gone(stopped) == ["door"])
-    topology.take(.seen("door", in: "closed"))
+    topology.take(.stateObserved(node: "door", state: "closed"))
     #expect(topology.lifecycle.awaitedNodes.isEmpty)
   }
 }

@@ -23,7 +23,7 @@ struct TopologyChangeTests {
   }
 
   private let up = NodeLifecycle.State.running
-  private let other = RestartPolicy(max: 7)
+  private let other = RestartPolicy(maximumRestarts: 7)
 
   @Test("A topology file that is equal to the current file changes nothing")
   func equal() {
@@ -78,7 +78,7 @@ struct TopologyChangeTests {
     let change = TopologyChange(from: [subject("a")], to: [wanted], states: ["a": state])
     #expect(change.entries == [.init("a", fate)])
     #expect(change.replacedNodes == ["a"])
-    #expect(change.startedNodes == (state.isHeld ? [] : ["a"]))
+    #expect(change.startedNodes == (state.isStoppedOnRequest ? [] : ["a"]))
   }
 
   @Test("A failed node is started again even if only its supervision settings have changed")
@@ -146,7 +146,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.lifecycle["c"] == nil)
     #expect(topology.lifecycle["d"]?.incarnation == 1)
     #expect(topology.lifecycle["e"]?.incarnation == 5)
-    #expect(topology.lifecycle.changes == 1)
+    #expect(topology.lifecycle.endedChangeCount == 1)
     #expect(topology.reports.first == .changing)
     var started = TopologyReport.StartCounts()
     started.running = 4
@@ -316,7 +316,7 @@ struct TopologyLifecycleChangeTests {
     #expect(topology.lifecycle.members == chain)
     topology.take(.stop(.stopped))
     topology.take(change([]))
-    #expect(topology.lifecycle.changes == 1)
+    #expect(topology.lifecycle.endedChangeCount == 1)
   }
 
   @Test("A change before the start barrier opens makes the barrier wait for the new file's nodes")

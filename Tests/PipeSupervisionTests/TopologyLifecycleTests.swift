@@ -82,7 +82,7 @@ struct SimulatedTopology {
       if !stubborn.contains(name) { exit(name, .exited(code: 0)) }
     case .kill(let signal):
       log.append("kill \(name) \(signal)")
-      let host = lifecycle.members.first { $0.name == name }?.host
+      let host = lifecycle.members.first { $0.name == name }?.carrier
       if signal == .kill, let host {
         // Both nodes share a process.
         exit(host, .signalled(number: signal.number))
@@ -151,7 +151,7 @@ struct TopologyLifecycleTests {
 
   @Test("A required node that fails stops the topology gracefully, with exit code 1")
   func requiredFails() {
-    let restart = RestartPolicy(max: 0)
+    let restart = RestartPolicy(maximumRestarts: 0)
     var topology = SimulatedTopology(
       chain + [Member("d", isRequired: true, restart: restart)])
     topology.take(.start)

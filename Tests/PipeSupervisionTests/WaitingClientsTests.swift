@@ -15,9 +15,10 @@ struct WaitingClientsTests {
     return Set(answers.map(\.0))
   }
 
-  private func requester(_ number: Int, by way: ControlPeer.Transport) -> Requester {
+  private func requester(_ number: Int, by transport: ControlPeer.Transport) -> Requester {
     Requester(
-      peer: ControlPeer(way: way, id: Array("client \(number)".utf8)), id: UInt64(number))
+      peer: ControlPeer(transport: transport, id: Array("client \(number)".utf8)),
+      id: UInt64(number))
   }
 
   @Test("A remote client is answered even if more local clients than the limit wait")

@@ -22,12 +22,12 @@ struct DeploymentCheckTests {
 
   /// Returns the diagnostics of the topology.
   private func placed(
-    _ nodes: String, and rest: String = "", in deployment: String, classes: [ConflictClassPlan] = []
+    _ nodes: String, and rest: String = "", in deployment: String, plans: [ConflictClassPlan] = []
   ) throws -> [String] {
     let (topology, source) = try TopologyReader.read(
       text: withNodes(nodes, and: rest).utf8, file: "test.yaml")
     return PlacementChecker.check(
-      topology, source: source, classes: classes, in: try examined(deployment)
+      topology, source: source, coordinatorPlans: plans, in: try examined(deployment)
     ).map(\.description)
   }
 
@@ -250,7 +250,7 @@ struct DeploymentCheckTests {
     #expect(try placed(nodes, and: composites, in: Self.with) == [])
     let shared = ConflictClassPlan(
       name: "c", host: "a", program: "p", durability: .process, composites: [], components: [])
-    let found = try placed(nodes, and: composites, in: Self.with, classes: [shared])
+    let found = try placed(nodes, and: composites, in: Self.with, plans: [shared])
     #expect(
       found.count == 1
         && found[0].contains(
@@ -287,7 +287,7 @@ struct DeploymentCheckTests {
     let plan = ConflictClassPlan(
       name: "A", host: host, program: "p", durability: .process, composites: [], components: [])
     let found = try placed(
-      "a: { machine: M }\nb: { machine: M }", and: composites, in: Self.cluster, classes: [plan])
+      "a: { machine: M }\nb: { machine: M }", and: composites, in: Self.cluster, plans: [plan])
     #expect(found.count == (isRefused ? 1 : 0), "\(found)")
     if isRefused {
       #expect(

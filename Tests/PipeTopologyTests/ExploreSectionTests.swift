@@ -39,7 +39,7 @@ struct ExploreSectionTests {
   func read() throws {
     let section = try #require(try topology(Self.text(Self.whole)).explore)
     #expect(section.capacity == 3)
-    #expect(section.keys == ["passengers": 4])
+    #expect(section.instanceCountsByNode == ["passengers": 4])
     #expect(
       section.fromOutside == [
         "motor": [EventPattern("start"), EventPattern("call", fields: ["floor": .range(0...4)])]
@@ -51,16 +51,16 @@ struct ExploreSectionTests {
       ])
     #expect(section.values["motor"]?["call"]?["floor"]?.values == [-1, 0, 1, 2])
     #expect(
-      section.gives["door"]?["close"]
+      section.effectEvents["door"]?["close"]
         == EffectPattern(
           [
             EventPattern("doorHasLocked"),
             EventPattern("personsHaveEntered", fields: ["persons": .values([1])]),
           ], mayEnd: true))
-    #expect(section.fold == ["passengers": ["round": 8]])
-    #expect(section.any == ["display"])
+    #expect(section.foldModuli == ["passengers": ["round": 8]])
+    #expect(section.unevaluatedNodes == ["display"])
     #expect(
-      section.end == [
+      section.allowedEndStates == [
         StateCombination(["door": "closed"]),
         StateCombination(["door": StateCondition(["open": ["persons": 0]]), "motor": "idle"]),
       ])

@@ -7,33 +7,43 @@ import Testing
 struct RestartPolicyTests {
   @Test("A coordinator is restarted even if its participants' restart policy is 'never'")
   func coordinators() {
-    let patient = RestartPolicy(.always, max: 20, window: .seconds(30))
+    let patient = RestartPolicy(.always, maximumRestarts: 20, window: .seconds(30))
     #expect(RestartPolicy.forCoordinator(of: []) == RestartPolicy())
-    #expect(RestartPolicy.forCoordinator(of: [RestartPolicy(.never, max: 100)]) == RestartPolicy())
-    #expect(RestartPolicy.forCoordinator(of: [RestartPolicy(max: 0)]) == RestartPolicy())
     #expect(
-      RestartPolicy.forCoordinator(of: [RestartPolicy(.never, max: 100), patient, RestartPolicy()])
+      RestartPolicy.forCoordinator(of: [RestartPolicy(.never, maximumRestarts: 100)])
+        == RestartPolicy())
+    #expect(
+      RestartPolicy.forCoordinator(of: [RestartPolicy(maximumRestarts: 0)]) == RestartPolicy())
+    #expect(
+      RestartPolicy.forCoordinator(of: [
+        RestartPolicy(.never, maximumRestarts: 100), patient, RestartPolicy(),
+      ])
         == patient)
   }
 
   @Test(
     "A restart limit is unreachable if the back-offs before the limit exceed the window",
     arguments: [
-      (RestartPolicy(), true), (RestartPolicy(max: 0, window: .milliseconds(1)), true),
+      (RestartPolicy(), true), (RestartPolicy(maximumRestarts: 0, window: .milliseconds(1)), true),
       (RestartPolicy(.never, window: .milliseconds(1)), true),
       // Backoffs of 100, 200 and 400 ms, and the starts of three processes.
       (
         RestartPolicy(
-          max: 3, window: .seconds(1), backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
+          maximumRestarts: 3, window: .seconds(1),
+          backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
         false
       ),
       (
         RestartPolicy(
-          max: 3, window: .seconds(2), backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
+          maximumRestarts: 3, window: .seconds(2),
+          backoff: Backoff(initial: .milliseconds(100), jitter: 0)),
         true
       ),
-      (RestartPolicy(max: 1_000_000, window: .seconds(60)), false),
-      (RestartPolicy(max: 10, backoff: Backoff(initial: .seconds(5), max: .seconds(10))), false),
+      (RestartPolicy(maximumRestarts: 1_000_000, window: .seconds(60)), false),
+      (
+        RestartPolicy(
+          maximumRestarts: 10, backoff: Backoff(initial: .seconds(5), max: .seconds(10))), false
+      ),
     ])
   func reach(policy: RestartPolicy, canBeReached: Bool) {
     #expect((policy.minimumTimeToFailure != nil) == canBeReached)

@@ -7,7 +7,7 @@ import Testing
 @Suite("Scenario files")
 struct ScenarioFileTests {
   private static let whole = Scenario(
-    name: "lift-deadlock-1", topology: "../lift.yaml", shows: "deadlock",
+    name: "lift-deadlock-1", topology: "../lift.yaml", demonstratedFinding: "deadlock",
     steps: [
       ScenarioStep(
         .takes(owner: "lift", event: ["go": ["floor": 3]], from: .outside),

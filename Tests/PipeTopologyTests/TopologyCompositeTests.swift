@@ -377,7 +377,7 @@ struct TopologyCompositeTests {
       uniqueKeysWithValues: topology.nodes.filter { $0.constant == nil }.map { node in
         (node.name, Described.program.machine(node.machine!)!)
       })
-    let plans = try TopologyComposites(topology, machines: machines).plans
+    let plans = try TopologyComposites(topology, machines: machines).coordinatorPlans
     #expect(plans.map { $0.composites.map(\.name) } == [["lift", "house"], ["alone"]])
     let plan = plans[0]
     #expect(plan.name == "lift")
@@ -408,7 +408,8 @@ struct TopologyCompositeTests {
     var slow = machines
     slow["door"]?.selfContained = ["open": 200, "close": 9]
     slow["motor"]?.selfContained = ["open": 500]
-    let limited = try #require(try TopologyComposites(topology, machines: slow).plans[0]["lift"])
+    let limited = try #require(
+      try TopologyComposites(topology, machines: slow).coordinatorPlans[0]["lift"])
     #expect(limited.evaluationLimitsByEvent == ["open": 500])
     let data = try JSONEncoder().encode(plans)
     #expect(try JSONDecoder().decode([ConflictClassPlan].self, from: data) == plans)

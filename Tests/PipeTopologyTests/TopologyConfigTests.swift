@@ -28,7 +28,7 @@ struct TopologyConfigTests {
             $1
           }), environment: ["C": "\n"],
         restart: RestartPolicy(
-          .never, max: 0, window: .milliseconds(1),
+          .never, maximumRestarts: 0, window: .milliseconds(1),
           backoff: .init(initial: .zero, max: .nanoseconds(1_000_001))),
         required: true),
       .machine("M", name: "a", dependsOn: ["z"], place: "front"),
@@ -66,7 +66,7 @@ struct TopologyConfigTests {
     monitors: [
       MonitorSpecification("L", name: "m"),
       MonitorSpecification("L", name: "o", parameters: ["limit": 2], environment: ["A": "$"]),
-      MonitorSpecification("L", name: "n", watch: ["z"], program: "p"),
+      MonitorSpecification("L", name: "n", watchedNames: ["z"], program: "p"),
     ],
     timeouts: Timeouts(start: .seconds(61), heartbeat: .milliseconds(1500), stop: .seconds(3601)),
     logs: LogRetention(maxSize: 100 << 20, maxFiles: 1))

@@ -46,7 +46,7 @@ struct TopologyReaderTests {
       """
     let found = try topology(text)
     let restart = RestartPolicy(
-      .always, max: 0, window: .seconds(90),
+      .always, maximumRestarts: 0, window: .seconds(90),
       backoff: .init(initial: .zero, max: .seconds(7200), jitter: 0.25))
     var door = NodeSpecification.machine(
       "ElevatorDoor", name: "door", program: "./own",
@@ -81,7 +81,8 @@ struct TopologyReaderTests {
           onRefused: .postpone),
       ],
       monitors: [
-        MonitorSpecification("StateLog", name: "audit", watch: ["door", "motor"], program: "logs"),
+        MonitorSpecification(
+          "StateLog", name: "audit", watchedNames: ["door", "motor"], program: "logs"),
         MonitorSpecification("StateLog", name: "all"),
       ],
       timeouts: Timeouts(start: .seconds(1), heartbeat: .seconds(2), stop: .milliseconds(300)))

@@ -88,7 +88,7 @@ struct TopologyVariableTests {
   func template() throws {
     func send(_ value: String) throws -> JSONValue? {
       try topology(withPipe("{ from: door, when: s, to: display, send: { e: { v: \(value) } } }"))
-        .pipes[0].send?["e"]?["v"]
+        .pipes[0].eventTemplate?["e"]?["v"]
     }
     #expect(try send("$persons") == "$persons")
     #expect(try send("$$persons") == "$$persons")
@@ -136,7 +136,7 @@ struct TopologyVariableTests {
     #expect(found.timeouts.start == .seconds(1))
     #expect(node.machine == "M" && node.required && node.durability == .volatile)
     #expect(node.place == "front" && node.hostLossPolicy == .move)
-    #expect(node.restart.mode == .always && node.restart.max == 3)
+    #expect(node.restart.mode == .always && node.restart.maximumRestarts == 3)
     #expect(node.restart.backoff == .init(initial: .zero, jitter: 0.5))
     #expect(node.dependsOn == ["b"])
     #expect(found.node("c")?.dependsOn == [NodeDependency("a", .state("s"))])

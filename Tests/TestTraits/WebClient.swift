@@ -23,19 +23,19 @@ package struct WebClient: Sendable {
   }
 
   /// The address of a server.
-  private enum Place {
+  private enum ServerAddress {
     case port(UInt16)
     case socket(String)
   }
 
-  private let place: Place
+  private let address: ServerAddress
 
-  package init(port: UInt16) { place = .port(port) }
-  package init(socket path: String) { place = .socket(path) }
+  package init(port: UInt16) { address = .port(port) }
+  package init(socket path: String) { address = .socket(path) }
 
   /// The default value of the `Host` header.
   package var host: String {
-    switch place {
+    switch address {
     case .port(let port): "127.0.0.1:\(port)"
     case .socket: "localhost:8080"
     }
@@ -49,13 +49,13 @@ package struct WebClient: Sendable {
     if headers["Host"] == nil { lines.append("Host: \(host)") }
     if !body.isEmpty { lines.append("Content-Length: \(body.utf8.count)") }
     lines += headers.map { "\($0.key): \($0.value)" }
-    return try await say(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
+    return try await exchange(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
   }
 
   /// Sends text, and reads until the server closes the connection.
-  package func say(_ text: String) async throws -> Answer {
+  package func exchange(_ text: String) async throws -> Answer {
     answer(
-      try await elsewhere {
+      try await onBlockingThread {
         let connection = try connected()
         connection.send(text)
         return connection.all()
@@ -63,9 +63,9 @@ package struct WebClient: Sendable {
   }
 
   /// Sends bytes, closes the sending side, and reads until the server closes the connection.
-  package func sayOnly(_ bytes: [UInt8]) async throws -> Answer {
+  package func exchangeHalfClosed(_ bytes: [UInt8]) async throws -> Answer {
     answer(
-      try await elsewhere {
+      try await onBlockingThread {
         let connection = try connected()
         connection.send(bytes)
         connection.endSending()
@@ -82,7 +82,7 @@ package struct WebClient: Sendable {
 
   /// Opens connections and sends the text on each of them, without reading.
   package func begin(_ text: String, times: Int = 1) async throws -> [Connection] {
-    try await elsewhere {
+    try await onBlockingThread {
       try (0..<times).map { _ in
         let connection = try connected()
         connection.send(text)
@@ -92,7 +92,7 @@ package struct WebClient: Sendable {
   }
 
   private func connected() throws -> Connection {
-    switch place {
+    switch address {
     case .port(let port): try Connection(port)
     case .socket(let path): try Connection(path)
     }
@@ -154,11 +154,11 @@ package struct WebClient: Sendable {
     fileprivate func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Reads until the server closes the connection.
-    package func readAll() async throws -> String { try await elsewhere { self.all() } }
+    package func readAll() async throws -> String { try await onBlockingThread { self.all() } }
 
     /// Reads at most `limit` bytes. Returns `nil` if the server has closed the connection.
     package func read(_ limit: Int) async throws -> [UInt8]? {
-      try await elsewhere { self.next(limit) }
+      try await onBlockingThread { self.next(limit) }
     }
 
     fileprivate func all() -> String {
@@ -176,7 +176,7 @@ package struct WebClient: Sendable {
 }
 
 /// Runs a blocking function on a thread outside the pool of the tasks.
-private func elsewhere<Value: Sendable>(
+private func onBlockingThread<Value: Sendable>(
   _ body: @escaping @Sendable () throws -> Value
 ) async throws -> Value {
   try await withCheckedThrowingContinuation { continuation in

@@ -16,7 +16,7 @@ package final class AdoptedProcess: Sendable {
   /// - Throws: ``SystemError`` if the system does not say whether the process has ended, for
   ///   example because no more descriptors are available.
   package init?(statLine line: some Collection<UInt8>) throws(SystemError) {
-    guard let recorded = ProcessStatus(line) else { return nil }
+    guard let recorded = ProcessIdentity(line) else { return nil }
     let descriptor = pr_process_descriptor(recorded.pid)
     if descriptor < 0, errno == ESRCH || errno == EINVAL { return nil }
     guard descriptor >= 0 else {
@@ -26,7 +26,7 @@ package final class AdoptedProcess: Sendable {
     self.descriptor = descriptor
     // The process id may now belong to another process. Only an equal start time proves that this
     // is the recorded process.
-    guard try ProcessStatus.read(pid)?.startTime == recorded.startTime, !hasEnded else {
+    guard try ProcessIdentity.read(pid)?.startTime == recorded.startTime, !hasEnded else {
       return nil
     }
   }
@@ -74,8 +74,9 @@ package final class AdoptedProcess: Sendable {
   }
 }
 
-/// The contents of the first line of `/proc/PID/stat`.
-struct ProcessStatus: Hashable {
+/// A process id with the start time of the process, which distinguishes the process from later
+/// processes with the same id. Both are fields of the first line of `/proc/PID/stat`.
+struct ProcessIdentity: Hashable {
   var pid: Int32
   /// When the process started, counted from the start of the system. Unit: clock ticks.
   var startTime: UInt64
@@ -93,15 +94,15 @@ struct ProcessStatus: Hashable {
     self.startTime = startTime
   }
 
-  /// Reads the status of a process; `nil` if no process has this process id.
-  static func read(_ pid: Int32) throws(SystemError) -> ProcessStatus? {
+  /// Reads the identity of a process; `nil` if no process has this process id.
+  static func read(_ pid: Int32) throws(SystemError) -> ProcessIdentity? {
     let path = "/proc/\(pid)/stat"
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     if descriptor < 0, errno == ENOENT { return nil }
     guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
     defer { close(descriptor) }
     // The process may end before its file is read.
-    return (try? FileSystem.read(descriptor, limit: 4096)).flatMap { ProcessStatus($0) }
+    return (try? FileSystem.read(descriptor, limit: 4096)).flatMap { ProcessIdentity($0) }
   }
 }
 

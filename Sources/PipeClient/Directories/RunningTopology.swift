@@ -9,9 +9,9 @@ package struct RunningTopology: Hashable, Sendable {
   /// The orchestrator's process id; `nil` if the lock file is damaged.
   package let pid: Int32?
   /// The topology file, as an absolute path.
-  package let file: String?
+  package let topologyFile: String?
   /// The deployment file, as an absolute path; `nil` if all nodes are on one host.
-  package let deployment: String?
+  package let deploymentFile: String?
   package let startedAt: Timestamp?
 
   /// Returns the running topologies, sorted by name. Leftovers of killed orchestrators are not
@@ -93,8 +93,8 @@ package struct RunningTopology: Hashable, Sendable {
     let bytes = (try? FileSystem.read(descriptor, limit: 65536)) ?? []
     let record = try? JSONValue(parsing: bytes).decode(LockRecord.self)
     return RunningTopology(
-      name: directories.topology, pid: record?.pid, file: record?.file,
-      deployment: record?.deployment,
+      name: directories.topology, pid: record?.pid, topologyFile: record?.file,
+      deploymentFile: record?.deployment,
       startedAt: record?.startedAt)
   }
 }
@@ -124,9 +124,9 @@ struct LockRecord: Codable {
 package struct OrphanedTopology: Sendable {
   package let name: String
   /// The topology file, as an absolute path.
-  package let file: String?
+  package let topologyFile: String?
   /// The deployment file, as an absolute path.
-  package let deployment: String?
+  package let deploymentFile: String?
   package let nodes: [Survivor]
 
   /// Returns the orphaned topologies, sorted by name.
@@ -146,7 +146,9 @@ package struct OrphanedTopology: Sendable {
     else { return nil }
     let last = RunningTopology.lastRun(directories)
     return OrphanedTopology(
-      name: directories.topology, file: last?.file, deployment: last?.deployment, nodes: nodes)
+      name: directories.topology, topologyFile: last?.topologyFile,
+      deploymentFile: last?.deploymentFile,
+      nodes: nodes)
   }
 
   /// Whether the topology runs with a deployment file.
@@ -154,7 +156,8 @@ package struct OrphanedTopology: Sendable {
 
   /// The command that continues the run: `orchestrator up FILE`, with the run's deployment file.
   package var upCommand: String {
-    Self.upCommand(file: file, deployment: deployment ?? (isDeployed ? "DEPLOYMENT" : nil))
+    Self.upCommand(
+      file: topologyFile, deployment: deploymentFile ?? (isDeployed ? "DEPLOYMENT" : nil))
   }
 
   static func upCommand(file: String?, deployment: String?) -> String {

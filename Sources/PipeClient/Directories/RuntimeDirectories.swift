@@ -167,8 +167,8 @@ package enum OwnedDirectory {
     guard lstat(path, &status) == 0 else {
       throw .system(SystemError("stat", on: path, code: errno))
     }
-    guard status.st_mode & S_IFMT == S_IFDIR else { throw .notOurs(path: path, owner: nil) }
-    guard status.st_uid == geteuid() else { throw .notOurs(path: path, owner: status.st_uid) }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .foreignOwner(path: path, owner: nil) }
+    guard status.st_uid == geteuid() else { throw .foreignOwner(path: path, owner: status.st_uid) }
     if status.st_mode & 0o077 != 0, chmod(path, 0o700) != 0 {
       throw .system(SystemError("chmod", on: path, code: errno))
     }
@@ -203,7 +203,7 @@ package enum DirectoryError: Error, Hashable, Sendable {
   case pathTooLong(String)
   /// The path is not a directory of this user: it belongs to another user, or is a symbolic link or
   /// a file.
-  case notOurs(path: String, owner: UInt32?)
+  case foreignOwner(path: String, owner: UInt32?)
   /// Another orchestrator holds the topology's lock. The lock file contains its pid, unless the
   /// file is damaged.
   case alreadyRunning(topology: String, pid: Int32?, file: String?)
@@ -232,10 +232,10 @@ extension DirectoryError: CustomStringConvertible {
       "the socket path '\(path)' is \(path.utf8.count) bytes long; the system's limit is "
         + "\(RuntimeDirectories.pathLimit); shorten the topology's or the node's name, or set "
         + "PIPERUNTIME_ROOT to a shorter directory"
-    case .notOurs(let path, let owner?):
+    case .foreignOwner(let path, let owner?):
       "'\(path)' belongs to user \(owner); remove this directory, or set XDG_RUNTIME_DIR or "
         + "PIPERUNTIME_ROOT to a directory that you own"
-    case .notOurs(let path, nil):
+    case .foreignOwner(let path, nil):
       "'\(path)' is not a directory; remove this file, or set PIPERUNTIME_ROOT to another directory"
     case .alreadyRunning(let topology, let pid, let file):
       "topology '\(topology)' is already running"

@@ -54,7 +54,7 @@ package final class TopologyLock: Sendable {
     guard let lock else {
       let holder = RunningTopology.lastRun(directories)
       throw .alreadyRunning(
-        topology: directories.topology, pid: holder?.pid, file: holder?.file)
+        topology: directories.topology, pid: holder?.pid, file: holder?.topologyFile)
     }
     // Writes the description before the next steps, because the file still describes the former
     // holder of the lock.

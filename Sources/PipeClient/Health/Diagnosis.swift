@@ -42,9 +42,9 @@ package struct Diagnosis: Hashable, Sendable {
     /// The time since the entry into the state; `nil` if it is unknown.
     package var age: Duration?
     /// The number of running effects.
-    package var effects: Int
+    package var runningEffectCount: Int
     /// The number of received events that wait for their turn.
-    package var waiting: Int
+    package var waitingEventCount: Int
     package var timer: RunningTimer?
   }
 
@@ -121,8 +121,8 @@ extension Diagnosis {
     switch cause {
     case .notRunning(let phase, let reason): Self.text(of: node, phase, reason)
     case .notKeepingUp(let activity):
-      activity.waiting > 0
-        ? "\(node) \(activity.text), \(activity.waiting.counted("event")) waiting"
+      activity.waitingEventCount > 0
+        ? "\(node) \(activity.text), \(activity.waitingEventCount.counted("event")) waiting"
         : "\(node) \(activity.text)"
     case .cycle(let nodes):
       nodes.count == 1
@@ -195,7 +195,8 @@ extension Diagnosis.Activity {
     if let state {
       text = age.map { "has been in \(state) for \($0.shortText)" } ?? "is in \(state)"
     }
-    return effects > 0 ? text + ", running \(effects.counted("effect"))" : text
+    return runningEffectCount > 0
+      ? text + ", running \(runningEffectCount.counted("effect"))" : text
   }
 }
 
@@ -241,9 +242,4 @@ extension Diagnosis {
     case .distantTimer: "distantTimer"
     }
   }
-}
-
-extension BinaryInteger {
-  /// Returns this number with a noun: `1 node`, `2 nodes`.
-  package func counted(_ noun: String) -> String { "\(self) \(noun)\(self == 1 ? "" : "s")" }
 }

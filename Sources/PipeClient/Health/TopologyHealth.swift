@@ -15,7 +15,7 @@ package struct TopologyHealth: Hashable, Sendable {
   package let time: Int64
 
   /// The maximum wait of a node that counts as normal back-pressure.
-  private static let grace: Duration = .seconds(2)
+  private static let normalWaitLimit: Duration = .seconds(2)
   /// How long an effect must have run, or how far in the future a timer must be, to be reported as
   /// a note.
   private static let longWait: Duration = .seconds(60)
@@ -73,11 +73,11 @@ package struct TopologyHealth: Hashable, Sendable {
     guard blocks else { return nil }
     if graph.hasDoubts(about: node.name) {
       let since = graph.oldestDoubt(about: node.name) ?? time
-      return age(since, at: time) < grace ? nil : (.undecided, .failure)
+      return age(since, at: time) < normalWaitLimit ? nil : (.undecided, .failure)
     }
     // While the node changes its state, the full pipe is only back-pressure.
     let activity = Diagnosis.Activity(node, at: time)
-    if let age = activity.age, age < grace { return nil }
+    if let age = activity.age, age < normalWaitLimit { return nil }
     return (.notKeepingUp(activity), .warning)
   }
 
@@ -149,8 +149,8 @@ extension Diagnosis.Activity {
       node.instanceField == nil
       ? status?.state.map { $0.caseName ?? $0.stateText(fields: node.stateFields) } : nil
     age = status?.since.map { .nanoseconds(max(0, time - $0)) }
-    effects = status?.effects ?? 0
-    waiting = status?.ins.reduce(0) { $0 + $1.waiting } ?? 0
+    runningEffectCount = status?.effects ?? 0
+    waitingEventCount = status?.ins.reduce(0) { $0 + $1.waiting } ?? 0
     timer = status?.timer
   }
 }

@@ -54,7 +54,7 @@ package struct LogPager {
     var parts = nodes.compactMap { node in
       LogPart(
         of: node, at: "\(directory)/\(node).log",
-        behind: request.positions.first { $0.node == node }, request, byteLimit: share)
+        after: request.positions.first { $0.node == node }, request, byteLimit: share)
     }
     if request.isFollowed, parts.count > 1 {
       // While the logs were read one after another, a log that was already read may have got an
@@ -118,14 +118,17 @@ private struct LogPart {
 
   /// - Returns: `nil` if there is no log.
   init?(
-    of node: String, at path: String, behind mark: LogPosition?, _ request: LogRequest,
+    of node: String, at path: String, after lastPosition: LogPosition?, _ request: LogRequest,
     byteLimit: Int
   ) {
     guard let current = LogFile(path) else { return nil }
-    let files = current.identity == mark?.file ? [current] : LogFile.all(path, from: current)
+    let files =
+      current.identity == lastPosition?.file ? [current] : LogFile.all(path, from: current)
     let former =
-      current.identity == mark?.file ? mark?.formerFiles ?? [] : files.dropLast().map(\.identity)
-    var lastTime = mark.map { Timestamp(nanoseconds: $0.time) } ?? Timestamp(milliseconds: 0)
+      current.identity == lastPosition?.file
+      ? lastPosition?.formerFiles ?? [] : files.dropLast().map(\.identity)
+    var lastTime =
+      lastPosition.map { Timestamp(nanoseconds: $0.time) } ?? Timestamp(milliseconds: 0)
     func makePosition(_ position: Position) -> LogPosition {
       let behind = files.count == 1 ? former : Array(former.prefix(position.fileIndex))
       return LogPosition(
@@ -133,10 +136,10 @@ private struct LogPart {
         time: lastTime.nanoseconds, formerFiles: behind.suffix(Self.maximumFormerCount))
     }
     var position: Position
-    if let mark {
-      guard let found = Self.position(of: mark, in: files) else {
+    if let lastPosition {
+      guard let found = Self.position(of: lastPosition, in: files) else {
         // The file of this position was removed, and no newer file exists.
-        start = mark
+        start = lastPosition
         return
       }
       position = found

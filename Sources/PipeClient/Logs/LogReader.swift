@@ -38,16 +38,16 @@ package struct LogReader {
   /// - Parameters:
   ///   - limit: For the first call, the maximum number of lines of each node; `nil` for all.
   ///   - time: For the first call, the earliest time of returned lines; `nil` for all.
-  ///   - hasMore: Whether another call follows. If so, entries that are written during this call
+  ///   - isFollowed: Whether another call follows. If so, entries that are written during this call
   ///     are left for the next call: otherwise, a log that was already read could get an entry that
   ///     is older than the returned entries.
   ///   - clock: Returns the time of day.
   package mutating func next(
-    limit: Int? = nil, since time: Timestamp? = nil, hasMore: Bool = false,
+    limit: Int? = nil, since time: Timestamp? = nil, isFollowed: Bool = false,
     clock: () -> Timestamp = { .now }
   ) -> [LogEntry] {
     if request.positions.isEmpty { (request.lines, request.since) = (limit, time?.milliseconds) }
-    request.isFollowed = hasMore
+    request.isFollowed = isFollowed
     var entries: [LogEntry] = []
     while true {
       let page = pager.entries(request, clock: clock)

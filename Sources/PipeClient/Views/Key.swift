@@ -44,7 +44,7 @@ package struct KeyParser {
 
   private var mode = Mode.ground
   /// The maximum number of parameter bytes in a sequence.
-  private static let longestSequence = 32
+  private static let maximumParameterByteCount = 32
 
   package init() {}
 
@@ -110,7 +110,8 @@ package struct KeyParser {
     _ byte: UInt8, after bytes: [UInt8], _ keys: inout [Key]
   ) {
     switch byte {
-    case 0x20...0x3F where bytes.count < Self.longestSequence: mode = .sequence(bytes + [byte])
+    case 0x20...0x3F where bytes.count < Self.maximumParameterByteCount:
+      mode = .sequence(bytes + [byte])
     case UInt8(ascii: "[") where bytes.isEmpty: mode = .console
     case 0x40...0x7E:
       mode = .ground

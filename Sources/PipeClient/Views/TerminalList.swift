@@ -16,7 +16,7 @@ public struct TerminalList: Hashable, Sendable {
   /// Returns the range of the visible rows. The list scrolls as little as possible to make the
   /// selected row visible.
   /// - Parameter height: The number of lines that are available for rows.
-  public func window(of count: Int, height: Int) -> Range<Int> {
+  public func visibleRows(of count: Int, height: Int) -> Range<Int> {
     guard let selected = selected(of: count), height > 0 else { return 0..<0 }
     let start = min(max(min(firstVisibleRow, count - height), selected - height + 1, 0), selected)
     return start..<min(count, start + height)
@@ -25,7 +25,7 @@ public struct TerminalList: Hashable, Sendable {
   /// Selects a row or, if the list does not have this row, the nearest row.
   public mutating func select(_ row: Int, of count: Int, height: Int) {
     self.selectedRow = max(0, min(row, count - 1))
-    firstVisibleRow = window(of: count, height: height).lowerBound
+    firstVisibleRow = visibleRows(of: count, height: height).lowerBound
   }
 
   /// Handles a key that moves the selection: up, down, page up, page down, Home and End.
@@ -51,7 +51,7 @@ public struct TerminalList: Hashable, Sendable {
     of count: Int, height: Int, row: (Int) -> StyledLine
   ) -> [StyledLine] {
     let selected = selected(of: count)
-    return window(of: count, height: height).map { index in
+    return visibleRows(of: count, height: height).map { index in
       index == selected
         ? StyledLine("▶ ", .bold, .color(.cyan)) + row(index).adding(.bold) : "  " + row(index)
     }

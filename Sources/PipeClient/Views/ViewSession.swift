@@ -11,7 +11,7 @@ package struct ViewSession {
   package enum Action: Equatable {
     /// Draw the content, which has changed.
     case draw
-    /// Send this event, and pass its outcome to ``sent(_:)``.
+    /// Send this event, and pass its outcome to ``handleOutcome(_:)``.
     case send(JSONValue)
     /// Call ``stopLeaving()`` after some time.
     case waitToLeave
@@ -148,7 +148,7 @@ package struct ViewSession {
   }
 
   /// Processes the outcome of the event in flight.
-  package mutating func sent(_ result: EventOutcome) -> [Action] {
+  package mutating func handleOutcome(_ result: EventOutcome) -> [Action] {
     if case .ended = phase { return [] }
     if case .sendingLast = exchange, case .leaving(let ending) = phase { return end(ending) }
     guard case .sending(let event) = exchange else { return [] }
@@ -177,7 +177,7 @@ package struct ViewSession {
 
   /// Processes a directory from the orchestrator, which shows whether the node is running, is being
   /// started, or has ended.
-  package mutating func look(at directory: TopologyDirectory) -> [Action] {
+  package mutating func update(from directory: TopologyDirectory) -> [Action] {
     if case .ended = phase { return [] }
     guard let node = directory[node: node] else {
       return end(.nodeDown(node: self.node, reason: "the node was removed from the topology"))

@@ -74,7 +74,7 @@ package final class ViewShell {
     switch update {
     case .found(let directory):
       if let terminal, !terminal.isStarted { start(terminal, by: terminal.start) }
-      perform(session.look(at: directory))
+      perform(session.update(from: directory))
     case .change(let change):
       perform(session.show(change))
       if terminal == nil { printPlain() }
@@ -131,7 +131,7 @@ package final class ViewShell {
     let feed = feed
     Task {
       let result = await feed.send(event)
-      handle.post { owner.value.perform(owner.value.session.sent(result)) }
+      handle.post { owner.value.perform(owner.value.session.handleOutcome(result)) }
     }
   }
 

@@ -6,13 +6,13 @@ package struct AsciiDrawing {
 
   /// The maximum number of nodes of a graph for which several layouts are tried, to find one that
   /// fits the width.
-  private static let smallCount = 60
+  private static let maximumSmallNodeCount = 60
 
   /// - Parameter columns: The width of the terminal; `nil` for no limit. A small graph is laid out
   ///   so that it fits this width, if possible.
   package init(_ graph: Graph, columns: Int? = nil) {
     let first = Layout(graph)
-    guard let columns, first.width > columns, graph.nodes.count <= Self.smallCount else {
+    guard let columns, first.width > columns, graph.nodes.count <= Self.maximumSmallNodeCount else {
       layout = first
       return
     }

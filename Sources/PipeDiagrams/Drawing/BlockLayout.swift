@@ -35,7 +35,7 @@ struct BlockLayout {
   }
 
   /// A line between two items, with the number of its labels.
-  private typealias Line = (source: Int, target: Int, texts: Int)
+  private typealias Line = (source: Int, target: Int, labelCount: Int)
 
   /// Items with their positions.
   private struct Block {
@@ -119,7 +119,7 @@ struct BlockLayout {
       else { return nil }
       return (source, target, edge.labels.count)
     }
-    let first = layoutItems.indices.filter {
+    let topItems = layoutItems.indices.filter {
       if case .node(let node) = layoutItems[$0] {
         graph.nodes[node].marks.contains(.initial)
       } else {
@@ -127,7 +127,7 @@ struct BlockLayout {
       }
     }
     let rows = Rows(
-      layoutItems.count, lines: lines.map { ($0.source, $0.target) }, first: first)
+      itemCount: layoutItems.count, lines: lines.map { ($0.source, $0.target) }, topItems: topItems)
     return arrange(layoutItems, rows.rows, lines)
   }
 
@@ -176,8 +176,8 @@ struct BlockLayout {
     for line in lines {
       degree[line.source] += 1
       degree[line.target] += 1
-      texts[line.source] = max(texts[line.source], line.texts)
-      texts[line.target] = max(texts[line.target], line.texts)
+      texts[line.source] = max(texts[line.source], line.labelCount)
+      texts[line.target] = max(texts[line.target], line.labelCount)
     }
     var result = Block()
     // `along` is the position along a row, and `across` is the position across the rows.
@@ -262,29 +262,30 @@ struct Rows {
   private static let sweepCount = 4
 
   /// - Parameters:
-  ///   - count: The number of items.
+  ///   - itemCount: The number of items.
   ///   - lines: The lines between items; no line connects an item to itself.
-  ///   - first: The items to place at the top.
-  init(_ count: Int, lines: [(source: Int, target: Int)], first: [Int]) {
-    self.itemCount = count
+  ///   - topItems: The items to place at the top.
+  init(itemCount: Int, lines: [(source: Int, target: Int)], topItems: [Int]) {
+    self.itemCount = itemCount
     self.connections = lines
-    targetsByItem = Array(repeating: [], count: count)
+    targetsByItem = Array(repeating: [], count: itemCount)
     sourcesByItem = targetsByItem
     for line in lines {
       targetsByItem[line.source].append(line.target)
       sourcesByItem[line.target].append(line.source)
     }
-    rank(first)
+    rank(topItems)
     for sweep in 0..<Self.sweepCount { order(down: sweep % 2 == 0) }
   }
 
   /// Assigns rows to items: an item is in a row below the sources of its lines. Lines that close a
   /// cycle are ignored.
-  private mutating func rank(_ first: [Int]) {
+  private mutating func rank(_ topItems: [Int]) {
     let unconnected = (0..<itemCount).filter {
       targetsByItem[$0].isEmpty && sourcesByItem[$0].isEmpty
     }
-    let startOrder = first + (0..<itemCount).filter { sourcesByItem[$0].isEmpty } + (0..<itemCount)
+    let startOrder =
+      topItems + (0..<itemCount).filter { sourcesByItem[$0].isEmpty } + (0..<itemCount)
     var isOpen = Array(repeating: false, count: itemCount)
     var isDone = isOpen
     var next = Array(repeating: 0, count: itemCount)

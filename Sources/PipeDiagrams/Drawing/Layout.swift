@@ -73,7 +73,7 @@ package struct Layout: Hashable, Sendable {
   /// route.
   private static let extraSpaces = [0, 4, 12]
   /// The maximum number of lines for which more than one of ``extraSpaces`` is tried.
-  private static let retriedCount = 150
+  private static let maximumRetriedLineCount = 150
 
   /// The direction of most lines.
   package enum Direction: String, Hashable, Sendable, CaseIterable { case down, right }
@@ -93,7 +93,7 @@ package struct Layout: Hashable, Sendable {
       LineRouter.route(&self, direction)
       let missing = routes.count { $0.isEmpty }
       if missing < fewest { (best, fewest) = (self, missing) }
-      if missing == 0 || self.graph.edges.count > Self.retriedCount { break }
+      if missing == 0 || self.graph.edges.count > Self.maximumRetriedLineCount { break }
     }
     self = best
     crop()

@@ -33,12 +33,12 @@ struct LineRouter {
   private let width: Int
   private let height: Int
   private var cells: [Cell]
-  private var costs: [Int32]
-  private var origins: [Int32]
+  private var costsByPlace: [Int32]
+  private var originsByPlace: [Int32]
   /// For each place, the number of the search that last set the cost of the place.
   ///
   /// A place is a cell together with a direction; its index is `4 * cell + direction`.
-  private var visitRounds: [Int32]
+  private var visitRoundsByPlace: [Int32]
   private var currentRound: Int32 = 0
   private var visitedCount = 0
 
@@ -70,9 +70,9 @@ struct LineRouter {
     width = layout.width
     height = layout.height
     cells = Array(repeating: [], count: width * height)
-    costs = Array(repeating: 0, count: 4 * width * height)
-    origins = costs
-    visitRounds = costs
+    costsByPlace = Array(repeating: 0, count: 4 * width * height)
+    originsByPlace = costsByPlace
+    visitRoundsByPlace = costsByPlace
     for box in layout.boxes {
       fill(.init(x: box.x - 1, y: box.y - 1, width: box.width + 2, height: box.height + 2), .border)
     }
@@ -149,14 +149,14 @@ struct LineRouter {
       queue.insert(place, cost + remainingDistance(x, y))
     }
     while let (place, _) = queue.popFirst() {
-      if costs[place] < 0 { continue }
+      if costsByPlace[place] < 0 { continue }
       visitedCount += 1
       guard visitedCount < Self.maximumVisitCount else { return [] }
       if ends[place] != nil { return markRoute(place) }
-      let cost = Int(costs[place])
+      let cost = Int(costsByPlace[place])
       // A negative cost marks this cell and direction as done. The queue may contain older entries
       // for them, which are now outdated.
-      costs[place] = -1 - costs[place]
+      costsByPlace[place] = -1 - costsByPlace[place]
       let (cell, direction) = (place / 4, place % 4)
       let (x, y) = (cell % width, cell / width)
       let isCrossing = !cells[cell].isDisjoint(with: [.horizontal, .vertical])
@@ -176,8 +176,8 @@ struct LineRouter {
           + (found.contains(.border) ? Self.borderCost : 0)
         // A line must not end in a cell that another line uses.
         if ends[nextPlace] != nil, !found.subtracting(.border).isEmpty { continue }
-        if visitRounds[nextPlace] == currentRound {
-          let knownCost = Int(costs[nextPlace])
+        if visitRoundsByPlace[nextPlace] == currentRound {
+          let knownCost = Int(costsByPlace[nextPlace])
           if knownCost < 0 || knownCost <= nextCost { continue }
         }
         recordCost(nextPlace, nextCost, place)
@@ -192,9 +192,9 @@ struct LineRouter {
   }
 
   private mutating func recordCost(_ place: Int, _ cost: Int, _ origin: Int) {
-    visitRounds[place] = currentRound
-    costs[place] = Int32(cost)
-    origins[place] = Int32(origin)
+    visitRoundsByPlace[place] = currentRound
+    costsByPlace[place] = Int32(cost)
+    originsByPlace[place] = Int32(origin)
   }
 
   /// Marks the cells of a route, which other lines can then cross only at right angles, and returns
@@ -202,7 +202,9 @@ struct LineRouter {
   /// - Parameter end: The last place of the route.
   private mutating func markRoute(_ end: Int) -> [Layout.Point] {
     var places = [end]
-    while let last = places.last, origins[last] >= 0 { places.append(Int(origins[last])) }
+    while let last = places.last, originsByPlace[last] >= 0 {
+      places.append(Int(originsByPlace[last]))
+    }
     places.reverse()
     var points: [Layout.Point] = []
     for (index, place) in places.enumerated() {

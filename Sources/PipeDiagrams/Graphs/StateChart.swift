@@ -48,13 +48,13 @@ package struct StateChart: Hashable, Sendable {
 
     package init(
       _ source: String, _ event: String, _ target: String?, _ kind: TransitionKind = .external,
-      doubt: UncertaintyReason? = nil, isGuarded: Bool = false
+      uncertaintyReason: UncertaintyReason? = nil, isGuarded: Bool = false
     ) {
       self.source = source
       self.event = event
       self.target = target
       self.kind = kind
-      self.uncertaintyReason = doubt
+      self.uncertaintyReason = uncertaintyReason
       self.isGuarded = isGuarded
     }
   }

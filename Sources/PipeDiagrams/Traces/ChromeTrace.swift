@@ -45,7 +45,7 @@ struct ChromeTrace {
       try add(metadataEvent("thread_name", on: track, ["name": .string(name)]))
       try add(metadataEvent("thread_sort_index", on: track, ["sort_index": .integer(Int64(track))]))
     }
-    for (step, length) in zip(trace.steps, lengths) { try add(slice(of: step, length)) }
+    for (step, length) in zip(trace.steps, stateDurations) { try add(slice(of: step, length)) }
     for (synchronizedEvent, length) in zip(trace.synchronizedEvents, synchronizedEventLengths) {
       try add(slice(of: synchronizedEvent, length))
     }
@@ -106,7 +106,7 @@ struct ChromeTrace {
 
   /// For each step, the duration of the state that the step enters. The slices of a track must not
   /// overlap. Unit: nanoseconds.
-  private var lengths: [Int64] {
+  private var stateDurations: [Int64] {
     var nextStartTimes: [String: Int64] = [:]
     var lengths: [Int64] = []
     for step in trace.steps.reversed() {

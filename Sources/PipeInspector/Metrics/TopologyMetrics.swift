@@ -22,9 +22,9 @@ package enum TopologyMetrics {
     }
     var nodes = NodeMetrics(topology: topology)
     for node in directory.nodes {
-      nodes.add(node, states: node.hosts.flatMap { snapshot.states[$0] } ?? [])
+      nodes.add(node, states: node.hosts.flatMap { snapshot.stateNamesByMachine[$0] } ?? [])
     }
-    var processes = ProcessMetrics(topology: topology, usage: snapshot.usage)
+    var processes = ProcessMetrics(topology: topology, usage: snapshot.usageByPID)
     processes.add(directory)
     var pipes = PipeMetrics(topology: topology, nodes: directory.nodes)
     for pipe in directory.pipes { pipes.add(pipe) }

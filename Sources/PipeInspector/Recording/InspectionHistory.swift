@@ -21,7 +21,7 @@ package struct InspectionHistory: Sendable {
   /// The current values, by name.
   private var currentValues: [String: CurrentValue] = [:]
   /// The number of the latest addition.
-  package private(set) var last: UInt64
+  package private(set) var lastNumber: UInt64
   /// The number before the first addition of this history.
   private let origin: UInt64
 
@@ -37,7 +37,7 @@ package struct InspectionHistory: Sendable {
     events = InspectionRing(capacity: capacity)
     logLines = InspectionRing(capacity: logCapacity)
     self.origin = origin
-    last = origin
+    lastNumber = origin
   }
 
   /// Adds an event, as JSON.
@@ -45,8 +45,8 @@ package struct InspectionHistory: Sendable {
   @discardableResult
   package mutating func append(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
-    last += 1
-    events.append(json, number: last)
+    lastNumber += 1
+    events.append(json, number: lastNumber)
     return true
   }
 
@@ -55,16 +55,16 @@ package struct InspectionHistory: Sendable {
   @discardableResult
   package mutating func appendLog(_ json: [UInt8]) -> Bool {
     guard json.count <= Self.entryByteCount else { return false }
-    last += 1
-    logLines.append(json, number: last)
+    lastNumber += 1
+    logLines.append(json, number: lastNumber)
     return true
   }
 
   /// Sets a current value, as JSON. If the value is equal to the present value, nothing is added.
   package mutating func set(_ name: String, _ json: [UInt8]) {
     guard currentValues[name]?.json != json else { return }
-    last += 1
-    currentValues[name] = CurrentValue(number: last, json: json)
+    lastNumber += 1
+    currentValues[name] = CurrentValue(number: lastNumber, json: json)
   }
 
   /// Removes all current values except the values with the given names.
@@ -73,7 +73,7 @@ package struct InspectionHistory: Sendable {
   }
 
   /// The number of events in memory.
-  package var count: Int { events.count }
+  package var eventCount: Int { events.count }
   /// The number of log lines in memory.
   package var logCount: Int { logLines.count }
   /// The number of events that were dropped because the capacity was exceeded.
@@ -86,12 +86,12 @@ package struct InspectionHistory: Sendable {
   ///   - limit: The maximum size of the events; the same maximum applies to the log lines. Unit:
   ///     bytes.
   package func delta(after cursor: UInt64, limit: Int) -> InspectionDelta {
-    let isKnown = cursor >= origin && cursor <= last && cursor != 0
+    let isKnown = cursor >= origin && cursor <= lastNumber && cursor != 0
     let seen = isKnown ? cursor : origin
-    var delta = InspectionDelta(cursor: last, replacesAll: !isKnown)
+    var delta = InspectionDelta(cursor: lastNumber, replacesAll: !isKnown)
     delta.currentValues = currentValues.values.filter { $0.number > seen }
       .sorted { $0.number < $1.number }.map(\.json)
-    (delta.events, delta.skipped) = events.latest(after: seen, limit: limit)
+    (delta.events, delta.skippedEventCount) = events.latest(after: seen, limit: limit)
     (delta.logLines, delta.skippedLogLines) = logLines.latest(after: seen, limit: limit)
     return delta
   }
@@ -175,7 +175,7 @@ package struct InspectionDelta: Hashable, Sendable {
   /// The events, in order.
   package var events: [[UInt8]] = []
   /// The number of earlier events that this answer omits.
-  package var skipped: UInt64 = 0
+  package var skippedEventCount: UInt64 = 0
   /// The log lines, in order.
   package var logLines: [[UInt8]] = []
   /// The number of earlier log lines that this answer omits.
@@ -190,7 +190,7 @@ package struct InspectionDelta: Hashable, Sendable {
   package var json: [UInt8] {
     var json = Array(
       """
-      {"cursor":"\(cursor)","time":\(time),"whole":\(replacesAll),"skipped":\(skipped),"unwritten":\(skippedLogLines)
+      {"cursor":"\(cursor)","time":\(time),"whole":\(replacesAll),"skipped":\(skippedEventCount),"unwritten":\(skippedLogLines)
       """.utf8)
     Self.append("standing", currentValues, to: &json)
     Self.append("happened", events, to: &json)
@@ -261,7 +261,7 @@ package final class InspectionRecorder: Sendable {
       // Also waits before the first check, so that a client receives several additions in one
       // answer.
       try? await Task.sleep(for: Self.checkInterval)
-      if history.withLock({ $0.last != cursor }) { break }
+      if history.withLock({ $0.lastNumber != cursor }) { break }
     } while ContinuousClock.now < deadline && !Task.isCancelled
     var delta = history.withLock { $0.delta(after: cursor, limit: limit) }
     delta.time = WallClock.nanoseconds

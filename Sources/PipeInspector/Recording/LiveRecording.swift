@@ -69,13 +69,13 @@ package final class LiveRecording: PageDataSource {
 
   /// How long the recording of a node pauses if the node takes more steps than its feed can
   /// deliver. Without pauses, the recording would slow the node down.
-  private static let rest: Duration = .seconds(2)
+  private static let recordingPause: Duration = .seconds(2)
 
-  private static func rest(_ feed: String, of following: StepSubscription) {
-    following.setActive(feed, false)
+  private static func pauseRecording(of feed: String, in subscription: StepSubscription) {
+    subscription.setActive(feed, false)
     Task {
-      try? await Task.sleep(for: rest)
-      following.setActive(feed, true)
+      try? await Task.sleep(for: recordingPause)
+      subscription.setActive(feed, true)
     }
   }
 
@@ -142,8 +142,8 @@ package final class LiveRecording: PageDataSource {
         guard let feed = feeds[topic], pausedUntil[feed].map({ $0 <= .now }) ?? true else {
           continue
         }
-        pausedUntil[feed] = .now + Self.rest + .milliseconds(100)
-        Self.rest(feed, of: following)
+        pausedUntil[feed] = .now + Self.recordingPause + .milliseconds(100)
+        Self.pauseRecording(of: feed, in: following)
       }
     }
     defer { pausing.cancel() }

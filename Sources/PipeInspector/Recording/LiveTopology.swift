@@ -12,7 +12,7 @@ package actor LiveTopology: SnapshotSource {
   private let target: TopologyTarget
   private var client: TopologyClient?
   /// For each machine, the names of its states.
-  private var states: [String: [String]] = [:]
+  private var stateNamesByMachine: [String: [String]] = [:]
   /// The snapshot that is being read. All requests that arrive before it is complete share this
   /// snapshot.
   private var pendingSnapshot: Task<TopologySnapshot, Never>?
@@ -39,10 +39,10 @@ package actor LiveTopology: SnapshotSource {
       let directory = try await client.directory()
       await describe(directory, client)
       var snapshot = TopologySnapshot(topology: name, directory: .success(directory))
-      snapshot.states = states
+      snapshot.stateNamesByMachine = stateNamesByMachine
       // The process ids of nodes on another host mean other processes on this host.
       for pid in directory.pids where client.remote == nil {
-        snapshot.usage[pid] = ProcessUsage(pid: pid)
+        snapshot.usageByPID[pid] = ProcessUsage(pid: pid)
       }
       return snapshot
     } catch {
@@ -50,7 +50,7 @@ package actor LiveTopology: SnapshotSource {
       // machines.
       client?.close()
       client = nil
-      states = [:]
+      stateNamesByMachine = [:]
       return TopologySnapshot(
         topology: name, directory: .failure(TopologySnapshot.UnavailableError("\(error)")))
     }
@@ -66,12 +66,12 @@ package actor LiveTopology: SnapshotSource {
   /// Requests the names of each machine's states, once, from a node that runs the machine.
   private func describe(_ directory: TopologyDirectory, _ client: TopologyClient) async {
     for node in directory.nodes where node.kind == .machine && node.isRunning {
-      guard let machine = node.hosts, states[machine] == nil else { continue }
+      guard let machine = node.hosts, stateNamesByMachine[machine] == nil else { continue }
       // If a node has not sent its description yet, the next snapshot asks the node again.
       guard
         case .description(let description)? = try? await client.command(.describe(node: node.name))
       else { continue }
-      states[machine] = description.states.map(\.name)
+      stateNamesByMachine[machine] = description.states.map(\.name)
     }
   }
 }
@@ -91,9 +91,9 @@ package struct TopologySnapshot: Hashable, Sendable {
   /// The time of the snapshot. Unit: nanoseconds since 1970.
   package var time = WallClock.nanoseconds
   /// For each machine whose states are cases of an enum, the names of these cases.
-  package var states: [String: [String]] = [:]
+  package var stateNamesByMachine: [String: [String]] = [:]
   /// For each process id, the resource usage of the process.
-  package var usage: [Int32: ProcessUsage] = [:]
+  package var usageByPID: [Int32: ProcessUsage] = [:]
 
   package init(topology: String, directory: Result<TopologyDirectory, UnavailableError>) {
     self.topology = topology

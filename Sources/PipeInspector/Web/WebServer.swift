@@ -36,7 +36,7 @@ package final class WebServer: Sendable {
   /// The number of connections that the HTTP library accepts above the limit. They are needed for
   /// two cases: connections that were shut down but are not closed yet, and new connections while
   /// all others wait for answers. Clients beyond this number wait to be accepted.
-  private static let reserve: UInt32 = 16
+  private static let extraConnectionCount: UInt32 = 16
 
   /// The server of the HTTP library. Any thread can call it.
   private struct Daemon: @unchecked Sendable {
@@ -88,7 +88,8 @@ package final class WebServer: Sendable {
     let bufferSize = limits.headByteCount + 2 << 10
     let pointer = pr_start_web_server(
       descriptor, handleRequest, requestEnded, connectionChanged, owner,
-      limits.connections + reserve, bufferSize, limits.idleSeconds, certificate?.certificate,
+      limits.connections + extraConnectionCount, bufferSize, limits.idleSeconds,
+      certificate?.certificate,
       certificate?.key)
     if let pointer { return pointer }
     let code = errno

@@ -189,7 +189,7 @@ struct ObservedSteps {
     }
     for event in untriedEvents {
       chart.transitions += reachedStates.map {
-        StateChart.Transition($0, event, nil, doubt: .noSample)
+        StateChart.Transition($0, event, nil, uncertaintyReason: .noSample)
       }
     }
     if !untriedEvents.isEmpty {
@@ -212,7 +212,8 @@ struct ObservedSteps {
       let event =
         pair.event == TransitionCounts.timerEventName ? Self.label(of: seen.delays) : pair.event
       return StateChart.Transition(
-        pair.state, event, target, kind, doubt: doubt, isGuarded: seen.refusedByGuard > 0)
+        pair.state, event, target, kind, uncertaintyReason: doubt,
+        isGuarded: seen.refusedByGuard > 0)
     }
     var result: [StateChart.Transition] = []
     let hasSeveralOutcomes =

@@ -114,7 +114,7 @@ package struct RunConformance {
     let outs = loaded.pipes.filter { $0.sender == node.name }.map { pipe in
       EvaluatorOutPipe(
         name: pipe.name, port: pipe.outPort,
-        rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
+        rule: pipe.eventTemplate.map { NodeConfiguration.Rule(when: pipe.enteredState, send: $0) })
     }
     let evaluator = StepReplay(
       node: node.name, machine: machine, parameters: node.parameters, outs: outs,

@@ -127,7 +127,8 @@ extension TopologyModel {
     case .evaluatorError(.ended(let how)):
       discover(
         .crash(
-          node: node.name, event: action.event, state: node.state(configuration), how: how))
+          node: node.name, event: action.event, state: node.state(configuration),
+          exitDescription: how))
     case .evaluatorError(.timedOut(let after)):
       eventValues.note(.limit(.noAnswer(program: program)))
       discover(.lateAnswer(program: program, node: node.name, after: after))

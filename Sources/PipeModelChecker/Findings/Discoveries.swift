@@ -50,7 +50,7 @@ struct FindingGroup: Hashable {
         .fatalRefusal(let pipe, let node, let event, let state, _),
         .ignoredEvent(let pipe, let node, let event, let state, _):
         [pipe, Self.nodeName(ofInstance: node), event.caseName ?? "", state.caseName ?? ""]
-      case .crash(let node, let event, let state, let how):
+      case .crash(let node, let event, let state, let exitDescription):
         [Self.nodeName(ofInstance: node), event?.caseName ?? "", state.caseName ?? "", how]
       case .impure(let node, let event, let state, _):
         [Self.nodeName(ofInstance: node), event.caseName ?? "", state.caseName ?? ""]

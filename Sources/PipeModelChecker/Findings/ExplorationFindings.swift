@@ -16,7 +16,7 @@ struct ExplorationFindings {
   /// file allows some of these findings, since findings that are not allowed may come later.
   private var haltLimit: Int { allowsHalts ? .max : Self.findingLimit }
   private var allowsHalts: Bool {
-    topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.finding) }
+    topology.section.allow.contains { [.deadlock, .stuck, .fullPipes].contains($0.kind) }
   }
 
   init(_ topology: TopologyModel, _ watched: WatchedStates, _ settings: ExplorationSettings) {
@@ -33,7 +33,7 @@ struct ExplorationFindings {
     var unshownRemarks: [ExplorationRemark] = []
     if settings.properties.isEmpty, !hasUnknownSteps {
       // A node listed under `any` may always take another step, so no deadlock is certain.
-      if topology.section.any.isEmpty {
+      if topology.section.unevaluatedNodes.isEmpty {
         for (found, isStuck) in [(result.deadlocks, false), (result.stuckStates, true)] {
           let halts = halts(found, isStuck: isStuck, search)
           findings += halts.shown
@@ -63,7 +63,7 @@ struct ExplorationFindings {
     for index in findings.indices {
       var shown = findings[index].code.rawValue
       if case .violated(let property, _) = findings[index].kind { shown = property }
-      findings[index].scenario?.shows = shown
+      findings[index].scenario?.demonstratedFinding = shown
     }
     return ExplorationReport(
       verdict: verdict(result, unshownRemarks), findings: findings,

@@ -25,7 +25,7 @@ struct EventOrigins {
 
   /// Returns the names of the events that may be sent into a pipe.
   static func events(of pipe: PipeSpecification, in loaded: LoadedTopology) -> [String] {
-    if let send = pipe.send { return send.caseName.map { [$0] } ?? [] }
+    if let send = pipe.eventTemplate { return send.caseName.map { [$0] } ?? [] }
     let port = loaded.descriptions[pipe.sender]?.outPorts.first { $0.name == pipe.outPort }
     return port?.sentEvents ?? port?.events.map(\.name) ?? []
   }
@@ -33,7 +33,7 @@ struct EventOrigins {
   /// Returns the events that an effect may emit, as declared in the topology file or else by the
   /// machine; `nil` if there is no declaration.
   func declaredEvents(of node: ExploredNode, _ effect: String) -> EffectPattern? {
-    if let declared = section.gives[node.baseName]?[effect] { return declared }
+    if let declared = section.effectEvents[node.baseName]?[effect] { return declared }
     return node.description?.effects?.first { $0.name == effect }.map {
       EffectPattern($0.producedEvents.map { EventPattern($0) }, mayEnd: $0.mayEndWithoutEvent)
     }

@@ -31,11 +31,12 @@ final class ExploredComposite {
     self.component = component
     self.nodeIndices = nodes
     rules = pipes.compactMap { pipe in
-      pipe.send.map {
+      pipe.eventTemplate.map {
         (
           pipe.name,
           NodeConfiguration.Rule(
-            when: pipe.when, send: $0, composite: plan.name, states: pipe.whenStates)
+            when: pipe.enteredState, send: $0, composite: plan.name,
+            states: pipe.enteredStatesByNode)
         )
       }
     }

@@ -45,7 +45,7 @@ struct ExploredKeys {
     }
     fieldNames = Set(keyFields.values)
     for pipe in loaded.pipes {
-      for (field, value) in pipe.send?.caseMembers ?? [:] where value == "$key" {
+      for (field, value) in pipe.eventTemplate?.caseMembers ?? [:] where value == "$key" {
         fieldNames.insert(field)
       }
     }
@@ -59,7 +59,9 @@ struct ExploredKeys {
     }
     let reserved = Set(named.joined())
     for (node, named) in zip(keyed, named) {
-      let counts = owners(sharingKeysWith: node.name).compactMap { section.keys[$0] }
+      let counts = owners(sharingKeysWith: node.name).compactMap {
+        section.instanceCountsByNode[$0]
+      }
       let samples = Self.samples(
         of: node, count: counts.max() ?? ExploreSection.defaultKeyCount,
         loaded.descriptions[node.name], openings[node.name], besides: reserved)
@@ -116,7 +118,7 @@ struct ExploredKeys {
     }
     func add(_ members: [String: JSONValue]) { add(members[field] ?? members["_0"]?[field]) }
     for pipe in loaded.pipes where pipe.receiver == owner {
-      add(pipe.send?.caseMembers ?? [:])
+      add(pipe.eventTemplate?.caseMembers ?? [:])
     }
     let declared =
       (section.fromOutside?[owner] ?? []).map(\.fields)

@@ -50,7 +50,7 @@ final class ExploredNode {
     baseName = specification.name
     name = key.map { InstanceName(node: specification.name, key: $0.text).description } ?? baseName
     self.key = key
-    finalStates = key == nil ? [] : Set(specification.final)
+    finalStates = key == nil ? [] : Set(specification.finalStates)
     self.component = component
     self.kind = kind
     self.opening = opening

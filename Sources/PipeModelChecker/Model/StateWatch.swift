@@ -70,7 +70,8 @@ extension TopologyModel {
   /// nodes is listed under `any`.
   func isUnknown(_ combination: StateCombination) -> Bool {
     loaded.conflictClasses.flatMap(\.composites).contains { plan in
-      combination.states[plan.name] != nil && plan.nodes.contains(where: section.any.contains)
+      combination.states[plan.name] != nil
+        && plan.nodes.contains(where: section.unevaluatedNodes.contains)
     }
   }
 

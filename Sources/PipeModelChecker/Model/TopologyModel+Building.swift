@@ -19,7 +19,8 @@ extension TopologyModel {
       eventValues.note(
         .instances(
           node: node.name, keys: keys.map(\.text),
-          keep: node.final.isEmpty ? nil : node.keep ?? NodeSpecification.defaultKeepDuration))
+          keep: node.finalStates.isEmpty
+            ? nil : node.keepDuration ?? NodeSpecification.defaultKeepDuration))
     }
     try addPipes(programEvaluators)
     addSymmetries()
@@ -56,7 +57,9 @@ extension TopologyModel {
     for node in loaded.topology.nodes where node.key != nil {
       let fields = loaded.descriptions[node.name]?.events.flatMap(\.fields) ?? []
       let isKnown = fields.contains { $0.name == node.key && SwiftType($0.type) != .unknown }
-      guard !isKnown, node.constant == nil, !section.any.contains(node.name) else { continue }
+      guard !isKnown, node.constant == nil, !section.unevaluatedNodes.contains(node.name) else {
+        continue
+      }
       // An error is ignored here, since it is reported when the instances are opened.
       openings[node.name] = try? programEvaluators.evaluator(of: node).openNode(
         node.name, machine: node.machine ?? "", parameters: node.parameters, outs: [])
@@ -78,7 +81,7 @@ extension TopologyModel {
     if let state = node.constant {
       kind = .constant
       opening = Self.opening(in: state)
-    } else if section.any.contains(node.name) {
+    } else if section.unevaluatedNodes.contains(node.name) {
       eventValues.note(.anyBehaviour(node: node.name))
     } else {
       do {
@@ -95,7 +98,7 @@ extension TopologyModel {
     let explored = ExploredNode(
       node, key, component: model.addComponent(), kind, opening: opening,
       loaded.descriptions[node.name], compositesByEvent: compositesByEvent,
-      fold: section.fold[node.name] ?? [:])
+      fold: section.foldModuli[node.name] ?? [:])
     if opening == nil { _ = explored.number(of: EvaluatorConfiguration(state: .null)) }
     nodes.append(explored)
   }
@@ -105,7 +108,7 @@ extension TopologyModel {
     of node: NodeSpecification, _ key: ExploredKeys.Key?, _ evaluator: ProgramEvaluator
   ) throws(EvaluatorError) -> EvaluatorOpening {
     let instance = key.map {
-      EvaluatorInstance(field: node.key ?? "", key: $0.text, final: node.final)
+      EvaluatorInstance(field: node.key ?? "", key: $0.text, final: node.finalStates)
     }
     let name = key.map { InstanceName(node: node.name, key: $0.text).description } ?? node.name
     let opening = try evaluator.openNode(
@@ -113,7 +116,8 @@ extension TopologyModel {
       outs: loaded.pipes.filter { $0.sender == node.name }.map { pipe in
         EvaluatorOutPipe(
           name: pipe.name, port: pipe.outPort,
-          rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
+          rule: pipe.eventTemplate.map { NodeConfiguration.Rule(when: pipe.enteredState, send: $0) }
+        )
       }, instance: instance)
     if let problem = answerCheck(of: node.name)?.problem(in: opening) {
       throw .invalidAnswer(problem)
@@ -131,7 +135,7 @@ extension TopologyModel {
     eventValues.note(.limit(.noAnswer(program: program)))
     let kind: ExplorationFinding.Kind =
       switch evaluatorError {
-      case .ended(let how): .crash(node: node.name, event: nil, state: .null, how: how)
+      case .ended(let how): .crash(node: node.name, event: nil, state: .null, exitDescription: how)
       case .timedOut(let after): .lateAnswer(program: program, node: node.name, after: after)
       case .invalidAnswer(let problem), .launchFailed(let problem):
         .badAnswer(program: program, problem: problem)
@@ -183,7 +187,7 @@ extension TopologyModel {
     for plan in conflictClass.composites {
       let own = loaded.pipes.filter { $0.sender == plan.name }
       guard !own.isEmpty || section.watchedNames.contains(plan.name) else { continue }
-      if let unknown = plan.nodes.first(where: section.any.contains) {
+      if let unknown = plan.nodes.first(where: section.unevaluatedNodes.contains) {
         if !own.isEmpty {
           eventValues.note(.silentComposite(composite: plan.name, node: unknown))
         }

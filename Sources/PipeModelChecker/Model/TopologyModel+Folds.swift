@@ -27,7 +27,7 @@ extension TopologyModel {
   /// without a difference, it follows by induction over the steps that the system does exactly what
   /// the folded system does. The check ends early if there are too many states.
   func checkFolds() {
-    for place in nodes.indices where section.fold[nodes[place].baseName]?.isEmpty == false {
+    for place in nodes.indices where section.foldModuli[nodes[place].baseName]?.isEmpty == false {
       foldProofs[place] = checkFold(of: place)
     }
   }
@@ -102,7 +102,8 @@ extension TopologyModel {
     _ place: Int, _ input: EvaluatorInput, _ states: [EvaluatorConfiguration]
   ) {
     let node = nodes[place]
-    guard let field = section.fold[node.baseName]?.sorted(by: { $0.key < $1.key }).first else {
+    guard let field = section.foldModuli[node.baseName]?.sorted(by: { $0.key < $1.key }).first
+    else {
       return
     }
     let event: JSONValue? =
@@ -121,7 +122,7 @@ extension TopologyModel {
   /// The remarks about folds in the verdict.
   var foldRemarks: [ExplorationRemark] {
     nodes.indices.flatMap { place in
-      (section.fold[nodes[place].baseName] ?? [:]).map { field, modulo in
+      (section.foldModuli[nodes[place].baseName] ?? [:]).map { field, modulo in
         .folded(
           node: nodes[place].name, field: field, modulo: modulo, comparison(of: foldProofs[place]))
       }

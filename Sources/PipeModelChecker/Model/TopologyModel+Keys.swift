@@ -162,7 +162,9 @@ extension TopologyModel {
   /// Adds a symmetry for each renaming of keys. The nodes, pipes and composites must be complete.
   func addSymmetries() {
     let keyFields = keys.fieldNames
-    let isFolded = section.fold.values.contains { $0.keys.contains(where: keyFields.contains) }
+    let isFolded = section.foldModuli.values.contains {
+      $0.keys.contains(where: keyFields.contains)
+    }
     guard usesSymmetries, !isFolded else { return }
     for renaming in keys.renamings {
       let images = nodes.indices.map { place in

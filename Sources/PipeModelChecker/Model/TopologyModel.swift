@@ -371,9 +371,9 @@ extension TopologyModel {
   /// - Throws: `TopologyErrors` with the locations in the file.
   func checkConditions() throws {
     var errors: [Diagnostic] = []
-    for (index, end) in section.end.enumerated() {
+    for (index, end) in section.allowedEndStates.enumerated() {
       let path = ["explore", "end"]
-      let isListed = section.end.count > 1
+      let isListed = section.allowedEndStates.count > 1
       checkCombination(
         end, owner: "'explore', 'end'", at: isListed ? path + [String(index)] : path, &errors)
     }
@@ -394,7 +394,7 @@ extension TopologyModel {
       {
         errors.append(
           loaded.source.diagnostic(
-            .badValue, at: loaded.source.mark(ofKey: path + [name]),
+            .badValue, at: loaded.source.position(ofKey: path + [name]),
             "\(owner): the search has no instance '\(name)'; the keys of '\(instance.node)' are "
               + known.map { "'\($0.text)'" }.joined(separator: ", ")
               + "; raise 'explore: keys', or name one of them"))

@@ -91,14 +91,14 @@ extension MachineFailure {
     switch cause {
     case .wrongState(_, let actual, _), .wrongOutput(_, let actual, _): actual
     case .refused(let refusal, _, let acceptedEvents):
-      Self.caseName(refusal) + listed(acceptedEvents, refusal)
+      Self.caseName(refusal) + acceptedEventsClause(acceptedEvents, refusal)
     case .asynchronous, .movesAsynchronously: "a state that comes later"
     case .moved(let state), .notIgnored(let state): state
     case .entersNoState(let state): "\(state), without an entry"
     case .entersState(let state): "\(state), entered"
     case .ignored: "an ignored event"
     case .wrongRefusal(_, let actual, let acceptedEvents):
-      Self.caseName(actual) + listed(acceptedEvents, actual)
+      Self.caseName(actual) + acceptedEventsClause(acceptedEvents, actual)
     case .noOutput: "no output"
     case .unexpectedOutput(let output): output
     case .timedOut(_, let limit): "no state within \(limit.shortText)"
@@ -176,7 +176,7 @@ extension MachineFailure {
 
   /// Returns a clause that lists the events that the state accepts. Returns an empty text unless
   /// the refusal is `noTransition`.
-  private func listed(_ acceptedEvents: [String], _ refusal: Refusal) -> String {
+  private func acceptedEventsClause(_ acceptedEvents: [String], _ refusal: Refusal) -> String {
     guard refusal == .noTransition else { return "" }
     if acceptedEvents.isEmpty { return "; \(stateName) accepts no events" }
     return "; \(stateName) accepts \(acceptedEvents.joined(separator: ", "))"

@@ -20,7 +20,7 @@ public final class StateRecorder<State: DSLCompatible>: Sendable {
     var states: [State] = []
     var hasEnded = false
     /// The index of the first state that the next wait considers.
-    var position = 0
+    var nextSearchIndex = 0
   }
 
   private let record: ObservedValue<Record>
@@ -108,11 +108,11 @@ extension StateRecorder {
     for summary: String, within limit: Duration, at callSite: AssertionLocation,
     _ predicate: @escaping @Sendable (State) -> Bool
   ) async -> [State] {
-    let start = record.value.position
+    let start = record.value.nextSearchIndex
     let waitResult = await record.firstResult(within: limit) { record -> [State]?? in
-      let start = record.position
+      let start = record.nextSearchIndex
       if let index = record.states[start...].firstIndex(where: predicate) {
-        record.position = index + 1
+        record.nextSearchIndex = index + 1
         return .some(Array(record.states[start...index]))
       }
       return record.hasEnded ? .some(nil) : nil
@@ -170,7 +170,7 @@ extension Runtime {
       if coverage.ignores(event, in: state) {
         coverage.record(from: state, on: event, isTaken: true)
       } else {
-        coverage.offered(event, in: state)
+        coverage.recordOffer(of: event, in: state)
       }
     })
     .register(middleware: { (state: State) in
@@ -180,9 +180,9 @@ extension Runtime {
       }
       guard let from = before.state else { return }
       if let event = before.event {
-        coverage.taken(event, in: from)
+        coverage.recordTransition(on: event, in: from)
       } else {
-        coverage.tookStep(from: from)
+        coverage.recordStep(from: from)
       }
     })
   }

@@ -9,7 +9,7 @@ import Synchronization
 /// When this succeeds, every job that was ready before has run until its next suspension.
 enum TaskPool {
   private static let priorities: [TaskPriority] = [.high, .medium, .low, .background]
-  private static let last = Locked<Task<Bool, Never>?>(nil)
+  private static let lastFlush = Locked<Task<Bool, Never>?>(nil)
 
   /// Runs all jobs that are ready at the time of the call. Jobs that become ready during the call
   /// may have to wait for the next call.
@@ -18,15 +18,15 @@ enum TaskPool {
   static func flush() async -> Bool {
     // Only one call can run at a time. Two calls could each occupy some of the threads, and would
     // then wait for each other forever.
-    let task = last.withLock { last in
-      let before = last
+    let task = lastFlush.withLock { lastFlush in
+      let before = lastFlush
       let task = Task.detached {
         _ = await before?.value
         var isFlushed = true
         for priority in priorities where await !fill(priority) { isFlushed = false }
         return isFlushed
       }
-      last = task
+      lastFlush = task
       return task
     }
     return await task.value

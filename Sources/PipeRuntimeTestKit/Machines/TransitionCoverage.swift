@@ -75,8 +75,8 @@ public final class TransitionCoverage<
   /// Records that the machine was offered an event.
   /// - Parameter isTaken: Whether the machine accepted the event, even if its state did not change.
   public func record(from state: State, on event: Event, isTaken: Bool) {
-    offered(event, in: state)
-    if isTaken { taken(event, in: state) }
+    recordOffer(of: event, in: state)
+    if isTaken { recordTransition(on: event, in: state) }
   }
 
   /// Returns whether the machine ignores the event. The collector counts an ignored event as a
@@ -85,11 +85,11 @@ public final class TransitionCoverage<
     machine.evaluate(event, in: state) == .ignored
   }
 
-  func offered(_ event: Event, in state: State) {
+  func recordOffer(of event: Event, in state: State) {
     changeTally(event, in: state) { record, name in record.tallies[name]?.offered += 1 }
   }
 
-  func taken(_ event: Event, in state: State) {
+  func recordTransition(on event: Event, in state: State) {
     changeTally(event, in: state) { record, name in
       if record.tallies[name] != nil {
         record.tallies[name]?.taken += 1
@@ -114,7 +114,7 @@ public final class TransitionCoverage<
   }
 
   /// Records a step without an event, which is a step of a timer if the state has a timer.
-  func tookStep(from state: State) {
+  func recordStep(from state: State) {
     let name = TransitionName(
       EnumCases.name(of: state) ?? TypeName.of(State.self), on: TransitionCounts.timerEventName)
     if record.withLock({ $0.tallies[name] != nil }) { recordTimer(in: state) }
@@ -146,22 +146,22 @@ extension TransitionCoverage {
     /// The transition.
     public var name: TransitionName
     /// The number of times that the transition was taken.
-    public var taken: Int
+    public var takenCount: Int
     /// The number of times that a guard refused the event.
-    public var refused: Int
+    public var refusedCount: Int
   }
 
   /// The transitions of the machine with their counts, in the order in which the states and their
   /// events are declared.
   public var entries: [Entry] {
     record.withLock(\.tallies)
-      .map { Entry(name: $0, taken: $1.taken, refused: $1.offered - $1.taken) }
+      .map { Entry(name: $0, takenCount: $1.taken, refusedCount: $1.offered - $1.taken) }
       .sorted { Self.sortKey($0.name) < Self.sortKey($1.name) }
   }
 
   /// The transitions that were taken, but were neither read from the machine nor listed in
   /// `expecting:`.
-  public var unexpected: [TransitionName] {
+  public var unexpectedTransitions: [TransitionName] {
     record.withLock(\.otherCounts).keys.sorted { Self.sortKey($0) < Self.sortKey($1) }
   }
 
@@ -175,13 +175,15 @@ extension TransitionCoverage {
   }
 
   /// The transitions that were never taken.
-  public var missing: [TransitionName] { entries.filter { $0.taken == 0 }.map(\.name) }
+  public var untakenTransitions: [TransitionName] {
+    entries.filter { $0.takenCount == 0 }.map(\.name)
+  }
 
   /// The counts as a table. Transitions that were never taken are marked `not taken`.
   public var report: String {
     let entries = entries
     let (others, incompleteStates) = record.withLock { ($0.otherCounts, $0.incompleteStates) }
-    let taken = entries.count { $0.taken > 0 }
+    let taken = entries.count { $0.takenCount > 0 }
     var lines =
       areTransitionsKnown
       ? ["\(taken) of \(entries.count) transitions taken"]
@@ -190,11 +192,11 @@ extension TransitionCoverage {
       [["state", "event", "taken", "refused", ""]]
       + entries.map {
         [
-          $0.name.state, $0.name.event, "\($0.taken)", "\($0.refused)",
-          $0.taken == 0 ? "not taken" : "",
+          $0.name.state, $0.name.event, "\($0.takenCount)", "\($0.refusedCount)",
+          $0.takenCount == 0 ? "not taken" : "",
         ]
       }
-      + unexpected.map {
+      + unexpectedTransitions.map {
         [$0.state, $0.event, "\(others[$0] ?? 0)", "", areTransitionsKnown ? "not expected" : ""]
       }
     lines += TextTable.lines(rows, rightAligned: [2, 3]).map { "  " + $0 }
@@ -228,8 +230,9 @@ extension TransitionCoverage {
     CoverageReport(
       entries: entries.map {
         CoverageReport.Entry(
-          name: $0.name, isSeen: $0.taken > 0, remark: $0.refused > 0 ? " (only refused)" : "")
-      }, unexpectedNames: unexpected,
+          name: $0.name, isSeen: $0.takenCount > 0,
+          remark: $0.refusedCount > 0 ? " (only refused)" : "")
+      }, unexpectedNames: unexpectedTransitions,
       wording: CoverageReport.Wording(
         items: "transitions", seenParticiple: "taken", expectedItem: "transition of the machine",
         advice: "Assert each transition, or list exceptions in 'except:'.",
@@ -237,7 +240,7 @@ extension TransitionCoverage {
   }
 
   private var unknownProblems: [String] {
-    let seen = unexpected
+    let seen = unexpectedTransitions
     return [
       "the transitions are unknown, because the machine is defined by a function",
       "  List them: TransitionCoverage(stateMachine, expecting: […])"

@@ -6,14 +6,14 @@ struct StoredValues<State: DSLCompatible, Event: DSLCompatible>: Sendable {
   let schema: Int
   /// The error in the declaration of the migrations; `nil` if there is none.
   let problem: String?
-  let state: @Sendable (_ json: String, _ schema: Int) throws -> State
-  let event: @Sendable (_ json: String, _ schema: Int) throws -> Event
+  let decodeState: @Sendable (_ json: String, _ schema: Int) throws -> State
+  let decodeEvent: @Sendable (_ json: String, _ schema: Int) throws -> Event
 
   init<Hosted: Machine>(_ machine: Hosted.Type) where Hosted.State == State, Hosted.Event == Event {
     schema = machine.schema
     problem = MigrationPlan(machine).problem
-    state = { try Hosted.decodeState(Array($0.utf8), schema: $1, by: EventCodec()) }
-    event = { try Hosted.decodeEvent(Array($0.utf8), schema: $1, by: EventCodec()) }
+    decodeState = { try Hosted.decodeState(Array($0.utf8), schema: $1, by: EventCodec()) }
+    decodeEvent = { try Hosted.decodeEvent(Array($0.utf8), schema: $1, by: EventCodec()) }
   }
 }
 
@@ -36,7 +36,7 @@ extension XCTStateMachine {
     column: UInt = #column
   ) -> Self {
     let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
-    if let text = migrationFailure(json, schema, state, \.state) {
+    if let text = migrationFailure(json, schema, state, \.decodeState) {
       report(text, at: callSite, fail)
     }
     return self
@@ -54,7 +54,7 @@ extension XCTStateMachine {
     column: UInt = #column
   ) -> Self {
     let callSite = AssertionLocation(fileID: fileID, filePath: filePath, line: line, column: column)
-    if let text = migrationFailure(json, schema, event, \.event) {
+    if let text = migrationFailure(json, schema, event, \.decodeEvent) {
       report(text, at: callSite, fail)
     }
     return self

@@ -27,7 +27,7 @@ extension WaitResult: Sendable where Value: Sendable {}
 ///     fail because the host is busy.
 ///   - directory: The test directory whose processes are watched; `nil` means the directories of
 ///     all tests in this process.
-func ask<Answer>(
+func pollUntilStalled<Answer>(
   every pause: Duration = .milliseconds(2), within limit: Duration,
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
   _ attempt: () async throws -> Answer?
@@ -43,7 +43,7 @@ func ask<Answer>(
   }
 }
 
-/// Calls `attempt` repeatedly, like ``ask(every:within:of:isolation:_:)``. If there is no answer,
+/// Calls `attempt` repeatedly, like ``pollUntilStalled(every:within:of:isolation:_:)``. If there is no answer,
 /// writes the reason to standard error and returns `nil`. For tests that handle a missing answer
 /// themselves.
 package func poll<Answer>(
@@ -51,7 +51,7 @@ package func poll<Answer>(
   of directory: TestDirectory? = nil, isolation: isolated (any Actor)? = #isolation,
   fileID: String = #fileID, line: UInt = #line, _ attempt: () async throws -> Answer?
 ) async throws -> Answer? {
-  switch try await ask(every: pause, within: limit, of: directory, attempt) {
+  switch try await pollUntilStalled(every: pause, within: limit, of: directory, attempt) {
   case .found(let answer): return answer
   case .stalled(let stall):
     StandardError.write("\(fileID):\(line): gave up waiting: \(stall)\n")

@@ -90,12 +90,12 @@ final class AgentEngine: ProcessEngine {
 
   private func handleReport(_ report: AgentReport) {
     let name = report.node
-    switch agents.take(report, at: .now) {
+    switch agents.record(report, at: .now) {
     case .displaced: return supervisor.control.send(.displaced, toAgentOf: name)
-    case .another:
+    case .replacement:
       supervisor.reporter.warning(
         "node '\(name)' has a new agent\(report.hostPhrase)")
-    case .present: break
+    case .known: break
     }
     supervisor.plan.assignHost(name, at: report.address, on: report.host)
     if let (process, handle) = handle(of: name) {
@@ -144,7 +144,7 @@ final class AgentEngine: ProcessEngine {
   private func handleEnd(
     _ process: NodeProcess, of name: String, _ exit: ProcessExit, _ report: AgentReport
   ) {
-    guard report.isLeaving, supervisor.lifecycle[name]?.state.isHeld != true else {
+    guard report.isLeaving, supervisor.lifecycle[name]?.state.isStoppedOnRequest != true else {
       return finish(process, of: name, as: exit)
     }
     // The stop of the node was not requested, so the next agent starts the node again.

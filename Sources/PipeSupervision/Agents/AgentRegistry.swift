@@ -16,9 +16,9 @@ package struct AgentRegistry: Sendable {
   /// How the agent that sent a report relates to the node's known agent.
   package enum ReportSender: Hashable, Sendable {
     /// The node's known agent, or the first agent of a node without a known agent.
-    case present
+    case known
     /// A new agent, which replaces the known agent.
-    case another
+    case replacement
     /// An agent that was replaced by another agent before.
     case displaced
   }
@@ -44,7 +44,7 @@ package struct AgentRegistry: Sendable {
 
   package init() {}
 
-  package mutating func take(_ report: AgentReport, at now: Instant) -> ReportSender {
+  package mutating func record(_ report: AgentReport, at now: Instant) -> ReportSender {
     let node = report.node
     if displacedAgents[node]?[report.session] != nil {
       displacedAgents[node]?[report.session] = DisplacedAgent(
@@ -57,10 +57,10 @@ package struct AgentRegistry: Sendable {
       isSame && now - $0.lastReportAt < Self.silenceTimeout ? $0.connectedSince : nil
     }
     agents[node] = Agent(report: report, lastReportAt: now, connectedSince: since ?? now)
-    guard let former, !isSame else { return .present }
+    guard let former, !isSame else { return .known }
     displacedAgents[node, default: [:]][former.report.session] = DisplacedAgent(
       isRunning: former.report.process?.isRunning == true, lastReportAt: now)
-    return .another
+    return .replacement
   }
 
   /// Returns the last report of a node's agent; `nil` if the agent is not connected.

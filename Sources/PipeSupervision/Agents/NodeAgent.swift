@@ -291,7 +291,7 @@ package final class NodeAgent {
 
   private func answerProbes() {
     probes.answer {
-      AgentProbe(node: options.node, note: lastNote, isHeard: hasContact && lastMessageAt != nil)
+      AgentProbe(node: options.node, note: lastNote, hasContact: hasContact && lastMessageAt != nil)
     }
   }
 
@@ -327,7 +327,7 @@ package struct AgentStateMachine: Sendable {
     case end(isDisplaced: Bool)
   }
 
-  private enum Leaving: Hashable, Sendable { case no, inOrder, displaced }
+  private enum Leaving: Hashable, Sendable { case no, gracefully, displaced }
 
   /// The last process that the agent was commanded to start.
   package private(set) var process: AgentReport.Process?
@@ -377,7 +377,7 @@ package struct AgentStateMachine: Sendable {
   private mutating func leave() -> [Action] {
     // The first request stops the process gracefully. A second request kills it.
     let signal: Signal = isLeaving ? .kill : .terminate
-    if leaving == .no { leaving = .inOrder }
+    if leaving == .no { leaving = .gracefully }
     return isRunning ? [.report, .kill(signal)] : [.report] + endIfLeaving()
   }
 

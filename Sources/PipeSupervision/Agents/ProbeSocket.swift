@@ -10,7 +10,12 @@ package struct AgentProbe: Codable, Hashable, Sendable {
   /// The last note that the orchestrator has sent about the node's state.
   package var note: AgentNodeState?
   /// Whether the agent receives answers from the orchestrator.
-  package var isHeard: Bool
+  package var hasContact: Bool
+
+  private enum CodingKeys: String, CodingKey {
+    case node, note
+    case hasContact = "isHeard"
+  }
 }
 
 /// The socket on which an agent answers health probes on its host: a Unix socket in the runtime

@@ -32,7 +32,7 @@ struct ChildOutput {
   }
 
   /// The beginning of the child's text on stderr; `nil` if there is no such text.
-  var problem: String? {
+  var errorText: String? {
     let text = String(decoding: errorOutput.prefix(2_000), as: UTF8.self).trimmed
     return text.isEmpty ? nil : text
   }

@@ -17,7 +17,7 @@ package struct ChildProcess: Sendable {
   /// after the result was read.
   package private(set) var reportDescriptor: Int32
   /// How the child ended; `nil` until it is reaped.
-  package private(set) var status: ProcessExit?
+  package private(set) var exit: ProcessExit?
   private let command: ChildCommand
 
   /// Starts a child and waits until it runs the new program.
@@ -96,7 +96,7 @@ package struct ChildProcess: Sendable {
   /// - Returns: Whether the process still exists.
   @discardableResult
   package func signal(_ signal: Signal, group: Bool = false) -> Bool {
-    guard status == nil else { return false }
+    guard exit == nil else { return false }
     if group, kill(-pid, signal.number) == 0 { return true }
     // Immediately after the fork, the child does not lead a process group yet, so the signal is
     // sent to the child alone.
@@ -128,7 +128,7 @@ package struct ChildProcess: Sendable {
   package static func reapOrphans() { Orphans.reap() }
 
   private mutating func wait(options: Int32) -> ProcessExit? {
-    if let status { return status }
+    if let exit { return exit }
     var info = siginfo_t()
     var result: Int32
     repeat {
@@ -141,8 +141,8 @@ package struct ChildProcess: Sendable {
     var word: Int32 = 0
     while waitpid(pid, &word, 0) < 0, errno == EINTR {}
     Orphans.forget(pid)
-    status = ProcessExit(waitStatus: word)
-    return status
+    exit = ProcessExit(waitStatus: word)
+    return exit
   }
 }
 

@@ -122,14 +122,14 @@ final class EmbeddedEngine: ProcessEngine {
   /// Handles the end of an embedded node whose carrier node continues to run.
   /// - Parameters:
   ///   - reason: The reason why the node failed; `nil` if it stopped gracefully.
-  ///   - count: The exit code that the node would have had in its own process.
-  func handleEnd(_ node: String, because reason: String?, count: UInt32) {
+  ///   - exitCode: The exit code that the node would have had in its own process.
+  func handleEnd(_ node: String, because reason: String?, exitCode: UInt32) {
     guard let process = processes[node], let carrier = process.carrier else { return }
     // Reads the output that the node wrote before it ended.
     if let name = processes.name(of: carrier) { processes.readRemainingOutput(of: carrier, name) }
     processes.remove(process, of: node)
     if let reason { supervisor.handle(.failureReported(reason: reason), of: node) }
-    let isDiskFull = count == UInt32(NodeHandshake.diskFullCode)
+    let isDiskFull = exitCode == UInt32(NodeHandshake.diskFullCode)
     processes.reportExit(
       reason == nil ? .exited(code: 0) : isDiskFull ? .diskFull : .exited(code: 1), of: process,
       node)

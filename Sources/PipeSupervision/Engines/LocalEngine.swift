@@ -153,7 +153,7 @@ final class LocalEngine: ProcessEngine {
 
   /// Reaps the children that have ended, and reads the rest of their output.
   func reap() {
-    for (node, process, handle) in processes.all(Handle.self) {
+    for (node, process, handle) in processes.processes(with: Handle.self) {
       guard case .child(var child) = handle.origin, let exit = child.reap() else { continue }
       handle.origin = .child(child)
       readReport(of: handle)

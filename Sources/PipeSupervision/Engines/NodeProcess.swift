@@ -49,11 +49,11 @@ final class NodeProcess {
   /// Whether the process has announced a graceful exit.
   var saidGoodbye = false
   /// The nodes that are or were embedded in the process.
-  private(set) var embedded: Set<String> = []
+  private(set) var embeddedNodes: Set<String> = []
 
   /// Measures how long the process has to wait for a processor. Used only while the orchestrator is
   /// waiting for the process.
-  private var queue: RunQueueSampler?
+  private var runQueueSampler: RunQueueSampler?
 
   init(_ handle: any ProcessHandle, incarnation: UInt64, capture: OutputCapture) {
     self.handle = handle
@@ -70,21 +70,21 @@ final class NodeProcess {
   /// Embeds another node in the process. Later log lines of that node are separated from the
   /// process's own lines.
   func embed(_ node: String) {
-    embedded.insert(node)
+    embeddedNodes.insert(node)
     outputCapture.trackEmbeddedNode(node)
   }
 
   /// Returns how long the process has waited for a processor since the last call; zero if the
   /// orchestrator is not waiting for the process.
-  func removeQueueTime(isAwaited: Bool) -> Duration {
+  func takeProcessorWaitTime(isAwaited: Bool) -> Duration {
     let threads = isAwaited && !isRemote ? RunQueueSampler.threads(of: pid) : [:]
     guard !threads.isEmpty else {
-      queue = nil
+      runQueueSampler = nil
       return .zero
     }
-    var clock = queue ?? RunQueueSampler()
-    defer { queue = clock }
-    return clock.take(threads, at: .now)
+    var sampler = runQueueSampler ?? RunQueueSampler()
+    defer { runQueueSampler = sampler }
+    return sampler.take(threads, at: .now)
   }
 
   /// Sends a signal to the process.

@@ -48,8 +48,8 @@ final class NodeProcesses {
   func name(of process: NodeProcess) -> String? { processes.first { $0.value === process }?.key }
 
   /// Returns the processes that one engine runs, with their nodes and handles.
-  func all<Handle: ProcessHandle>(
-    _: Handle.Type
+  func processes<Handle: ProcessHandle>(
+    with _: Handle.Type
   ) -> [(node: String, process: NodeProcess, handle: Handle)] {
     processes.compactMap { node, process in
       (process.handle as? Handle).map { (node, process, $0) }
@@ -180,7 +180,7 @@ final class NodeProcesses {
   }
 
   private func finishEmbedded(in carrier: NodeProcess, _ name: String, _ exit: ProcessExit) {
-    for node in carrier.embedded.sorted() {
+    for node in carrier.embeddedNodes.sorted() {
       guard let process = processes[node], process.carrier === carrier else { continue }
       remove(process, of: node)
       let lines = process.outputCapture.recentLines(ofEmbeddedNode: node)

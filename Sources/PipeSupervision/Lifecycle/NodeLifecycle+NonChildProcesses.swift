@@ -16,7 +16,7 @@ extension NodeLifecycle {
       highestIncarnation = max(highestIncarnation, incarnation)
       state = .adopting(until: now + timeouts.start)
       return [.report(.adopting(pid: survivor.pid)), .greet]
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
+    case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, .stopped, .failed:
       return []
     }
@@ -30,7 +30,7 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .awaitingHost, .starting, .configuring, .lost, .stopping, .backingOff, .stopped,
+    case .idle, .awaitingCarrier, .starting, .configuring, .lost, .stopping, .backingOff, .stopped,
       .failed:
       return []
     }
@@ -47,7 +47,7 @@ extension NodeLifecycle {
     case .ending:
       beginStopping(for: .restart, .asked, at: now)
       return [.report(.replacing(reason: "the process is about to end"))]
-    case .differs(let reason):
+    case .doesNotMatchPlan(let reason):
       return replace(because: reason, at: now)
     }
   }
@@ -80,7 +80,7 @@ extension NodeLifecycle {
     case .configuring, .ready, .running, .stopping:
       // As long as the process sends signs of life, it continues.
       return [.report(.unattached(reason: reason)), .checkLiveness]
-    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .lost, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -92,7 +92,7 @@ extension NodeLifecycle {
     switch input {
     case .hello, .ready, .heartbeat, .answered:
       restoreState(to: was, at: now)
-      return [.report(.found)] + take(input, at: now)
+      return [.report(.reachableAgain)] + take(input, at: now)
     case .present:
       // The host answers, but the process neither receives nor sends frames.
       let reason = "hung: \(silenceReason), but its host answers"
@@ -106,7 +106,8 @@ extension NodeLifecycle {
     case .unattached(let reason):
       return [.report(.unattached(reason: reason)), .checkLiveness]
     case .carrierStarted, .carrierEnded, .staleIncarnation: return take(input, at: now)
-    case .start, .adopt, .spawned, .spawnFailed, .go, .queued, .tick: return []
+    case .start, .adopt, .spawned, .spawnFailed, .startBarrierOpened, .waitedForProcessor, .tick:
+      return []
     }
   }
 
@@ -119,7 +120,8 @@ extension NodeLifecycle {
       case .starting: .starting(until: now + timeouts.start)
       case .adopting: .adopting(until: now + timeouts.start)
       case .configuring: .configuring(until: now + timeouts.start)
-      case .idle, .awaitingHost, .ready, .running, .lost, .stopping, .backingOff, .stopped, .failed:
+      case .idle, .awaitingCarrier, .ready, .running, .lost, .stopping, .backingOff, .stopped,
+        .failed:
         was
       }
   }
@@ -132,7 +134,7 @@ extension NodeLifecycle {
   mutating func carrierStarted(at now: Instant) -> [Action] {
     hasCarrier = true
     switch state {
-    case .awaitingHost:
+    case .awaitingCarrier:
       return spawn(at: now)
     case .idle, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping, .backingOff,
       .stopped, .failed:
@@ -146,7 +148,7 @@ extension NodeLifecycle {
     switch state {
     case .adopting, .starting, .configuring, .ready, .running, .lost:
       return stop(for: .restart, at: now)
-    case .idle, .awaitingHost, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }

@@ -21,9 +21,9 @@ extension NodeLifecycle {
     case .hello(let problem): hello(problem, at: now)
     case .ready: ready(at: now)
     case .failureReported(let reason): failureReported(reason)
-    case .go: go(at: now)
+    case .startBarrierOpened: go(at: now)
     case .heartbeat: heartbeat(at: now)
-    case .queued(let duration): queued(duration, at: now)
+    case .waitedForProcessor(let duration): postponeDeadline(by: duration, at: now)
     case .exited(let exit): exited(exit, at: now)
     case .unattached(let reason): unattached(because: reason, at: now)
     case .present: []
@@ -49,7 +49,7 @@ extension NodeLifecycle {
       return spawn(at: now)
     case .backingOff:
       return spawn(at: now)
-    case .awaitingHost:
+    case .awaitingCarrier:
       return []
     case .stopping(var stopping):
       guard stopping.purpose == .requested else { return [] }
@@ -63,7 +63,7 @@ extension NodeLifecycle {
 
   mutating func spawn(at now: Instant) -> [Action] {
     if isEmbedded, !hasCarrier {
-      state = .awaitingHost
+      state = .awaitingCarrier
       return []
     }
     highestIncarnation += 1
@@ -94,7 +94,7 @@ extension NodeLifecycle {
       startedAt = now
       defer { pendingSignal = nil }
       return [.report(.spawned(pid: pid))] + (pendingSignal.map { [.kill($0)] } ?? [])
-    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .lost, .backingOff,
+    case .idle, .awaitingCarrier, .adopting, .configuring, .ready, .running, .lost, .backingOff,
       .stopped, .failed:
       return []
     }
@@ -110,7 +110,7 @@ extension NodeLifecycle {
     case .stopping(let stopping):
       forgetProcess()
       return ended(stopping.purpose, at: now)
-    case .idle, .awaitingHost, .adopting, .configuring, .ready, .running, .lost, .backingOff,
+    case .idle, .awaitingCarrier, .adopting, .configuring, .ready, .running, .lost, .backingOff,
       .stopped, .failed:
       return []
     }
@@ -143,7 +143,7 @@ extension NodeLifecycle {
     case .ready, .running:
       lastSeen = now
       return []
-    case .idle, .awaitingHost, .lost, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .lost, .stopping, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -167,7 +167,7 @@ extension NodeLifecycle {
       lastSeen = now
       // The node has not received the start command yet.
       return [.sendStart]
-    case .idle, .awaitingHost, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
+    case .idle, .awaitingCarrier, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
       .failed:
       return []
     }
@@ -180,7 +180,7 @@ extension NodeLifecycle {
       pausesForSpace = 0
       state = .running
       return [.sendStart, .report(.running)]
-    case .idle, .awaitingHost, .adopting, .starting, .configuring, .running, .lost, .stopping,
+    case .idle, .awaitingCarrier, .adopting, .starting, .configuring, .running, .lost, .stopping,
       .backingOff, .stopped, .failed:
       return []
     }
@@ -189,7 +189,7 @@ extension NodeLifecycle {
   private mutating func heartbeat(at now: Instant) -> [Action] {
     switch state {
     case .configuring, .ready, .running: lastSeen = now
-    case .idle, .awaitingHost, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
+    case .idle, .awaitingCarrier, .adopting, .starting, .lost, .stopping, .backingOff, .stopped,
       .failed:
       break
     }
@@ -199,7 +199,7 @@ extension NodeLifecycle {
   private mutating func failureReported(_ reason: String) -> [Action] {
     switch state {
     case .adopting, .starting, .configuring, .ready, .running: reportedFailure = reason
-    case .idle, .awaitingHost, .lost, .stopping, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingCarrier, .lost, .stopping, .backingOff, .stopped, .failed: break
     }
     return []
   }
@@ -208,7 +208,7 @@ extension NodeLifecycle {
 
   private mutating func restartRequested(at now: Instant) -> [Action] {
     switch state {
-    case .idle, .awaitingHost, .stopped, .failed, .backingOff: start(at: now)
+    case .idle, .awaitingCarrier, .stopped, .failed, .backingOff: start(at: now)
     case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping:
       stop(for: .restart, at: now)
     }
@@ -232,7 +232,7 @@ extension NodeLifecycle {
       stopping.purpose = purpose
       state = .stopping(stopping)
       return []
-    case .backingOff, .awaitingHost:
+    case .backingOff, .awaitingCarrier:
       stopFailure = nil
       state = .stopped(.requested)
       return [.report(.stopped), .nodeStopped]
@@ -244,7 +244,7 @@ extension NodeLifecycle {
 
   private mutating func killRequested(at now: Instant) -> [Action] {
     switch state {
-    case .idle, .awaitingHost, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .backingOff, .stopped, .failed:
       return stop(for: .requested, at: now)
     case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping:
       return killing(for: .requested, reason: "forced", at: now)
@@ -275,7 +275,7 @@ extension NodeLifecycle {
     case .stopping(let stopping):
       if let problem = problem(with: exit, of: stopping) { stopFailure = problem }
       return [report] + ended(stopping.purpose, at: now)
-    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .lost, .backingOff, .stopped, .failed:
       return []
     }
   }
@@ -339,7 +339,7 @@ extension NodeLifecycle {
     guard restart.mode != .never else { return giveUp(reason) }
     let window = restart.window
     recentRestarts.removeAll { now - $0 >= window }
-    guard recentRestarts.count < restart.max else {
+    guard recentRestarts.count < restart.maximumRestarts else {
       let count = recentRestarts.count
       guard count > 0 else { return giveUp(reason) }
       return giveUp(
@@ -351,7 +351,7 @@ extension NodeLifecycle {
     restarts += 1
     state = .backingOff(until: now + pause)
     let report = NodeReport.restarting(
-      after: pause, attempt: recentRestarts.count, limit: restart.max, reason: reason)
+      after: pause, attempt: recentRestarts.count, limit: restart.maximumRestarts, reason: reason)
     return [.report(report)]
   }
 

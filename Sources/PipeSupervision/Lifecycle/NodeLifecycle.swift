@@ -20,7 +20,7 @@ package struct NodeLifecycle: Sendable {
     case idle
     /// The node is an embedded coordinator, and its carrier node has no process, or a process that
     /// is about to end.
-    case awaitingHost
+    case awaitingCarrier
     /// The supervisor has sent a greeting to a process of a former supervisor, and waits for the
     /// answer.
     case adopting(until: Instant)
@@ -90,7 +90,7 @@ package struct NodeLifecycle: Sendable {
     /// The process is about to end, because a former supervisor has requested it.
     case ending
     /// The process does not match the launch plan.
-    case differs(reason: String)
+    case doesNotMatchPlan(reason: String)
   }
 
   package enum Input: Hashable, Sendable {
@@ -114,12 +114,12 @@ package struct NodeLifecycle: Sendable {
     /// failure reason of the node.
     case failureReported(reason: String)
     /// The start barrier is open for this node.
-    case go
+    case startBarrierOpened
     /// A sign of life.
     case heartbeat
     /// How long the process has waited for a processor, since the last input of this kind, or since
     /// the supervisor started to wait for the process. Deadlines are postponed by this time.
-    case queued(Duration)
+    case waitedForProcessor(Duration)
     /// The process has certainly ended, for example because it was reaped.
     case exited(ProcessExit)
     /// The process is on another host. The program that started the process there has ended without
@@ -233,7 +233,7 @@ package struct NodeLifecycle: Sendable {
   /// deadline, that deadline stays the same.
   /// - Parameter isReplaced: Whether the node's next process has another program or configuration
   ///   than its last process.
-  package mutating func supervise(
+  package mutating func applySettings(
     restart: RestartPolicy, timeouts: Timeouts, stopSignal: Signal = .terminate, isReplaced: Bool,
     isEmbedded: Bool = false, isRemote: Bool = false
   ) {
@@ -251,7 +251,7 @@ extension NodeLifecycle.State {
   package var hasEnded: Bool {
     switch self {
     case .idle, .stopped, .failed: true
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
+    case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff:
       false
     }
@@ -261,7 +261,7 @@ extension NodeLifecycle.State {
   package var hasProcess: Bool {
     switch self {
     case .adopting, .starting, .configuring, .ready, .running, .lost, .stopping: true
-    case .idle, .awaitingHost, .backingOff, .stopped, .failed: false
+    case .idle, .awaitingCarrier, .backingOff, .stopped, .failed: false
     }
   }
 
@@ -270,7 +270,7 @@ extension NodeLifecycle.State {
     switch self {
     case .adopting: true
     case .lost(let was): was.isAdopting
-    case .idle, .awaitingHost, .starting, .configuring, .ready, .running, .stopping, .backingOff,
+    case .idle, .awaitingCarrier, .starting, .configuring, .ready, .running, .stopping, .backingOff,
       .stopped, .failed:
       false
     }
@@ -281,17 +281,17 @@ extension NodeLifecycle.State {
     switch self {
     case .configuring, .ready, .running: true
     case .lost(let was): was.canCarryEmbeddedNodes
-    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       false
     }
   }
 
   /// Whether the node was never started, or was stopped or is being stopped on request.
-  package var isHeld: Bool {
+  package var isStoppedOnRequest: Bool {
     switch self {
     case .idle, .stopped(.requested): true
     case .stopping(let stopping): stopping.purpose == .requested
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .backingOff,
+    case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .running, .lost, .backingOff,
       .stopped(.completed), .failed:
       false
     }
@@ -301,7 +301,7 @@ extension NodeLifecycle.State {
   package var name: String {
     switch self {
     case .idle: "idle"
-    case .awaitingHost: "waiting"
+    case .awaitingCarrier: "waiting"
     case .adopting: "adopting"
     case .starting: "starting"
     case .configuring: "configuring"
@@ -326,7 +326,7 @@ extension NodeLifecycle {
       until
     case .ready, .running: lastSeen.map { $0 + timeouts.heartbeat }
     case .stopping(let stopping): stopping.deadline
-    case .idle, .awaitingHost, .lost, .stopped, .failed: nil
+    case .idle, .awaitingCarrier, .lost, .stopped, .failed: nil
     }
   }
 
@@ -336,13 +336,13 @@ extension NodeLifecycle {
     switch state {
     case .adopting, .starting, .configuring, .stopping: true
     case .ready, .running: lastSeen.map { now - $0 > timeouts.heartbeat / 4 } ?? false
-    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed: false
+    case .idle, .awaitingCarrier, .lost, .backingOff, .stopped, .failed: false
     }
   }
 
   /// Postpones the deadline of the process by the time that the process has spent waiting for a
   /// processor.
-  mutating func queued(_ duration: Duration, at now: Instant) -> [Action] {
+  mutating func postponeDeadline(by duration: Duration, at now: Instant) -> [Action] {
     switch state {
     case .adopting(let until): state = .adopting(until: until + duration)
     case .starting(let until): state = .starting(until: until + duration)
@@ -351,7 +351,7 @@ extension NodeLifecycle {
     case .stopping(var stopping):
       stopping.deadline += duration
       state = .stopping(stopping)
-    case .idle, .awaitingHost, .lost, .backingOff, .stopped, .failed: break
+    case .idle, .awaitingCarrier, .lost, .backingOff, .stopped, .failed: break
     }
     return []
   }
@@ -395,7 +395,7 @@ extension NodeLifecycle {
       return escalate(stopping, at: now)
     case .backingOff:
       return spawn(at: now)
-    case .idle, .awaitingHost, .lost, .stopped, .failed:
+    case .idle, .awaitingCarrier, .lost, .stopped, .failed:
       return []
     }
   }

@@ -36,7 +36,7 @@ package enum NodeReport: Hashable, Sendable {
   /// is still running.
   case lost(reason: String)
   /// A lost process has sent a sign of life again.
-  case found
+  case reachableAgain
   /// The program that started the process on another host has ended without reporting whether the
   /// process has ended.
   case unattached(reason: String)
@@ -50,7 +50,7 @@ package enum NodeReport: Hashable, Sendable {
   /// The agent that must start the node is not connected.
   case awaitingAgent
   /// The node reports a status that cannot be read.
-  case misreporting(StatusError)
+  case unreadableStatus(StatusError)
 
   /// A dependency that keeps a node from running: another node that is not running, or has not been
   /// in the required state yet.
@@ -88,11 +88,13 @@ package enum NodeReport: Hashable, Sendable {
   package var isProblem: Bool {
     switch self {
     case .waiting(let blocker): blocker.reason != .underway
-    case .killing, .restarting, .waitingForSpace, .failed, .unkillable, .replacing, .misreporting,
+    case .killing, .restarting, .waitingForSpace, .failed, .unkillable, .replacing,
+      .unreadableStatus,
       .ungracefulStop,
       .lost, .unattached, .outOfReach, .moving, .awaitingHost:
       true
-    case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .found, .stopping,
+    case .starting, .spawned, .saidHello, .adopting, .adopted, .ready, .running, .reachableAgain,
+      .stopping,
       .exited, .stopped, .completed, .awaitingAgent:
       false
     }
@@ -130,7 +132,7 @@ extension NodeReport: CustomStringConvertible {
       "pid \(pid) did not exit after SIGKILL; check for a blocked device or disk"
     case .lost(let reason):
       "lost: \(reason); no replacement is started until the process is known to have ended"
-    case .found: "reachable again"
+    case .reachableAgain: "reachable again"
     case .unattached(let reason): reason
     case .outOfReach(pid: 0):
       "the agent was asked to kill the process, and has not confirmed its end"
@@ -140,7 +142,7 @@ extension NodeReport: CustomStringConvertible {
     case .awaitingHost(let host):
       "waits for host '\(host)' to answer; no other host is available"
     case .awaitingAgent: "waits for its agent to connect"
-    case .misreporting(let problem): "\(problem)"
+    case .unreadableStatus(let problem): "\(problem)"
     }
   }
 }

@@ -94,7 +94,7 @@ extension TopologyLifecycle {
       return .failed("the topology is stopping" + (outcome.reason.map { ": \($0)" } ?? ""))
     case .starting, .running: break
     }
-    guard changes == number else {
+    guard endedChangeCount == number else {
       return .failed("another change was applied before all nodes of this change were running")
     }
     if let changeProblem { return .failed(changeProblem) }
@@ -141,7 +141,7 @@ extension NodeLifecycle.State {
     switch self {
     case .configuring, .ready, .running: true
     case .lost(let was): was.hasFeed
-    case .idle, .awaitingHost, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
+    case .idle, .awaitingCarrier, .adopting, .starting, .stopping, .backingOff, .stopped, .failed:
       false
     }
   }

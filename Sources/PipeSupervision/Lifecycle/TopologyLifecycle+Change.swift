@@ -52,7 +52,7 @@ extension TopologyLifecycle {
     /// is refused.
     package var runningNodes: Set<String> = []
     /// Whether instances are being moved, or states are being deleted, in journals.
-    package var isMoving = false
+    package var isChangingJournals = false
 
     func isEnding(_ name: String) -> Bool { stopWaves.contains { $0.contains(name) } }
   }
@@ -94,9 +94,11 @@ extension TopologyLifecycle {
     state = .changing(
       ChangeProgress(
         change: change, stopWaves: waves, currentWave: 0,
-        returningNodes: (change?.replacedMembers ?? []).filter { nodes[$0]?.state.isHeld == false },
+        returningNodes: (change?.replacedMembers ?? []).filter {
+          nodes[$0]?.state.isStoppedOnRequest == false
+        },
         isBarrierOpen: isBarrierOpen,
-        runningNodes: Set(names.filter { nodes[$0]?.state.isHeld == false })))
+        runningNodes: Set(names.filter { nodes[$0]?.state.isStoppedOnRequest == false })))
     return true
   }
 
@@ -113,8 +115,8 @@ extension TopologyLifecycle {
     while case .changing(var changing) = state {
       guard changing.currentWave < changing.stopWaves.count else {
         if changing.change?.changesJournals == true {
-          guard !changing.isMoving else { return }
-          changing.isMoving = true
+          guard !changing.isChangingJournals else { return }
+          changing.isChangingJournals = true
           state = .changing(changing)
           actions.append(.moveInstances)
           return
@@ -135,7 +137,8 @@ extension TopologyLifecycle {
 
   /// Completes or gives up a change, after the attempt to move its instances has ended.
   mutating func finishMove(_ outcome: MoveOutcome, at now: Instant, into actions: inout [Action]) {
-    guard case .changing(let changing) = state, changing.isMoving, let change = changing.change
+    guard case .changing(let changing) = state, changing.isChangingJournals,
+      let change = changing.change
     else { return }
     state = changing.isBarrierOpen ? .running : .starting
     var former = changing
@@ -164,7 +167,7 @@ extension TopologyLifecycle {
     changeFailures = changing.stopWaves.joined().compactMap { name in
       nodes[name]?.stopFailure.map { (node: name, reason: $0) }
     }
-    changes += 1
+    endedChangeCount += 1
     changeProblem = nil
     members = change.members
     plan = StartPlan(members)
@@ -182,19 +185,19 @@ extension TopologyLifecycle {
         nodes[name] = NodeLifecycle(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
           incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
-          isEmbedded: member.host != nil,
+          isEmbedded: member.carrier != nil,
           isRemote: member.isRemote)
         starting.append(name)
       } else {
-        nodes[name]?.supervise(
+        nodes[name]?.applySettings(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
-          isReplaced: change.replacedMembers.contains(name), isEmbedded: member.host != nil,
+          isReplaced: change.replacedMembers.contains(name), isEmbedded: member.carrier != nil,
           isRemote: member.isRemote)
         if changing.returningNodes.contains(name) { starting.append(name) }
       }
     }
     for member in members {
-      guard let host = member.host else { continue }
+      guard let host = member.carrier else { continue }
       let isOpen = nodes[host]?.state.canCarryEmbeddedNodes == true
       nodes[member.name]?.hasCarrier = isOpen
     }

@@ -21,9 +21,9 @@ extension TopologyLifecycle {
       pass(input, to: name, at: now, into: &actions)
       // Heartbeats are frequent and change no other node.
       return input != .heartbeat
-    case .seen(let name, let state): return note(state, of: name)
+    case .stateObserved(let name, let state): return recordState(state, of: name)
     case .change(let change): return self.change(change, into: &actions)
-    case .end(let names): return end(names, andThen: nil)
+    case .stopNodes(let names): return end(names, andThen: nil)
     case .moved(let outcome):
       finishMove(outcome, at: now, into: &actions)
       return true
@@ -60,10 +60,10 @@ extension TopologyLifecycle {
   private func canAccept(_ input: NodeLifecycle.Input, _ name: String) -> Bool {
     switch (state, input) {
     case (.stopping, .start), (.stopping, .adopt), (.stopping, .restartRequested),
-      (.stopping, .go), (.finished, _):
+      (.stopping, .startBarrierOpened), (.finished, _):
       false
     case (.changing(let changing), .start), (.changing(let changing), .adopt),
-      (.changing(let changing), .restartRequested), (.changing(let changing), .go):
+      (.changing(let changing), .restartRequested), (.changing(let changing), .startBarrierOpened):
       !changing.isEnding(name)
     case (.idle, _), (.starting, _), (.running, _), (.changing, _), (.stopping, _): true
     }
@@ -118,9 +118,9 @@ extension TopologyLifecycle {
       .waitingForSpace(_, let reason):
       stopFailures.append((name, reason))
     case .starting, .spawned, .saidHello, .adopting, .adopted, .replacing, .ready, .waiting,
-      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .misreporting,
+      .running, .stopping, .killing, .exited, .stopped, .completed, .unkillable, .unreadableStatus,
       .lost,
-      .found, .unattached, .outOfReach, .moving, .awaitingHost, .awaitingAgent:
+      .reachableAgain, .unattached, .outOfReach, .moving, .awaitingHost, .awaitingAgent:
       break
     }
   }
@@ -155,14 +155,14 @@ extension TopologyLifecycle {
   /// enter their initial states.
   mutating func startObservers(at now: Instant, into actions: inout [Action]) {
     for member in members where member.isObserver && nodes[member.name]?.state == .ready {
-      pass(.go, to: member.name, at: now, into: &actions)
+      pass(.startBarrierOpened, to: member.name, at: now, into: &actions)
     }
   }
 
   /// Whether the start barrier can open without waiting for this node.
   private func isPastStart(_ name: String) -> Bool {
     guard let state = nodes[name]?.state else { return true }
-    if state == .awaitingHost { return host(of: name).map(hasEnded) ?? true }
+    if state == .awaitingCarrier { return carrier(of: name).map(hasEnded) ?? true }
     return state == .ready || state == .running || state.hasEnded
   }
 
@@ -179,7 +179,7 @@ extension TopologyLifecycle {
   mutating func startReadyNodes(at now: Instant, into actions: inout [Action]) {
     for wave in plan.waves {
       for name in wave where nodes[name]?.state == .ready && canRun(name) {
-        pass(.go, to: name, at: now, into: &actions)
+        pass(.startBarrierOpened, to: name, at: now, into: &actions)
       }
     }
     findBlockers(into: &actions)
@@ -226,9 +226,10 @@ extension TopologyLifecycle {
       case .failed: started.failed += 1
       case .idle, .stopped(.requested): started.stopped += 1
       case .ready where blockers[member.name] != nil,
-        .awaitingHost where blockers[member.name] != nil:
+        .awaitingCarrier where blockers[member.name] != nil:
         started.waiting += 1
-      case .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping, .backingOff:
+      case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .lost, .stopping,
+        .backingOff:
         return
       case nil: break
       }
@@ -252,7 +253,7 @@ extension TopologyLifecycle {
         actions.append(.node(name, .report(.waiting(found))))
       }
     }
-    for member in members where nodes[member.name]?.state == .awaitingHost {
+    for member in members where nodes[member.name]?.state == .awaitingCarrier {
       guard let found = carrierBlocker(of: member.name) else { continue }
       blockers[member.name] = found
       guard found != known[member.name] else { continue }
@@ -277,7 +278,7 @@ extension TopologyLifecycle {
     case .idle, .stopped(.requested): .init(name, .stopped, state: state)
     case .stopped(.completed) where state != nil: .init(name, .completed, state: state)
     case .ready where blockers[name] != nil: .init(name, .waiting, state: state)
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
+    case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, .stopped(.completed), nil:
       nil
     }
@@ -300,7 +301,7 @@ extension TopologyLifecycle {
       switch nodes[dependency.node]?.state {
       case .running, .stopped(.completed): unmetState(dependency, of: name) == nil
       case nil: true
-      case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping,
+      case .idle, .awaitingCarrier, .adopting, .starting, .configuring, .ready, .lost, .stopping,
         .backingOff, .stopped(.requested), .failed:
         false
       }
@@ -311,7 +312,7 @@ extension TopologyLifecycle {
     for member in members {
       // No node starts again while the topology is stopping.
       switch nodes[member.name]?.state {
-      case .backingOff, .awaitingHost:
+      case .backingOff, .awaitingCarrier:
         pass(.stopRequested, to: member.name, at: now, into: &actions)
       case .idle, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping, .stopped,
         .failed, nil:

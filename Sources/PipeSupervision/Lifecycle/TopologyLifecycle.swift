@@ -30,7 +30,7 @@ package struct TopologyLifecycle: Sendable {
     /// stops before its receivers, so that they still accept the events that are in flight.
     package var receivers: [String]
     /// The carrier node of an embedded coordinator; `nil` if the node has a process of its own.
-    package var host: String?
+    package var carrier: String?
     /// Whether the node runs on a different host than the supervisor.
     package var isRemote: Bool
     package var restart: RestartPolicy
@@ -40,7 +40,7 @@ package struct TopologyLifecycle: Sendable {
 
     package init(
       _ name: String, isRequired: Bool = false, isObserver: Bool = false,
-      dependencies: [NodeDependency] = [], receivers: [String] = [], host: String? = nil,
+      dependencies: [NodeDependency] = [], receivers: [String] = [], carrier: String? = nil,
       isRemote: Bool = false, restart: RestartPolicy = RestartPolicy(),
       timeouts: Timeouts = Timeouts(), stopSignal: Signal = .terminate
     ) {
@@ -49,7 +49,7 @@ package struct TopologyLifecycle: Sendable {
       self.isObserver = isObserver
       self.dependencies = dependencies
       self.receivers = receivers
-      self.host = host
+      self.carrier = carrier
       self.isRemote = isRemote
       self.restart = restart
       self.timeouts = timeouts
@@ -76,14 +76,14 @@ package struct TopologyLifecycle: Sendable {
     /// An input from the process of a node, or a request about one node.
     case node(String, NodeLifecycle.Input)
     /// A running node was observed in a state.
-    case seen(String, in: JSONValue)
+    case stateObserved(node: String, state: JSONValue)
     /// Apply a new file. Ignored while another change is in progress or the topology is stopping.
     case change(Change)
     /// The attempt to move the instances of the changed nodes has ended with this outcome.
     case moved(MoveOutcome)
     /// Stop these nodes gracefully, and keep them stopped. Ignored unless the topology is starting
     /// or running.
-    case end([String])
+    case stopNodes([String])
     /// Stop the topology gracefully. If the outcome has an exit code other than 0, the run has
     /// failed.
     case stop(Outcome)
@@ -137,7 +137,7 @@ package struct TopologyLifecycle: Sendable {
   /// The nodes that did not stop gracefully while the topology was stopping.
   var stopFailures: [(node: String, reason: String)] = []
   /// The number of changes that were completed or given up.
-  package internal(set) var changes = 0
+  package internal(set) var endedChangeCount = 0
   /// Why the last change was given up; `nil` if it has taken effect.
   package internal(set) var changeProblem: String?
   /// The nodes that did not stop gracefully during the last change.
@@ -163,7 +163,7 @@ package struct TopologyLifecycle: Sendable {
       nodes[member.name] = NodeLifecycle(
         restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
         incarnation: incarnations[member.name] ?? 0, seed: seeds.next(),
-        isEmbedded: member.host != nil, isRemote: member.isRemote)
+        isEmbedded: member.carrier != nil, isRemote: member.isRemote)
     }
   }
 
@@ -247,7 +247,7 @@ extension TopologyLifecycle {
   }
 
   /// Records a state of a node. Returns whether another node was waiting for this state.
-  mutating func note(_ state: JSONValue, of name: String) -> Bool {
+  mutating func recordState(_ state: JSONValue, of name: String) -> Bool {
     let met = unmetConditions.filter { $0.dependency.isMet(by: state, of: name) }
     for (dependent, dependency) in met { metConditions[dependent, default: []].insert(dependency) }
     return !met.isEmpty
@@ -260,7 +260,8 @@ extension TopologyLifecycle {
       switch nodes[member.name]?.state {
       case .running: metConditions[member.name] = Set(member.dependencies)
       case .idle, .stopped, .failed, nil: metConditions[member.name] = nil
-      case .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping, .backingOff:
+      case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .lost, .stopping,
+        .backingOff:
         break
       }
     }
@@ -316,10 +317,10 @@ extension NodeDependency {
 /// only after its embedded coordinators have ended. The coordinators start again in the next
 /// process of the carrier node.
 extension TopologyLifecycle {
-  func host(of name: String) -> String? { members.first { $0.name == name }?.host }
+  func carrier(of name: String) -> String? { members.first { $0.name == name }?.carrier }
 
   private func embeddedNodes(of name: String) -> [String] {
-    members.filter { $0.host == name }.map(\.name)
+    members.filter { $0.carrier == name }.map(\.name)
   }
 
   private func hasEmbeddedNodes(_ name: String) -> Bool {
@@ -345,8 +346,10 @@ extension TopologyLifecycle {
         pass(.carrierStopping, to: embeddedNode, at: now, into: &actions)
       }
       return true
-    case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .failureReported, .go,
-      .heartbeat, .queued, .exited, .unattached, .present, .staleIncarnation, .killRequested,
+    case .start, .adopt, .answered, .spawned, .spawnFailed, .hello, .ready, .failureReported,
+      .startBarrierOpened,
+      .heartbeat, .waitedForProcessor, .exited, .unattached, .present, .staleIncarnation,
+      .killRequested,
       .carrierStarted,
       .carrierStopping,
       .carrierEnded, .tick:
@@ -377,12 +380,12 @@ extension TopologyLifecycle {
   /// Returns the reason why an embedded coordinator cannot start: its carrier node has ended, and
   /// starts only on request. Returns `nil` otherwise.
   func carrierBlocker(of name: String) -> NodeReport.Blocker? {
-    guard let host = host(of: name) else { return nil }
-    return switch nodes[host]?.state {
-    case .failed: .init(host, .failed, isCarrier: true)
-    case .idle, .stopped(.requested): .init(host, .stopped, isCarrier: true)
-    case .stopped(.completed): .init(host, .completed, isCarrier: true)
-    case .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
+    guard let carrier = carrier(of: name) else { return nil }
+    return switch nodes[carrier]?.state {
+    case .failed: .init(carrier, .failed, isCarrier: true)
+    case .idle, .stopped(.requested): .init(carrier, .stopped, isCarrier: true)
+    case .stopped(.completed): .init(carrier, .completed, isCarrier: true)
+    case .awaitingCarrier, .adopting, .starting, .configuring, .ready, .running, .lost, .stopping,
       .backingOff, nil:
       nil
     }

@@ -30,11 +30,11 @@ struct AcceptedLosses: Sendable {
   init(_ names: [String], in report: JournalTrial.Report, of plan: LaunchPlan) {
     topology = plan.topology
     guard !names.isEmpty else { return }
-    for (node, _) in report.unusable where Self.covers([node], names) {
+    for (node, _) in report.unusableJournals where Self.accepts([node], by: names) {
       lose(node, nil, plan)
     }
     for failure in report.failures
-    where failure.kind.isState && Self.covers(failure.acceptingNames, names) {
+    where failure.kind.isState && Self.accepts(failure.acceptingNames, by: names) {
       lose(failure.node, failure.key, plan)
     }
   }
@@ -54,10 +54,10 @@ struct AcceptedLosses: Sendable {
     if nodes[index].keys?.contains(key) == false { nodes[index].keys?.append(key) }
   }
 
-  /// Whether `accepted` contains one of the names in `own`. In `accepted`, the name of a node with
+  /// Whether `accepted` contains one of the names in `names`. In `accepted`, the name of a node with
   /// shards stands for the names of all its shards.
-  static func covers(_ own: [String], _ accepted: [String]) -> Bool {
-    own.contains { name in
+  static func accepts(_ names: [String], by accepted: [String]) -> Bool {
+    names.contains { name in
       accepted.contains(name)
         || NodeShard(named: name, count: .max).map { accepted.contains($0.node) } == true
     }

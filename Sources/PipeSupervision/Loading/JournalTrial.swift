@@ -22,7 +22,7 @@ package struct JournalTrial: Sendable {
     /// The states and events that the programs cannot read.
     package var failures: [MigrationFailure] = []
     /// The reasons why journals cannot be used at all, with the names of their nodes.
-    package var unusable: [(node: String, reason: String)] = []
+    package var unusableJournals: [(node: String, reason: String)] = []
 
     package init() {}
   }
@@ -31,7 +31,7 @@ package struct JournalTrial: Sendable {
   /// The coordinators, with their journals.
   private var coordinators: [(node: String, journal: String)] = []
   /// The processor time within which a machine must read one value.
-  private let limit: Duration
+  private let valueTimeLimit: Duration
 
   /// The number of values that may crash a program before the trial of the program is given up.
   private static let crashLimit = 10
@@ -45,7 +45,7 @@ package struct JournalTrial: Sendable {
   ///   - started: The nodes that the file starts; `nil` for all nodes.
   package init(of plan: LaunchPlan, starting started: [String]? = nil) {
     let isStarted: (String) -> Bool = { started?.contains($0) ?? true }
-    limit = plan.nodes.first?.supervision.timeouts.start ?? .seconds(10)
+    valueTimeLimit = plan.nodes.first?.supervision.timeouts.start ?? .seconds(10)
     for node in plan.nodes where !node.isRemote {
       // A node without a journal has not run yet.
       guard let journal = node.information.journal, FileSystem.exists(journal) else { continue }
@@ -98,7 +98,7 @@ package struct JournalTrial: Sendable {
     var report = Report()
     for (node, journal) in coordinators {
       guard let reason = Self.problem(ofCoordinator: node, journal) else { continue }
-      report.unusable.append((node, reason))
+      report.unusableJournals.append((node, reason))
     }
     for run in runs { perform(run, &report) }
     return report
@@ -130,7 +130,7 @@ package struct JournalTrial: Sendable {
     while true {
       let trial: (answers: [JournalTrialAnswer], end: ProgramEnd)
       do { trial = try call(run, skipping: skipped) } catch {
-        report.unusable.append((run.tasks[0].node, "the journals cannot be read: \(error)"))
+        report.unusableJournals.append((run.tasks[0].node, "the journals cannot be read: \(error)"))
         return
       }
       if case .crashed(let value?, let reason) = trial.end, skipped.count < Self.crashLimit,
@@ -144,7 +144,7 @@ package struct JournalTrial: Sendable {
       }
       take(trial.answers, of: run, &report)
       if case .crashed(_, let reason) = trial.end {
-        report.unusable.append(
+        report.unusableJournals.append(
           (run.tasks[0].node, "'\(run.program) try-journals' failed: \(reason)"))
       }
       return
@@ -159,7 +159,7 @@ package struct JournalTrial: Sendable {
           MigrationFailure(
             value, of: run.tasks[value.task], schema: schema, field: field, reason: reason))
       case .unusable(let task, let reason):
-        report.unusable.append((run.tasks[task].node, reason))
+        report.unusableJournals.append((run.tasks[task].node, reason))
       case .done(let count): report.valueCount += count
       }
     }
@@ -186,7 +186,7 @@ package struct JournalTrial: Sendable {
       with: JSONRecord.encode(
         JournalTrialRequest(
           tasks: run.tasks, skipped: skipped, progressPath: progress,
-          valueTimeLimit: max(1, limit.wholeMilliseconds))))
+          valueTimeLimit: max(1, valueTimeLimit.wholeMilliseconds))))
     let output = try ChildOutput.read(
       ChildCommand(
         path: run.program, arguments: ["try-journals", request], environment: run.environment),
@@ -210,10 +210,10 @@ package struct JournalTrial: Sendable {
 
   private func reason(_ output: ChildOutput) -> String {
     if output.exit == .signalled(number: SIGPROF) {
-      return "the migration did not end within \(limit.shortText) of processor time"
+      return "the migration did not end within \(valueTimeLimit.shortText) of processor time"
     }
     let exit = output.exit?.description ?? "the program did not end"
-    let problem = output.problem?.split(separator: "\n").first { $0.contains("Fatal error") }
+    let problem = output.errorText?.split(separator: "\n").first { $0.contains("Fatal error") }
     return "the migration ended the process (\(exit))" + (problem.map { ": \($0)" } ?? "")
   }
 }

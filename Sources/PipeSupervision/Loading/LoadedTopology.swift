@@ -64,11 +64,12 @@ package struct LoadedTopology {
       programs: collector.descriptionsByProgram, nodes: collector.descriptionsByNode)
     let checked = TopologyChecker.check(topology, source: source, against: descriptions)
     // The errors in composites have already been reported.
-    let classes =
-      (try? TopologyComposites(topology, machines: collector.descriptionsByNode))?.plans ?? []
+    let conflictClasses =
+      (try? TopologyComposites(topology, machines: collector.descriptionsByNode))?.coordinatorPlans
+      ?? []
     let placed =
       deployment.map {
-        PlacementChecker.check(topology, source: source, classes: classes, in: $0)
+        PlacementChecker.check(topology, source: source, coordinatorPlans: conflictClasses, in: $0)
       } ?? []
     // A part that is missing because of an error may cause false warnings. So warnings are dropped
     // if there are errors.
@@ -81,7 +82,8 @@ package struct LoadedTopology {
     return LoadedTopology(
       file: input.name, topology: topology, programs: collector.programPaths,
       programDescriptions: collector.descriptionsByProgram,
-      descriptions: collector.descriptionsByNode, conflictClasses: classes, warnings: diagnostics,
+      descriptions: collector.descriptionsByNode, conflictClasses: conflictClasses,
+      warnings: diagnostics,
       pinnedPrograms: collector.pinned,
       silencedWarnings: all.silenced(by: topology.silence),
       deployment: deployment.map(Self.resolvedDeployment),
@@ -138,7 +140,7 @@ extension LoadedTopology {
   /// event, the pipe is connected to this component.
   package var pipes: [PipeSpecification] {
     topology.pipes.map { pipe in
-      guard let event = pipe.send?.caseName,
+      guard let event = pipe.eventTemplate?.caseName,
         let plan = conflictClasses.lazy.compactMap({ $0[pipe.receiver] }).first,
         let owner = plan.nodesByOwnEvent[event]
       else { return pipe }
@@ -312,14 +314,14 @@ package enum SocketPathChecker {
           _ = try directories.endpoint(.feed(node: name))
           return nil
         } catch {
-          let mark = source.mark(ofKey: [section, name])
+          let mark = source.position(ofKey: [section, name])
           return source.diagnostic(.badName, at: mark, "\(kind) '\(name)': \(error)")
         }
       }
     } catch {
       return [
         source.diagnostic(
-          .badName, at: source.mark(of: ["topology"]), "topology '\(topology.name)': \(error)")
+          .badName, at: source.position(of: ["topology"]), "topology '\(topology.name)': \(error)")
       ]
     }
   }

@@ -145,7 +145,7 @@ extension TopologyChange {
     }
     let restarting = Set(entries.filter { $0.fate.endsProcess }.map(\.node))
     for (index, subject) in wanted.enumerated() {
-      guard let host = subject.member.host, restarting.contains(host),
+      guard let host = subject.member.carrier, restarting.contains(host),
         states[subject.member.name]?.hasProcess == true, !entries[index].fate.endsProcess
       else { continue }
       entries[index].fate = .restarts(.host(host))
@@ -167,7 +167,7 @@ extension TopologyChange {
       if case .failed = state, aspects != [.logs] { return .startsAgain(.supervision(aspects)) }
       return .updatedInPlace(aspects)
     }
-    if state.isHeld { return .staysStopped(reason) }
+    if state.isStoppedOnRequest { return .staysStopped(reason) }
     return state.hasEnded ? .startsAgain(reason) : .restarts(reason)
   }
 

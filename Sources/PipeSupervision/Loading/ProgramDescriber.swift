@@ -95,7 +95,7 @@ struct ProgramDescriber {
     guard answer.exit?.isSuccess == true else {
       throw Failure(
         "'\(program) \(arguments[0])' failed (\(answer.exit?.description ?? "?"))"
-          + (answer.problem.map { ": \($0)" } ?? ""))
+          + (answer.errorText.map { ": \($0)" } ?? ""))
     }
     return answer.output
   }

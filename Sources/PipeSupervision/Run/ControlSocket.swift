@@ -65,14 +65,14 @@ final class ControlSocket {
   }
 
   private func read(
-    _ socket: Socket, _ way: ControlPeer.Transport,
+    _ socket: Socket, _ transport: ControlPeer.Transport,
     _ take: (FrameHeader, [UInt8], ControlPeer) throws -> Void, _ warn: (String) -> Void
   ) {
     while socket.receive({ peer, bytes in
       do {
         try take(
           FrameHeader(bytes), Array(bytes[FrameHeader.byteCount...]),
-          ControlPeer(way: way, id: peer))
+          ControlPeer(transport: transport, id: peer))
       } catch {
         invalidMessageCount += 1
         if invalidMessageCount.isWorthLogging {
@@ -170,8 +170,8 @@ package struct ControlPeer: Hashable {
   let transport: Transport
   let id: [UInt8]
 
-  package init(way: Transport, id: [UInt8]) {
-    self.transport = way
+  package init(transport: Transport, id: [UInt8]) {
+    self.transport = transport
     self.id = id
   }
 }

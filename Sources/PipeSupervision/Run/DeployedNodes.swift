@@ -27,7 +27,7 @@ final class DeployedNodes {
   /// The key pair that all clients share. The orchestrator also uses it, to read feeds.
   private let clientKeyPair: CurveKeyPair
   /// The endpoint of the control socket, including the port.
-  private let endpoint: String
+  private let controlEndpoint: String
   private var admittedProcesses: [String: AdmittedProcess] = [:]
   private var sentPeerLists: SentPeerLists
 
@@ -63,13 +63,14 @@ final class DeployedNodes {
     }
     let bound = try control.bindToNetwork(
       at: binding.address, binding.port, former?.port, as: pair, behind: gate)
-    endpoint = binding.keys?.endpoint ?? bound
-    try ControlEndpointRecord(endpoint: endpoint, generation: generation).write(in: directories)
+    controlEndpoint = binding.keys?.endpoint ?? bound
+    try ControlEndpointRecord(endpoint: controlEndpoint, generation: generation).write(
+      in: directories)
     // The key file contains all data that a client on another host needs to connect.
     try KeyFile.write(
       clientKeyPair,
       for: ControlAddress(
-        topology: directories.topology, endpoint: endpoint, key: pair.publicKey.text),
+        topology: directories.topology, endpoint: controlEndpoint, key: pair.publicKey.text),
       to: directories.clientKeyFile)
     // Adopted processes can be admitted as late as here, since no process gets an answer before the
     // loop runs.
@@ -121,7 +122,7 @@ final class DeployedNodes {
   func credentials(of node: String) -> NodeCredentials? {
     guard admittedProcesses[node] != nil else { return nil }
     return NodeCredentials(
-      control: endpoint,
+      controlEndpoint: controlEndpoint,
       keys: .init(path: directories.keyFile(of: node), orchestratorKey: controlKey.text))
   }
 
@@ -202,7 +203,7 @@ final class DeployedNodes {
   /// Returns the peer list that was last sent to a node, if the node has not received this list.
   /// - Parameter number: The lower 32 bits of the number of the peer list that the node has.
   /// - Returns: The list to send again; an empty array if the node has the last list.
-  func noticesIfOutdated(_ number: UInt32, _ node: String) -> [Notice] {
+  func noticesToRepeat(to node: String, has number: UInt32) -> [Notice] {
     [sentPeerLists.noticeToRepeat(node, has: number)].compactMap(\.self)
   }
 
@@ -218,6 +219,6 @@ final class DeployedNodes {
 /// The credentials of a process that accepts connections from other hosts: its keys, and the
 /// endpoint of the orchestrator.
 struct NodeCredentials {
-  let control: String
+  let controlEndpoint: String
   let keys: NodeArguments.Keys
 }

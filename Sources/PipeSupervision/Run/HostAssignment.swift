@@ -11,7 +11,7 @@ package struct HostAssignment {
   /// For each node: the hosts of its place.
   private var placementHosts: [String: [String]] = [:]
   /// The hosts that do not answer. The processes on these hosts may still be running.
-  package private(set) var lost: Set<String> = []
+  package private(set) var lostHosts: Set<String> = []
 
   package init(_ topology: Topology, by deployment: Deployment) {
     var assignedCounts: [String: Int] = [:]
@@ -36,21 +36,21 @@ package struct HostAssignment {
   }
 
   /// Marks a host as lost, because it does not answer.
-  package mutating func lose(_ host: String) { lost.insert(host) }
+  package mutating func markLost(_ host: String) { lostHosts.insert(host) }
 
   /// Marks a host as no longer lost, because the host or one of its processes answers.
-  package mutating func find(_ host: String) { lost.remove(host) }
+  package mutating func markReachable(_ host: String) { lostHosts.remove(host) }
 
   /// Returns the host on which the next process of a node can start. If the node's present host is
   /// not lost, returns this host; otherwise, returns the host with the fewest nodes among the other
   /// hosts to which the node may move. Returns `nil` if all these hosts are lost.
   package func nextHost(for node: String) -> String? {
     guard let present = hostByNode[node] else { return nil }
-    guard lost.contains(present) else { return present }
+    guard lostHosts.contains(present) else { return present }
     var nodeCounts: [String: Int] = [:]
     for host in hostByNode.values { nodeCounts[host, default: 0] += 1 }
     // If several hosts have the smallest number of nodes, the first of these hosts is selected.
-    return moveTargets[node, default: []].filter { !lost.contains($0) }
+    return moveTargets[node, default: []].filter { !lostHosts.contains($0) }
       .min { nodeCounts[$0, default: 0] < nodeCounts[$1, default: 0] }
   }
 
@@ -107,7 +107,7 @@ package struct LaunchQueue: Sendable {
 
   /// Frees the capacity that hosts have reserved for processes that are no longer starting.
   /// - Parameter isObsolete: Returns whether the process of a node is no longer starting.
-  package mutating func end(where isObsolete: (_ node: String) -> Bool) {
+  package mutating func freeCapacity(where isObsolete: (_ node: String) -> Bool) {
     guard !startingNodes.isEmpty else { return }
     startingNodes = startingNodes.filter { !isObsolete($0.key) }
   }

@@ -48,14 +48,14 @@ extension LaunchPlan {
   var leaseTerm: Duration? { nodes.lazy.compactMap(\.lease).first }
 
   /// Marks the host of a node as lost, because it does not answer.
-  mutating func lose(hostOf name: String) {
-    if let host = hosts?.host(of: name) { hosts?.lose(host) }
+  mutating func markLost(hostOf name: String) {
+    if let host = hosts?.host(of: name) { hosts?.markLost(host) }
   }
 
-  /// Marks a host as found, because it answers.
-  mutating func find(_ host: String) { hosts?.find(host) }
+  /// Marks a host as no longer lost, because it answers.
+  mutating func markReachable(_ host: String) { hosts?.markReachable(host) }
 
-  func isLost(_ host: String) -> Bool { hosts?.lost.contains(host) == true }
+  func isLost(_ host: String) -> Bool { hosts?.lostHosts.contains(host) == true }
 
   /// Whether there is a host on which the next process of a node can start.
   func canStart(_ name: String) -> Bool { hosts?.nextHost(for: name) != nil }

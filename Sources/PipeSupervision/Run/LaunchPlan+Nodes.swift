@@ -24,8 +24,8 @@ extension LaunchPlan.Node {
     information.shard = node.shard
     instances = node.key.map {
       .init(
-        key: $0, maximumInMemory: node.resident, finalStates: node.final, retention: node.keep,
-        shard: node.shard)
+        key: $0, maximumInMemory: node.maximumResidentInstances, finalStates: node.finalStates,
+        retention: node.keepDuration, shard: node.shard)
     }
     logRetention = topology.logs(of: node)
     environment = topology.environment(of: node)
@@ -98,7 +98,7 @@ extension LaunchPlan.Node {
         reportingNodesByPipe: reportPipes.isEmpty
           ? nil : Dictionary(reportPipes) { first, _ in first }))
     supervision = TopologyLifecycle.Member(
-      group.name, isRequired: nodes.contains(where: \.required), host: group.host,
+      group.name, isRequired: nodes.contains(where: \.required), carrier: group.host,
       restart: RestartPolicy.forCoordinator(of: nodes.map(\.restart)),
       timeouts: topology.timeouts)
   }
@@ -111,12 +111,12 @@ extension LaunchPlan.Node {
       monitor.name, .monitor, hosts: monitor.monitor, program: topology.program(of: monitor),
       of: loaded, in: directories)
     content = .monitor(
-      monitor.monitor, watch: monitor.watch, parameters: monitor.parameters)
+      monitor.monitor, watch: monitor.watchedNames, parameters: monitor.parameters)
     logRetention = topology.logs
     environment = topology.environment.merging(monitor.environment) { _, own in own }
     supervision = TopologyLifecycle.Member(
       monitor.name, isObserver: true, timeouts: topology.timeouts)
-    if monitor.watch == nil {
+    if monitor.watchedNames == nil {
       watchedNames = Set(topology.nodes.map(\.name) + topology.composites.map(\.name))
     }
   }
@@ -164,9 +164,9 @@ extension NodeConfiguration.Out {
   ) {
     let topology = loaded.topology
     let composite = topology.composite(pipe.sender)?.name
-    let rule = pipe.send.map {
+    let rule = pipe.eventTemplate.map {
       NodeConfiguration.Rule(
-        when: pipe.when, send: $0, composite: composite, states: pipe.whenStates)
+        when: pipe.enteredState, send: $0, composite: composite, states: pipe.enteredStatesByNode)
     }
     self.init(
       name: pipe.name, port: pipe.outPort, rule: rule, receiver: receiver, endpoint: endpoint,

@@ -45,8 +45,8 @@ package struct LaunchPlan {
   }
 
   package let topology: String
-  let file: String
-  let control: String
+  let topologyFile: String
+  let controlEndpoint: String
   package internal(set) var nodes: [Node]
   let pipes: [PipeInformation]
   /// The retention of logs that belong to no node.
@@ -92,9 +92,10 @@ package struct LaunchPlan {
       loaded.programs.filter { loaded.programDescriptions[$0.key]?.readsJournals == true }
         .map(\.value))
     logs = topology.logs
-    file = FileSystem.absolutePath(loaded.file)
-    control = try directories.endpoint(.control)
-    inheritedEnvironment = ProcessEnvironment.current.merging([TopologyFile.variable: file]) {
+    topologyFile = FileSystem.absolutePath(loaded.file)
+    controlEndpoint = try directories.endpoint(.control)
+    inheritedEnvironment = ProcessEnvironment.current.merging([TopologyFile.variable: topologyFile])
+    {
       _, own in own
     }
     var nodes: [Node] = []
@@ -196,9 +197,9 @@ package struct LaunchPlan {
   }
 
   /// Returns the arguments of a node's process.
-  /// - Parameter entry: The keys and the orchestrator's endpoint, for a process that accepts
+  /// - Parameter credentials: The keys and the orchestrator's endpoint, for a process that accepts
   ///   connections from other hosts.
-  func arguments(of node: Node, incarnation: UInt64, _ entry: NodeCredentials? = nil)
+  func arguments(of node: Node, incarnation: UInt64, credentials: NodeCredentials? = nil)
     -> NodeArguments
   {
     let information = node.information
@@ -207,10 +208,10 @@ package struct LaunchPlan {
     let bound = node.address.map { "tcp://\($0):*" }
     return NodeArguments(
       topology: topology, node: node.name, content: node.content,
-      control: entry?.control ?? control, inbox: bound ?? information.inbox,
+      control: credentials?.controlEndpoint ?? controlEndpoint, inbox: bound ?? information.inbox,
       feed: bound ?? information.feed, incarnation: incarnation,
       journal: information.journal.map { .init(path: $0, durability: information.durability) },
-      keys: entry.map { node.isRemote ? $0.keys.inlineKeys : $0.keys }, lease: node.lease,
+      keys: credentials.map { node.isRemote ? $0.keys.inlineKeys : $0.keys }, lease: node.lease,
       instances: node.instances)
   }
 
@@ -226,7 +227,7 @@ package struct LaunchPlan {
 
   /// Returns the variables that are added to the environment of a node's agent.
   func agentEnvironment(of node: Node) -> [String: String] {
-    node.environment.merging([TopologyFile.variable: file]) { own, _ in own }
+    node.environment.merging([TopologyFile.variable: topologyFile]) { own, _ in own }
   }
 
   /// Returns the launch parameters. A process that runs with other parameters must be replaced.

@@ -69,7 +69,7 @@ struct NodeFacts {
     if isAwaitingStart, case .spawned = report { reason = nil }
     isAwaitingStart = report == .awaitingAgent || report.isAwaitingHost
     switch report {
-    case .running, .adopted, .found: reason = nil
+    case .running, .adopted, .reachableAgain: reason = nil
     case .stopped, .completed:
       // If the node did not stop gracefully, the reason stays visible.
       reason = stopFailure.map { "\(NodeReport.ungracefulStop(reason: $0))" }
@@ -82,7 +82,8 @@ struct NodeFacts {
       status?.state = nil
     case .replacing, .waiting, .ungracefulStop, .awaitingHost, .awaitingAgent:
       reason = report.description
-    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .misreporting, .unattached,
+    case .starting, .spawned, .saidHello, .adopting, .ready, .stopping, .unreadableStatus,
+      .unattached,
       .moving:
       break
     }

@@ -72,7 +72,7 @@ extension Supervisor {
           guard let self, change.node == name, lifecycle.isAwaited(change.state, of: name) else {
             return
           }
-          handle(.seen(name, in: change.state))
+          handle(.stateObserved(node: name, state: change.state))
         }
       } catch {
         reporter.warning(

@@ -52,7 +52,7 @@ extension Supervisor {
       if !isStopping { requestStop() }
       requestStop()
     case .outcome:
-      waiting.appendUntilEnd(requester)
+      waitingClients.appendUntilEnd(requester)
       answerWaiting()
     case .logs(let request): readLogs(request, for: requester)
     case .deadLetters(let node, let id):
@@ -80,7 +80,7 @@ extension Supervisor {
 
   /// Answers a client when the answer is known.
   private func wait(for requester: Requester, until condition: @escaping WaitingClients.Condition) {
-    waiting.append(requester, until: condition)
+    waitingClients.append(requester, until: condition)
     answerWaiting()
   }
 
@@ -169,7 +169,7 @@ extension Supervisor {
     guard checkKnown(names, for: requester), checkMayChange(for: requester) else { return }
     let nodes = lifecycle.members.dependents(of: names)
     let ending = nodes.filter { lifecycle[$0]?.state.hasEnded == false }
-    handle(.end(nodes))
+    handle(.stopNodes(nodes))
     wait(for: requester) { lifecycle in
       guard ending.allSatisfy(lifecycle.hasEnded) else { return nil }
       return lifecycle.stopFailure(of: ending).map(ControlAnswer.failed) ?? .affected(nodes: nodes)
@@ -182,7 +182,7 @@ extension Supervisor {
   private func load(_ request: ChangeRequest, for requester: Requester) {
     if let obstacle = deploymentBlocker(to: request) { return refuse(obstacle, to: requester) }
     guard checkMayChange(for: requester) else { return }
-    guard request.isDryRun || change.beginLoading() else {
+    guard request.isDryRun || pendingChange.beginLoading() else {
       return refuse(TopologyLifecycle.changeInProgress, to: requester)
     }
     let name = request.keepsName ? plan.topology : nil
@@ -242,7 +242,7 @@ extension Supervisor {
     _ loaded: Result<LoadedTopology, TopologyErrors>, for request: ChangeRequest,
     from requester: Requester
   ) {
-    if !request.isDryRun { change.endLoading() }
+    if !request.isDryRun { pendingChange.endLoading() }
     do {
       try answerWithPlan(loaded.get(), for: request, to: requester)
     } catch let errors as TopologyErrors {
@@ -303,15 +303,17 @@ extension Supervisor {
     _ report: JournalTrial.Report, for request: ChangeRequest, to requester: Requester
   ) {
     let accepted = request.acceptedLosses ?? []
-    let lost = report.failures.filter { !AcceptedLosses.covers($0.acceptingNames, accepted) }
-    let unusable = report.unusable.first { !AcceptedLosses.covers([$0.node], accepted) }
+    let lost = report.failures.filter { !AcceptedLosses.accepts($0.acceptingNames, by: accepted) }
+    let unusable = report.unusableJournals.first {
+      !AcceptedLosses.accepts([$0.node], by: accepted)
+    }
     let obstacle =
       obstacle ?? unusable.map { "node '\($0.node)' could not start: \($0.reason)" }
       ?? lost.first.map { Self.obstacle(lost.count, first: $0) }
     if !request.isDryRun, lost.isEmpty, let obstacle { return refuse(obstacle, to: requester) }
     var step = step
     step.losses = AcceptedLosses(accepted, in: report, of: step.plan)
-    let number = change.show(step, isDryRun: request.isDryRun || obstacle != nil)
+    let number = pendingChange.show(step, isDryRun: request.isDryRun || obstacle != nil)
     control.answer(
       .planned(
         PlannedChange(
@@ -361,14 +363,14 @@ extension Supervisor {
   /// Applies the file that was shown with this number. Answers when the new nodes are running.
   private func apply(_ number: UInt64, for requester: Requester) {
     guard checkMayChange(for: requester) else { return }
-    guard let step = change.requestPlan(for: number, difference(to:)) else {
+    guard let step = pendingChange.requestPlan(for: number, difference(to:)) else {
       return refuse(
         "the topology has changed since the plan was made; apply the file again", to: requester)
     }
-    let changes = lifecycle.changes
+    let changes = lifecycle.endedChangeCount
     let upgradedNodes = upgradedNodes(in: step)
     let upgraded = Set(upgradedNodes)
-    change.set(upgraded: upgraded)
+    pendingChange.set(upgraded: upgraded)
     let started = step.change.startedNodes.filter { !upgraded.contains($0) }
     upgrades = ProgramUpgrades(upgradedNodes, pausingAfter: step.pauseNode) {
       $0.answer(toChange: changes + 1, starting: started)
@@ -393,7 +395,7 @@ extension Supervisor {
   /// Deletes the states whose loss was accepted, and moves the instances of the nodes whose number of
   /// shards changes. Other nodes continue meanwhile.
   func moveInstances() {
-    guard let (moves, losses) = change.journalChanges else {
+    guard let (moves, losses) = pendingChange.journalChanges else {
       if !changeUpgradedJournals() { handle(.moved(.complete)) }
       return
     }
@@ -416,7 +418,7 @@ extension Supervisor {
 
   private func finishMove(_ notes: [String], _ outcome: TopologyLifecycle.MoveOutcome) {
     for note in notes { reporter.report(.moved(note)) }
-    if outcome != .complete { _ = change.takeRequestedPlan() }
+    if outcome != .complete { _ = pendingChange.takeRequestedPlan() }
     handle(.moved(outcome))
   }
 }

@@ -64,7 +64,7 @@ extension Supervisor {
   package func directory() -> TopologyDirectory {
     let nodes = plan.nodes.flatMap(directoryRows)
     return TopologyDirectory(
-      topology: plan.topology, file: plan.file, pid: getpid(), phase: lifecycle.state.name,
+      topology: plan.topology, file: plan.topologyFile, pid: getpid(), phase: lifecycle.state.name,
       isRunning: lifecycle.state == .running
         && nodes.allSatisfy {
           $0.isRunning || lifecycle[plan.process(of: $0.name)]?.state.hasEnded == true
@@ -148,7 +148,7 @@ struct StatusSurvey {
 
   /// Records the reply of a node.
   /// - Returns: Whether all nodes have replied now.
-  mutating func answered(_ node: String, in number: UInt64) -> Bool {
+  mutating func recordReply(of node: String, in number: UInt64) -> Bool {
     guard round?.number == number, round?.missingNodes.remove(node) != nil else { return false }
     return round?.missingNodes.isEmpty == true
   }

@@ -34,7 +34,7 @@ extension Supervisor {
     let delay = ContinuousClock.now - pingDue
     guard delay > Self.usualDelay else { return }
     pingDue += delay
-    for name in Array(processes.nodes) { handle(.node(name, .queued(delay))) }
+    for name in Array(processes.nodes) { handle(.node(name, .waitedForProcessor(delay))) }
   }
 
   /// The maximum delay of a timer in normal operation.
@@ -45,10 +45,11 @@ extension Supervisor {
     creditLaunchQueueTime()
     for name in Array(processes.nodes) {
       let isAwaited = lifecycle[name]?.isAwaited(at: .now) == true
-      guard let time = processes[name]?.removeQueueTime(isAwaited: isAwaited), time > .zero else {
+      guard let time = processes[name]?.takeProcessorWaitTime(isAwaited: isAwaited), time > .zero
+      else {
         continue
       }
-      handle(.node(name, .queued(time)))
+      handle(.node(name, .waitedForProcessor(time)))
     }
   }
 
@@ -108,7 +109,7 @@ extension Supervisor {
 
   /// Returns the outcome to report for the run. If the run has failed and the runtime directory was
   /// removed, the reported reason is the removal.
-  func cause(of outcome: TopologyLifecycle.Outcome) -> TopologyLifecycle.Outcome {
+  func reportedOutcome(for outcome: TopologyLifecycle.Outcome) -> TopologyLifecycle.Outcome {
     outcome.exitCode != 0 && !isStopping && lock.keepInPlace() == .gone ? removalOutcome : outcome
   }
 

@@ -38,20 +38,22 @@ extension Supervisor {
     case .renew: renew(name, requestTime: header.sequence)
     case .status:
       recordHeartbeat(of: name)
-      publish(deployedNodes?.noticesIfOutdated(header.count, name) ?? [])
-      if let problem = facts[name]?.take(status: body) { publish(.misreporting(problem), of: name) }
-      if survey.answered(name, in: header.sequence) { endSurvey(header.sequence) }
+      publish(deployedNodes?.noticesToRepeat(to: name, has: header.count) ?? [])
+      if let problem = facts[name]?.take(status: body) {
+        publish(.unreadableStatus(problem), of: name)
+      }
+      if survey.recordReply(of: name, in: header.sequence) { endSurvey(header.sequence) }
     case .rejected:
       engines.embedded.handleRejection(
         try JSONRecord.decode(EmbeddingRejection.self, from: body), from: name)
     case .stopped where processes[name]?.carrier != nil:
       let reason = String(decoding: body, as: UTF8.self)
       engines.embedded.handleEnd(
-        name, because: reason.isEmpty ? nil : reason, count: header.count)
+        name, because: reason.isEmpty ? nil : reason, exitCode: header.count)
     case .stopped:
       if body.isEmpty {
         processes[name]?.saidGoodbye = true
-        if lifecycle[name]?.state.isHeld == true { engines.slurm?.handleGoodbye(name) }
+        if lifecycle[name]?.state.isStoppedOnRequest == true { engines.slurm?.handleGoodbye(name) }
       } else {
         handle(.node(name, .failureReported(reason: String(decoding: body, as: UTF8.self))))
       }
@@ -71,7 +73,7 @@ extension Supervisor {
         deployedNodes.endpoints(of: name) == nil
       {
         let reason = "the endpoints of the process are not recorded, and its peers would disconnect"
-        return handle(.node(name, .answered(.differs(reason: reason))))
+        return handle(.node(name, .answered(.doesNotMatchPlan(reason: reason))))
       }
     }
     engines.embedded.resendStarts(to: name)
@@ -182,7 +184,7 @@ extension Supervisor {
     if let problem = hello.failure { return handle(.node(name, .hello(failure: problem))) }
     guard problem(with: hello, of: name) == nil else {
       let reason = "the machine of the process differs from the checked machine"
-      return handle(.node(name, .answered(.differs(reason: reason))))
+      return handle(.node(name, .answered(.doesNotMatchPlan(reason: reason))))
     }
     let input: NodeLifecycle.Input =
       switch hello.phase ?? .greeting {

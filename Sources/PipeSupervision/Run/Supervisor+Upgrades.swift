@@ -145,7 +145,7 @@ extension Supervisor {
       case .failed(let reason): return .failure(UpgradeError(reason: reason))
       case .backingOff, .stopped:
         return .failure(UpgradeError(reason: facts[step.node]?.reason ?? node.state.name))
-      case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .running, .lost,
+      case .idle, .awaitingCarrier, .adopting, .starting, .configuring, .ready, .running, .lost,
         .stopping:
         return nil
       }
@@ -158,7 +158,7 @@ extension Supervisor {
       case .failed(let reason):
         return .failure(
           UpgradeError(reason: "node '\(step.node)' failed on the new program: \(reason)"))
-      case .idle, .awaitingHost, .adopting, .starting, .configuring, .ready, .lost, .stopping:
+      case .idle, .awaitingCarrier, .adopting, .starting, .configuring, .ready, .lost, .stopping:
         return nil
       }
     case .rollingBack(let reason):
@@ -179,7 +179,8 @@ extension Supervisor {
         return .failure(
           UpgradeError(reason: "\(text); the former program failed, too: \(problem)"))
       case .stopped: return .failure(UpgradeError(reason: text))
-      case .idle, .awaitingHost, .adopting, .starting, .configuring, .lost, .stopping, .backingOff:
+      case .idle, .awaitingCarrier, .adopting, .starting, .configuring, .lost, .stopping,
+        .backingOff:
         return nil
       }
     }

@@ -58,7 +58,7 @@ package final class Supervisor {
   }
 
   var plan: LaunchPlan
-  var change = PendingChange()
+  var pendingChange = PendingChange()
   /// The nodes that are being moved to new programs; `nil` if there was no such change.
   var upgrades: ProgramUpgrades?
   /// The thread on which files are loaded while the loop continues.
@@ -86,7 +86,7 @@ package final class Supervisor {
   var hasBegun = false
   var launchQueue = LaunchQueue()
   var facts: [String: NodeFacts] = [:]
-  var waiting = WaitingClients()
+  var waitingClients = WaitingClients()
   var survey = StatusSurvey()
   private(set) var incarnations: Incarnations
   let lock: TopologyLock
@@ -126,7 +126,7 @@ package final class Supervisor {
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
       survivors: options.survivors, held: options.heldNodes, seed: .random(in: .min ... .max))
-    let control = try ControlSocket(at: plan.control, in: context)
+    let control = try ControlSocket(at: plan.controlEndpoint, in: context)
     self.control = control
     slurmSteps = try plan.job.map { [loop] in
       try SlurmSteps($0, environment: ProcessEnvironment.current, loop: loop)
@@ -225,12 +225,12 @@ package final class Supervisor {
 
   private func perform(_ action: TopologyLifecycle.Action) -> TopologyLifecycle.Input? {
     switch action {
-    case .report(.finished(let outcome)): reporter.report(.finished(cause(of: outcome)))
+    case .report(.finished(let outcome)): reporter.report(.finished(reportedOutcome(for: outcome)))
     case .report(let report): reporter.report(report)
     case .moveInstances: moveInstances()
     case .switchedOver: switchOver()
     case .finished(let outcome):
-      self.outcome = cause(of: outcome)
+      self.outcome = reportedOutcome(for: outcome)
       loop.stop()
     case .node(let name, .kill(let signal)):
       if signal == .kill { giveUpLease(of: name) }
@@ -323,8 +323,10 @@ package final class Supervisor {
 
   /// Returns the arguments of a process that is admitted.
   func arguments(of node: LaunchPlan.Node, incarnation: UInt64) -> [String] {
-    plan.arguments(of: node, incarnation: incarnation, deployedNodes?.credentials(of: node.name))
-      .arguments
+    plan.arguments(
+      of: node, incarnation: incarnation, credentials: deployedNodes?.credentials(of: node.name)
+    )
+    .arguments
   }
 
   private func scheduleDeadline() {
@@ -340,14 +342,14 @@ package final class Supervisor {
   }
 
   func answerWaiting() {
-    let answers = waiting.takeAnswered(by: lifecycle) { .ended(cause(of: $0)) }
+    let answers = waitingClients.takeAnswered(by: lifecycle) { .ended(reportedOutcome(for: $0)) }
     for (requester, answer) in answers { control.answer(answer, to: requester) }
   }
 
   /// Applies the new plan, when all nodes that it changes have ended.
   private func switchOver() {
     defer { programs.removeUnused() }
-    guard let step = change.takeRequestedPlan() else { return switchUpgradedProgram() }
+    guard let step = pendingChange.takeRequestedPlan() else { return switchUpgradedProgram() }
     let replaced = step.change.replacedNodes.subtracting(step.upgraded)
     let names = Set(step.plan.nodes.map(\.name))
     for name in plan.nodes.map(\.name) where !names.contains(name) {
@@ -365,7 +367,7 @@ package final class Supervisor {
       facts[node.name, default: NodeFacts(description: nil)].take(
         changed: node.description, isReplaced: replaced.contains(node.name))
     }
-    lock.continueRun(with: plan.file, by: plan.deploymentFile)
+    lock.continueRun(with: plan.topologyFile, by: plan.deploymentFile)
     publish(deployedNodes?.switchOver(to: plan.nodes) ?? [])
     for entry in step.change.entries {
       if case .updatedInPlace(let aspects) = entry.fate, aspects.contains(.outs) {
@@ -435,7 +437,7 @@ extension Supervisor: NodeProcesses.Observer {
     handle(.node(node, input))
     // The node has announced that it ends, and must not be restarted.
     if case .unattached = input, processes[node]?.saidGoodbye == true,
-      lifecycle[node]?.state.isHeld == true
+      lifecycle[node]?.state.isStoppedOnRequest == true
     {
       engines.slurm?.handleGoodbye(node)
     }

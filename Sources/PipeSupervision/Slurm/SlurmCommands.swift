@@ -204,7 +204,7 @@ struct SlurmCommands: Sendable {
   }
 
   /// Returns a command that ends the jobs with this name.
-  func endJobs(_ name: String) -> ChildCommand {
+  func endJobsCommand(named name: String) -> ChildCommand {
     ChildCommand(
       path: tools.path(.scancel), arguments: ["--me", "--name=\(name)"],
       environment: Self.withoutJob(environment))
@@ -262,7 +262,7 @@ struct SlurmTools: Sendable {
         within: Self.timeout, limit: Self.outputLimit)
       guard answer.exit?.isSuccess == true else {
         throw SlurmError.failed(
-          command: text, reason: answer.problem ?? "\(answer.exit.map { "\($0)" } ?? "?")")
+          command: text, reason: answer.errorText ?? "\(answer.exit.map { "\($0)" } ?? "?")")
       }
       return String(decoding: answer.output, as: UTF8.self)
     } catch let error as SlurmError {

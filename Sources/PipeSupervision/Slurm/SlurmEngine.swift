@@ -49,7 +49,7 @@ final class SlurmEngine: ProcessEngine {
     }
 
     let isRemote = true
-    var failureReason: String? { report.problem }
+    var failureReason: String? { report.lastError }
 
     var pid: Int32 {
       switch srun {
@@ -175,7 +175,7 @@ final class SlurmEngine: ProcessEngine {
     let handle = Handle(step, .adopted(survivor, attachment: nil), self)
     let process = processes.add(handle, as: record)
     do {
-      let child = try ChildProcess.spawn(steps.attach(to: step))
+      let child = try ChildProcess.spawn(steps.attachCommand(to: step))
       handle.srun = .adopted(survivor, attachment: child)
       process.pipes = [(.out, child.outputDescriptor), (.err, child.errorDescriptor)]
     } catch {
@@ -217,7 +217,7 @@ final class SlurmEngine: ProcessEngine {
 
   func reap() {
     steps.reap()
-    for (node, process, handle) in processes.all(Handle.self) {
+    for (node, process, handle) in processes.processes(with: Handle.self) {
       switch handle.srun {
       case .child(var child):
         guard let exit = child.reap() else { continue }
@@ -294,7 +294,7 @@ final class SlurmEngine: ProcessEngine {
     _ presence: SlurmCommands.ProcessPresence, on process: NodeProcess, _ handle: Handle,
     of node: String
   ) {
-    if presence != .unknown { supervisor.plan.find(handle.step.host) }
+    if presence != .unknown { supervisor.plan.markReachable(handle.step.host) }
     handle.hasHostAnswered = presence != .unknown
     guard presence == .gone else {
       handle.goneAnswerCount = 0
@@ -319,20 +319,22 @@ final class SlurmEngine: ProcessEngine {
 
   /// Marks the host of a node's process as found, because the node sends signs of life.
   func markHostFound(of node: String) {
-    if let handle = processes[node]?.handle as? Handle { supervisor.plan.find(handle.step.host) }
+    if let handle = processes[node]?.handle as? Handle {
+      supervisor.plan.markReachable(handle.step.host)
+    }
   }
 
   /// Treats a process as ended if its lease has expired and no end of the process was reported.
   func endLeases() {
     guard supervisor.plan.leaseTerm != nil else { return }
     let now = BootClock.nanoseconds
-    for (node, process, handle) in processes.all(Handle.self) {
+    for (node, process, handle) in processes.processes(with: Handle.self) {
       let isLost = supervisor.isLost(node)
       // If the host answers, it reports the end of the process itself, and the lease is not needed.
       guard isLost || supervisor.isKilled(node) && !handle.hasHostAnswered,
         supervisor.leases.confirmEnd(node, at: now)
       else { continue }
-      supervisor.plan.lose(hostOf: node)
+      supervisor.plan.markLost(hostOf: node)
       // If no other host is available, the node stays lost, since its own host may still answer.
       guard supervisor.isStopping || !isLost || supervisor.plan.canStart(node) else { continue }
       processes.finish(process, of: node, as: .leaseExpired)
@@ -341,14 +343,14 @@ final class SlurmEngine: ProcessEngine {
 
   /// Asks the lost hosts whether they answer again.
   func queryLostHosts() {
-    for host in supervisor.plan.hosts?.lost ?? [] {
+    for host in supervisor.plan.hosts?.lostHosts ?? [] {
       let step = steps.step(ofHost: host)
       steps.ask(step) { [weak self] presence in
         guard let self else { return }
         // The job may have lost the host, and the orchestrator may have no srun left that would
         // report the loss.
         guard presence != .unknown else { return steps.requestReplacement(of: step) }
-        supervisor.plan.find(host)
+        supervisor.plan.markReachable(host)
         supervisor.launchQueuedNodes()
       }
     }

@@ -62,7 +62,7 @@ final class SlurmSteps {
   }
 
   /// Returns the command that reads the output of a process that a former orchestrator started.
-  func attach(to step: SlurmStep) -> ChildCommand { commands.attachCommand(to: step) }
+  func attachCommand(to step: SlurmStep) -> ChildCommand { commands.attachCommand(to: step) }
 
   /// Asks the host of a process whether the process is still running. Queries to the same host are
   /// combined.
@@ -151,7 +151,7 @@ final class SlurmSteps {
   func close() {
     guard !replacements.isEmpty else { return }
     _ = try? ChildOutput.read(
-      commands.endJobs(replacementJobName), within: .seconds(10), limit: 1 << 20)
+      commands.endJobsCommand(named: replacementJobName), within: .seconds(10), limit: 1 << 20)
   }
 }
 
@@ -192,7 +192,7 @@ package struct SrunReport: Hashable, Sendable {
   /// line.
   package private(set) var uncertainty: String?
   /// The last error message of the `srun`, except messages about the end of a task.
-  package private(set) var problem: String?
+  package private(set) var lastError: String?
   /// Whether the `srun` has reported that the process has ended or was never started.
   private var isSettled = false
 
@@ -208,7 +208,7 @@ package struct SrunReport: Hashable, Sendable {
       isSettled = true
       return
     }
-    problem = String(text)
+    lastError = String(text)
     if text.hasPrefix("Unable to create step") { isSettled = true }
     // After this message, srun exits with code 0, although the process may still be running.
     if text.hasPrefix("Node failure on") { uncertainty = line }
@@ -224,7 +224,7 @@ package struct SrunReport: Hashable, Sendable {
     if end == .exited(code: 0) { return nil }
     if case .exited = end, isSettled { return nil }
     return "srun ended (\(end)) without reporting the end of the process"
-      + (problem.map { ": \($0)" } ?? "")
+      + (lastError.map { ": \($0)" } ?? "")
   }
 
   /// Returns how the process has ended, given how its srun ended. If a signal ended the process,

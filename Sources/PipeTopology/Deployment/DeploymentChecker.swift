@@ -61,7 +61,7 @@ package struct DeploymentChecker: DiagnosticCollector {
     let used = Set(topologies.flatMap(\.nodes).compactMap(\.place))
     for place in examined.deployment.places where !used.contains(place.name) {
       report(
-        .unusedPlace, .warning, at: source.mark(ofKey: ["places", place.name]),
+        .unusedPlace, .warning, at: source.position(ofKey: ["places", place.name]),
         "place '\(place.name)' is not used by any node; write 'place: \(place.name)' for a node, "
           + "or remove the place"
       )
@@ -79,18 +79,19 @@ package struct PlacementChecker: DiagnosticCollector {
   let deployment: DeploymentFile.Examination
   /// The plans of the coordinators, one for each conflict class; empty if the machines have no
   /// descriptions.
-  let classes: [ConflictClassPlan]
+  let coordinatorPlans: [ConflictClassPlan]
   var diagnostics: [Diagnostic] = []
 
   /// Checks a topology.
-  /// - Parameter classes: The plans of the coordinators, one for each conflict class.
+  /// - Parameter coordinatorPlans: The plans of the coordinators, one for each conflict class.
   /// - Returns: Errors and warnings, in the order of the topology file.
   package static func check(
-    _ topology: Topology, source: SourceMap, classes: [ConflictClassPlan] = [],
+    _ topology: Topology, source: SourceMap, coordinatorPlans: [ConflictClassPlan] = [],
     in deployment: DeploymentFile.Examination
   ) -> [Diagnostic] {
     var checker = PlacementChecker(
-      topology: topology, source: source, deployment: deployment, classes: classes)
+      topology: topology, source: source, deployment: deployment, coordinatorPlans: coordinatorPlans
+    )
     for node in topology.nodes {
       checker.checkPlace(of: node)
       if node.hostLossPolicy == .move { checker.checkMove(of: node) }
@@ -182,7 +183,9 @@ package struct PlacementChecker: DiagnosticCollector {
   /// The coordinator moves to another host together with the node. The name is the name of one of
   /// the coordinator's composites; the durability is the durability of its journal.
   private func embeddedCoordinator(of node: String) -> (name: String, durability: Durability)? {
-    if let plan = classes.first(where: { $0.host == node }) { return (plan.name, plan.durability) }
+    if let plan = coordinatorPlans.first(where: { $0.host == node }) {
+      return (plan.name, plan.durability)
+    }
     let within = topology.composites.filter { $0.within == node }.map(\.name)
     return within.max { topology.durability(of: $0) < topology.durability(of: $1) }
       .map { ($0, topology.durability(of: $0)) }
@@ -205,7 +208,7 @@ package struct PlacementChecker: DiagnosticCollector {
           + "letter; rename the topology")
     }
     var knownNames: [String: String] = [:]
-    let coordinators = classes.filter { $0.host == nil }.map { ["composites", $0.name] }
+    let coordinators = coordinatorPlans.filter { $0.host == nil }.map { ["composites", $0.name] }
     for path in topology.nodes.map({ ["nodes", $0.name] }) + coordinators {
       let name = names.objectName(of: path[1])
       let problem =
@@ -220,14 +223,14 @@ package struct PlacementChecker: DiagnosticCollector {
         }
       knownNames[name] = path[1]
       if let problem {
-        report(.clusterName, at: source.mark(ofKey: path), problem + "; rename '\(path[1])'")
+        report(.clusterName, at: source.position(ofKey: path), problem + "; rename '\(path[1])'")
       }
     }
   }
 
   /// Returns a location in the deployment file as text, such as `back.yaml:3:1`.
   private func locationText(of path: [String]) -> String {
-    let mark = deployment.source.mark(ofKey: path)
+    let mark = deployment.source.position(ofKey: path)
     return "\(deployment.source.file):\(mark.line):\(mark.column)"
   }
 }

@@ -110,7 +110,7 @@ package enum DeploymentKeys {
     ])
 }
 
-extension TopologyValue<[String]> {
+extension TopologyValueType<[String]> {
   /// The type of a list of unique host names.
   static var hosts: Self {
     Self(
@@ -142,7 +142,7 @@ extension TopologyValue<[String]> {
   }
 }
 
-extension TopologyValue<Duration> {
+extension TopologyValueType<Duration> {
   /// The type of a lease: how long a process may run without contact to its orchestrator.
   static var leaseTerm: Self {
     let terms = Deployment.leaseRange
@@ -188,7 +188,7 @@ private enum HostName {
   }
 }
 
-extension TopologyValue<String> {
+extension TopologyValueType<String> {
   /// The type of a numeric IPv4 address that peers can connect to.
   static var address: Self {
     let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -218,7 +218,7 @@ extension TopologyValue<String> {
     Self(schema: .orVariable(.reference("nodeName")), writeValue: OrderedValue.text) {
       reading, place in
       guard let text = reading.string(place, hint: "a place's name"),
-        reading.checkName(text, dots: false, at: place.node.position, title: place.title)
+        reading.checkName(text, allowingDots: false, at: place.node.position, title: place.title)
       else { return nil }
       return text
     }
@@ -324,7 +324,7 @@ extension TopologyReading {
         )
       } else if found.count > 1 {
         report(
-          .conflictingKeys, at: source.mark(ofKey: path + [found[1]]),
+          .conflictingKeys, at: source.position(ofKey: path + [found[1]]),
           "place '\(place.name)' has both '\(found[0])' and '\(found[1])', which exclude each "
             + "other; remove one of them"
         )
@@ -339,7 +339,7 @@ extension TopologyReading {
   ) {
     for (key, remedy) in unsupportedKeys where source.hasValue(at: path + [key]) {
       report(
-        .conflictingKeys, at: source.mark(ofKey: path + [key]),
+        .conflictingKeys, at: source.position(ofKey: path + [key]),
         "\(owner): '\(key)' has no effect with engine '\(engine.rawValue)'\(remedy)")
     }
   }

@@ -3,7 +3,7 @@ import PipeSupport
 
 // The values of a deployment for Kubernetes, with the syntax checks of the Kubernetes API.
 
-extension TopologyValue<String> {
+extension TopologyValueType<String> {
   /// The type of a container image's name.
   static var image: Self {
     matching(
@@ -60,7 +60,7 @@ extension TopologyValue<String> {
   }
 }
 
-extension TopologyValue<Int> {
+extension TopologyValueType<Int> {
   /// The type of an unprivileged port. The writer omits the default port, because other engines
   /// reject the key.
   static var port: Self {
@@ -84,7 +84,7 @@ extension TopologyValue<Int> {
   }
 }
 
-extension TopologyValue<[String: String]> {
+extension TopologyValueType<[String: String]> {
   /// The type of a mapping of host labels. Numbers and Booleans keep their spelling in the file.
   static var labels: Self {
     let part = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -114,7 +114,7 @@ extension TopologyValue<[String: String]> {
       for member in members {
         if !KubernetesName.isLabelKey(member.key) {
           reading.report(
-            .badName, at: member.mark,
+            .badName, at: member.position,
             "\(cursor.title): '\(member.key)' is not a valid label name; use NAME or DOMAIN/NAME, "
               + "with 1 to 63 characters of A-Z a-z 0-9 . _ - in NAME")
         } else if let scalar = member.value.node.scalar,

@@ -29,8 +29,8 @@ package struct ExplorationFinding: Sendable {
     /// A step of a node ends the process that computes the step.
     /// - Parameters:
     ///   - event: The event of the step; `nil` for the node's start.
-    ///   - how: How the process has ended, for the message.
-    case crash(node: String, event: JSONValue?, state: JSONValue, how: String)
+    ///   - exitDescription: How the process has ended, for the message.
+    case crash(node: String, event: JSONValue?, state: JSONValue, exitDescription: String)
     /// A node took different steps for the same event in the same state.
     case impure(node: String, event: JSONValue, state: JSONValue, answers: [String])
     /// Two states that a `fold` of the `explore` section merges behave differently.
@@ -144,10 +144,11 @@ extension ExplorationFinding {
     case .violated(let property, .alwaysPossible):
       return "property '\(property)' is violated: after these steps, its states are no longer "
         + "reachable"
-    case .crash(let node, let event, let state, let how):
+    case .crash(let node, let event, let state, let exitDescription):
       let step =
         event.map { "accepting '\($0.caseText)' in state '\(state.caseText)'" } ?? "starting"
-      return "crashing step: \(step) ends the process of '\(node)': \(how); the running node would "
+      return
+        "crashing step: \(step) ends the process of '\(node)': \(exitDescription); the running node would "
         + "crash, too"
     case .impure(let node, let event, let state, let answers):
       return "impure step: '\(node)' gave different results for event '\(event.caseText)' in state "
@@ -304,9 +305,9 @@ extension ExplorationRemark {
         + "declare them under 'end'"
     case .allowed(let entry, let count):
       return count == 0
-        ? "'allow' has an entry for '\(entry.finding.rawValue)' that matches no finding "
+        ? "'allow' has an entry for '\(entry.kind.rawValue)' that matches no finding "
           + "(\(entry.reason)); remove it"
-        : "\(count) '\(entry.finding.rawValue)' finding\(count == 1 ? "" : "s") allowed: "
+        : "\(count) '\(entry.kind.rawValue)' finding\(count == 1 ? "" : "s") allowed: "
           + entry.reason
     case .limit(let limit): return Self.wording(of: limit)
     }

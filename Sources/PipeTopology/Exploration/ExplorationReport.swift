@@ -123,7 +123,7 @@ public struct AllowedFinding: Hashable, Sendable {
   }
 
   /// The kind of the expected findings.
-  public var finding: Kind
+  public var kind: Kind
   /// The node or composite of the finding; `nil` matches any.
   public var node: String?
   /// The name of the pipe; `nil` matches any.
@@ -137,10 +137,10 @@ public struct AllowedFinding: Hashable, Sendable {
 
   /// Makes an entry.
   public init(
-    _ finding: Kind, node: String? = nil, pipe: String? = nil, event: String? = nil,
+    _ kind: Kind, node: String? = nil, pipe: String? = nil, event: String? = nil,
     state: String? = nil, reason: String
   ) {
-    self.finding = finding
+    self.kind = kind
     self.node = node
     self.pipe = pipe
     self.event = event
@@ -175,7 +175,7 @@ public struct AllowedFinding: Hashable, Sendable {
     _ kind: Kind, nodes: [String] = [], pipes: [String] = [], event: String? = nil,
     state: String? = nil
   ) -> Bool {
-    finding == kind
+    self.kind == kind
       && (node.map { node in nodes.contains { $0 == node || InstanceName($0)?.node == node } }
         ?? true)
       // An entry with a pipe does not match a finding in which events also wait in other pipes.

@@ -11,7 +11,7 @@ public struct ExploreSection: Sendable {
   /// repeats with a higher number.
   public var capacity: Int?
   /// The number of instances of each node with a `key`, by node. Default: ``defaultKeyCount``.
-  public var keys: [String: Int]
+  public var instanceCountsByNode: [String: Int]
   /// The events that come from outside the topology, by the name of the receiving node or composite.
   ///
   /// A node or composite that is not listed receives no events from outside. If `nil`, the search
@@ -21,18 +21,18 @@ public struct ExploreSection: Sendable {
   public var values: [String: [String: [String: ValueSet]]]
   /// The events that effects and feedbacks may emit: by node, then by the output of the effect or
   /// the state of the feedback.
-  public var gives: [String: [String: EffectPattern]]
+  public var effectEvents: [String: [String: EffectPattern]]
   /// The moduli of integer fields, by node and then by field.
   ///
   /// The search merges values that have the same remainder. With the modulus 8, a value of 8 counts
   /// as 0, a value of 9 counts as 1, and so on.
-  public var fold: [String: [String: Int]]
+  public var foldModuli: [String: [String: Int]]
   /// The nodes whose machines are not evaluated. The search assumes that each of these nodes may
   /// send any of its events at any time.
-  public var any: [String]
+  public var unevaluatedNodes: [String]
   /// The combinations of states in which the topology is allowed to end. Such a combination is not
   /// a deadlock.
-  public var end: [StateCombination]
+  public var allowedEndStates: [StateCombination]
   /// The properties to check, with unique names.
   public var properties: [ExploredProperty]
   /// The descriptions of findings that are expected, and therefore do not fail the check.
@@ -40,27 +40,30 @@ public struct ExploreSection: Sendable {
 
   /// Makes a section.
   public init(
-    capacity: Int? = nil, keys: [String: Int] = [:], fromOutside: [String: [EventPattern]]? = nil,
+    capacity: Int? = nil, instanceCountsByNode: [String: Int] = [:],
+    fromOutside: [String: [EventPattern]]? = nil,
     values: [String: [String: [String: ValueSet]]] = [:],
-    gives: [String: [String: EffectPattern]] = [:], fold: [String: [String: Int]] = [:],
-    any: [String] = [], end: [StateCombination] = [], properties: [ExploredProperty] = [],
+    effectEvents: [String: [String: EffectPattern]] = [:],
+    foldModuli: [String: [String: Int]] = [:],
+    unevaluatedNodes: [String] = [], allowedEndStates: [StateCombination] = [],
+    properties: [ExploredProperty] = [],
     allow: [AllowedFinding] = []
   ) {
     self.capacity = capacity
-    self.keys = keys
+    self.instanceCountsByNode = instanceCountsByNode
     self.fromOutside = fromOutside
     self.values = values
-    self.gives = gives
-    self.fold = fold
-    self.any = any
-    self.end = end
+    self.effectEvents = effectEvents
+    self.foldModuli = foldModuli
+    self.unevaluatedNodes = unevaluatedNodes
+    self.allowedEndStates = allowedEndStates
     self.properties = properties
     self.allow = allow
   }
 
   /// The nodes and composites whose states the section refers to.
   package var watchedNames: Set<String> {
-    Set((end + properties.map(\.states)).flatMap(\.states.keys))
+    Set((allowedEndStates + properties.map(\.states)).flatMap(\.states.keys))
   }
 
   /// The initial capacity of pipes in a search if the file does not declare a capacity. Unit: events.
@@ -81,10 +84,12 @@ extension ExploreSection: Equatable {
   /// Returns whether two sections are equal. The order of the properties has no meaning, since they
   /// are a mapping in the file.
   public static func == (left: Self, right: Self) -> Bool {
-    left.capacity == right.capacity && left.keys == right.keys
+    left.capacity == right.capacity && left.instanceCountsByNode == right.instanceCountsByNode
       && left.fromOutside == right.fromOutside
-      && left.values == right.values && left.gives == right.gives && left.fold == right.fold
-      && left.any == right.any && left.end == right.end && left.allow == right.allow
+      && left.values == right.values && left.effectEvents == right.effectEvents
+      && left.foldModuli == right.foldModuli
+      && left.unevaluatedNodes == right.unevaluatedNodes
+      && left.allowedEndStates == right.allowedEndStates && left.allow == right.allow
       && left.properties.sorted { $0.name < $1.name }
         == right.properties.sorted { $0.name < $1.name }
   }
@@ -131,7 +136,7 @@ public enum ValueSet: Hashable, Sendable {
   case range(ClosedRange<Int64>)
 
   /// The maximum number of values in a set.
-  public static let limit = 10_000
+  public static let maximumValueCount = 10_000
 
   /// All values, in order.
   public var values: [JSONValue] {
@@ -142,12 +147,12 @@ public enum ValueSet: Hashable, Sendable {
   }
 
   /// Parses a range such as `0..4`. Returns `nil` if the text is not a range, or if the range is
-  /// empty or has more than ``limit`` values.
+  /// empty or has more than ``maximumValueCount`` values.
   init?(range text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, parts[1].isEmpty, let first = Int64(parts[0]),
       let last = Int64(parts[2]), first <= last,
-      last.subtractingReportingOverflow(first).partialValue < Int64(Self.limit),
+      last.subtractingReportingOverflow(first).partialValue < Int64(Self.maximumValueCount),
       !last.subtractingReportingOverflow(first).overflow
     else { return nil }
     self = .range(first...last)
@@ -211,12 +216,12 @@ extension TopologyReading {
     guard let section = topology.explore else { return }
     let path = ["explore"]
     let owner = "'explore'"
-    for name in section.keys.keys.sorted() {
+    for name in section.instanceCountsByNode.keys.sorted() {
       let place = path + ["keys", name]
       checkRecipient(name, at: place, owner: owner, topology, among: [.node])
       guard let node = topology.node(name), node.key == nil else { continue }
       report(
-        .badValue, at: source.mark(ofKey: place),
+        .badValue, at: source.position(ofKey: place),
         "\(owner), 'keys': node '\(name)' has no 'key', and therefore no instances; remove the node"
       )
     }
@@ -228,22 +233,22 @@ extension TopologyReading {
         checkRecipient(name, at: path + ["values", "\(name).\(event)"], owner: owner, topology)
       }
     }
-    for name in section.gives.keys.sorted() {
+    for name in section.effectEvents.keys.sorted() {
       checkRecipient(name, at: path + ["gives", name], owner: owner, topology, among: [.node])
     }
-    for name in section.fold.keys.sorted() {
+    for name in section.foldModuli.keys.sorted() {
       checkRecipient(name, at: path + ["fold", name], owner: owner, topology, among: [.node])
     }
-    for (index, name) in section.any.enumerated() {
+    for (index, name) in section.unevaluatedNodes.enumerated() {
       checkName(
-        name, at: source.mark(of: path + ["any", String(index)]), owner: "\(owner), 'any'")
+        name, at: source.position(of: path + ["any", String(index)]), owner: "\(owner), 'any'")
       guard topology.node(name)?.key != nil else { continue }
       report(
         .badValue, at: path + ["any", String(index)],
         "\(owner), 'any': node '\(name)' has a 'key', and the search cannot assume the events of its "
           + "instances; remove the node")
     }
-    for (index, end) in section.end.enumerated() {
+    for (index, end) in section.allowedEndStates.enumerated() {
       let list = path + ["end", String(index)]
       let isListed = end.states.keys.contains { source.hasValue(at: list + [$0]) }
       checkStates(end, at: isListed ? list : path + ["end"], owner: "\(owner), 'end'", topology)
@@ -264,7 +269,7 @@ extension TopologyReading {
     let owner = "'explore', 'allow'"
     if let node = entry.node {
       checkName(
-        node, at: source.mark(of: path + ["node"]), owner: owner, among: [.node, .composite])
+        node, at: source.position(of: path + ["node"]), owner: owner, among: [.node, .composite])
     }
     let pipes = topology.pipes.map(\.name)
     guard let pipe = entry.pipe, !pipes.contains(pipe) else { return }
@@ -278,10 +283,10 @@ extension TopologyReading {
     among kinds: [Kind] = [.node, .composite]
   ) {
     let owner = "\(owner), '\(path[1])'"
-    checkName(name, at: source.mark(ofKey: path), owner: owner, among: kinds)
+    checkName(name, at: source.position(ofKey: path), owner: owner, among: kinds)
     guard topology.node(name)?.constant != nil else { return }
     report(
-      .badValue, at: source.mark(ofKey: path),
+      .badValue, at: source.position(ofKey: path),
       "\(owner): node '\(name)' is constant and accepts no events; remove the node")
   }
 
@@ -289,11 +294,11 @@ extension TopologyReading {
     _ combination: StateCombination, at path: [String], owner: String, _ topology: Topology
   ) {
     for name in combination.states.keys.sorted() {
-      let mark = source.mark(ofKey: path + [name])
+      let mark = source.position(ofKey: path + [name])
       let instance = InstanceName(name)
       let node = instance?.node ?? name
       checkName(node, at: mark, owner: owner, among: [.node, .composite])
-      guard definedNames[node] != nil else { continue }
+      guard definitionsByName[node] != nil else { continue }
       let hasKey = topology.node(node)?.key != nil
       if instance == nil, hasKey {
         report(

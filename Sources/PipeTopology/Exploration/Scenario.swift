@@ -8,7 +8,7 @@ package struct Scenario: Hashable, Sendable {
   /// The path of the topology file, relative to the scenario's directory.
   package var topology: String
   /// The name of the property, or the code of the finding, that the scenario demonstrates.
-  package var shows: String?
+  package var demonstratedFinding: String?
   package var steps: [ScenarioStep]
   /// The expected states after the last step, by node. Nodes that are not listed are not compared.
   package var expectedStates: [String: JSONValue]
@@ -17,12 +17,12 @@ package struct Scenario: Hashable, Sendable {
   package var expectedPipeContents: [String: [JSONValue]]
 
   package init(
-    name: String, topology: String, shows: String? = nil, steps: [ScenarioStep] = [],
+    name: String, topology: String, demonstratedFinding: String? = nil, steps: [ScenarioStep] = [],
     end: [String: JSONValue] = [:], pipes: [String: [JSONValue]] = [:]
   ) {
     self.name = name
     self.topology = topology
-    self.shows = shows
+    self.demonstratedFinding = demonstratedFinding
     self.steps = steps
     self.expectedStates = end
     self.expectedPipeContents = pipes

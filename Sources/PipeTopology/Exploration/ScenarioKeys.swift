@@ -18,7 +18,8 @@ package enum ScenarioKeys {
         "topology", \.topology, .text("a path"),
         "The topology file: a path relative to the scenario's directory", isRequired: true),
       TopologyKey(
-        "shows", \.shows, .text, "What the scenario shows: a property, or the code of a finding",
+        "shows", \.demonstratedFinding, .text,
+        "What the scenario shows: a property, or the code of a finding",
         default: "nothing"),
       TopologyKey(
         "steps", \.entries, .list(of: "step", step), "The steps, in order", default: "none"),
@@ -209,7 +210,7 @@ extension TopologyReading {
     }
     if let refused = fields["refused"], fields["expect"] != nil {
       report(
-        .conflictingKeys, at: source.mark(ofKey: refused.path),
+        .conflictingKeys, at: source.position(ofKey: refused.path),
         "\(place.owner) has both 'expect' and 'refused', but a refused event changes no state; "
           + "remove one of them")
       return false
@@ -224,16 +225,16 @@ extension TopologyReading {
   ) -> Bool {
     guard let other = keys.first(where: { fields[$0] != nil }) else { return false }
     report(
-      .conflictingKeys, at: source.mark(ofKey: place.path),
+      .conflictingKeys, at: source.position(ofKey: place.path),
       "\(fields.cursor.owner) has both '\(key)' and '\(other)'; split it into two steps")
     return true
   }
 }
 
-extension TopologyValue<[String: JSONValue]> {
+extension TopologyValueType<[String: JSONValue]> {
   /// The type of a mapping from nodes to states.
   static var statesByNode: Self {
-    let condition = TopologyValue<StateCondition>.condition
+    let condition = TopologyValueType<StateCondition>.condition
     return Self(
       schema: ["type": "object", "additionalProperties": condition.schema],
       writeValue: { states in
@@ -256,14 +257,14 @@ extension TopologyValue<[String: JSONValue]> {
   }
 }
 
-extension TopologyValue<[String: [JSONValue]]> {
+extension TopologyValueType<[String: [JSONValue]]> {
   /// The type of a mapping from pipes to lists of events.
   static var eventsByPipe: Self {
     Self(
       schema: [
         "type": "object",
         "additionalProperties": ["type": "array", "items": .reference("case")],
-      ], schemaDefinitions: TopologyValue<JSONValue>.state.schemaDefinitions,
+      ], schemaDefinitions: TopologyValueType<JSONValue>.state.schemaDefinitions,
       writeValue: { pipes in
         .named(pipes.sorted { $0.key < $1.key }.map { ($0.key, .literal(.array($0.value))) })
       }
@@ -276,14 +277,14 @@ extension TopologyValue<[String: [JSONValue]]> {
       var pipes: [String: [JSONValue]] = [:]
       for member in members {
         pipes[member.key] = reading.elements(of: member.value, hint: "a list of events")?
-          .compactMap { TopologyValue<JSONValue>.state.readValue(&reading, $0) }
+          .compactMap { TopologyValueType<JSONValue>.state.readValue(&reading, $0) }
       }
       return pipes
     }
   }
 }
 
-extension TopologyValue<ScenarioStep.Origin> {
+extension TopologyValueType<ScenarioStep.Origin> {
   /// The type of an event's origin. An effect without a node belongs to the node that accepts the
   /// event.
   static var origin: Self {
@@ -311,10 +312,10 @@ extension TopologyValue<ScenarioStep.Origin> {
   }
 }
 
-extension TopologyValue<ScenarioEntry.Expectation> {
+extension TopologyValueType<ScenarioEntry.Expectation> {
   /// The type of an expected outcome: the states of nodes, or a crash.
   static var expectation: Self {
-    let states = TopologyValue<[String: JSONValue]>.statesByNode
+    let states = TopologyValueType<[String: JSONValue]>.statesByNode
     return Self(
       schema: ["anyOf": [["enum": ["crash"]], states.schema]],
       writeValue: { expectation in
@@ -334,7 +335,7 @@ extension TopologyValue<ScenarioEntry.Expectation> {
   }
 }
 
-extension TopologyValue<ScenarioEntry.ExpectedRefusal> {
+extension TopologyValueType<ScenarioEntry.ExpectedRefusal> {
   /// The type of an expected refusal: a reason, or a mapping from the refusing node to its reason.
   static var refusal: Self {
     let reasons = ScenarioEntry.ExpectedRefusal.reasons
@@ -391,7 +392,7 @@ extension TopologyReading {
     for member in members {
       guard ["pipe", "effect", "of"].contains(member.key) else {
         report(
-          .unknownKey, at: member.mark,
+          .unknownKey, at: member.position,
           "\(place.title): unknown key '\(member.key)'"
             + Suggestion.among(["pipe", "effect", "of"], like: member.key, verb: "valid keys are"))
         return nil

@@ -15,18 +15,18 @@ extension TopologyChecker {
         check(fields, of: event, owner, at: path + ["values", "\(owner).\(event)"])
       }
     }
-    for (node, outputs) in section.gives.sorted(by: { $0.key < $1.key }) {
+    for (node, outputs) in section.effectEvents.sorted(by: { $0.key < $1.key }) {
       for (output, patterns) in outputs.sorted(by: { $0.key < $1.key }) {
         checkOutput(output, of: node, at: path + ["gives", node, output])
         check(patterns.events, of: node, "gives", at: path + ["gives", node, output])
       }
     }
-    for (node, fields) in section.fold.sorted(by: { $0.key < $1.key }) {
+    for (node, fields) in section.foldModuli.sorted(by: { $0.key < $1.key }) {
       for field in fields.keys.sorted() {
         checkFold(field, of: node, at: path + ["fold", node, field])
       }
     }
-    for (index, end) in section.end.enumerated() {
+    for (index, end) in section.allowedEndStates.enumerated() {
       let list = path + ["end", String(index)]
       let isListed = end.states.keys.contains { source.hasValue(at: list + [$0]) }
       check(end, owner: "'explore', 'end'", at: isListed ? list : path + ["end"])
@@ -69,7 +69,8 @@ extension TopologyChecker {
         let bare = source.hasValue(at: itemPath + [pattern.event])
         report(
           .unknownEvent,
-          at: bare ? source.mark(ofKey: itemPath + [pattern.event]) : source.mark(of: itemPath),
+          at: bare
+            ? source.position(ofKey: itemPath + [pattern.event]) : source.position(of: itemPath),
           "\(owner): \(holder) has no event '\(pattern.event)'"
             + Suggestion.among(events.map(\.name), like: pattern.event))
         continue
@@ -86,7 +87,7 @@ extension TopologyChecker {
     let owner = "'explore', 'values'"
     guard let event = events.first(where: { $0.name == name }) else {
       report(
-        .unknownEvent, at: source.mark(ofKey: path),
+        .unknownEvent, at: source.position(ofKey: path),
         "\(owner): \(holder) has no event '\(name)'"
           + Suggestion.among(events.map(\.name), like: name))
       return
@@ -101,7 +102,7 @@ extension TopologyChecker {
     for (name, set) in fields.sorted(by: { $0.key < $1.key }) {
       guard let field = event.fields.first(where: { $0.name == name }) else {
         report(
-          .unknownField, at: source.mark(ofKey: path + [name]),
+          .unknownField, at: source.position(ofKey: path + [name]),
           "\(owner): "
             + CaseMismatch.unknownField(name, of: event).text(noun: "event", owner: owner))
         continue
@@ -150,7 +151,7 @@ extension TopologyChecker {
     let outputs = machine.outputs.map(\.name)
     if outputs.contains(name) || name.hasPrefix("feedback") { return }
     report(
-      .badValue, at: source.mark(ofKey: path),
+      .badValue, at: source.position(ofKey: path),
       "'explore', 'gives': machine '\(machine.machine)' of node '\(node)' has no output '\(name)'"
         + Suggestion.among(outputs, like: name))
   }
@@ -162,7 +163,7 @@ extension TopologyChecker {
     let owner = "'explore', 'fold'"
     if found.isEmpty {
       report(
-        .unknownField, at: source.mark(ofKey: path),
+        .unknownField, at: source.position(ofKey: path),
         "\(owner): no state of machine '\(machine.machine)' of node '\(node)' has a field '\(name)'"
           + Suggestion.among(fields.map(\.name), like: name))
       return
@@ -172,7 +173,7 @@ extension TopologyChecker {
     }
     guard let other else { return }
     report(
-      .typeMismatch, at: source.mark(ofKey: path),
+      .typeMismatch, at: source.position(ofKey: path),
       "\(owner): field '\(name)' of node '\(node)' has type \(other.type); only integers can be "
         + "folded")
   }
@@ -223,9 +224,9 @@ extension TopologyChecker {
 
   /// Rejects conditions on nodes under `any`, whose states are not searched.
   private mutating func checkIsSearched(_ name: String, owner: String, at path: [String]) {
-    guard topology.explore?.any.contains(name) == true else { return }
+    guard topology.explore?.unevaluatedNodes.contains(name) == true else { return }
     report(
-      .badValue, at: source.mark(ofKey: path),
+      .badValue, at: source.position(ofKey: path),
       "\(owner): the states of node '\(name)' are not searched, since the node is listed under "
         + "'any'; remove the node from 'any', or remove this condition")
   }
@@ -235,14 +236,14 @@ extension TopologyChecker {
   private mutating func checkFolded(
     _ condition: StateCondition, of name: String, owner: String, at path: [String]
   ) {
-    guard let fold = topology.explore?.fold[name], case .object(let members) = condition.state
+    guard let fold = topology.explore?.foldModuli[name], case .object(let members) = condition.state
     else { return }
     let cases = members.count == 1 ? condition.state.caseMembers.map { Array($0.keys) } ?? [] : []
     guard let field = (members.keys + cases).sorted().first(where: { fold[$0] != nil }) else {
       return
     }
     report(
-      .badValue, at: source.mark(ofKey: path),
+      .badValue, at: source.position(ofKey: path),
       "\(owner): 'fold' merges states of node '\(name)' that differ in field '\(field)', so the "
         + "value of the field is unknown; remove the field from this condition, or from 'fold'")
   }
@@ -253,7 +254,7 @@ extension TopologyChecker {
   ) {
     guard let name = composite.projection else {
       report(
-        .badValue, at: source.mark(ofKey: path),
+        .badValue, at: source.position(ofKey: path),
         "\(owner): composite '\(composite.name)' has no projection, and therefore no state of its "
           + "own; name the states of its nodes, or add a 'projection'")
       return
@@ -280,7 +281,7 @@ extension TopologyChecker {
     let unknown = members.keys.sorted().first { name in !fields.contains { $0.name == name } }
     if let unknown {
       report(
-        .unknownField, at: source.mark(ofKey: path + [unknown]),
+        .unknownField, at: source.position(ofKey: path + [unknown]),
         "\(owner): the state of node '\(node)' has no field '\(unknown)'"
           + Suggestion.among(fields.map(\.name), like: unknown))
     } else {

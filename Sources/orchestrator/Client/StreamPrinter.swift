@@ -34,7 +34,7 @@ struct StreamPrinter {
       let limit =
         first.isCollecting ? min(deadline ?? initialStateTimeout, initialStateTimeout) : deadline
       switch reader.next(console: console, until: limit) {
-      case .change(let change): try writer.write(first.take(change), to: console)
+      case .change(let change): try writer.write(first.changesToWrite(after: change), to: console)
       case .timedOut where limit != deadline: try writer.write(first.stopCollecting(), to: console)
       case .ended, .timedOut:
         try writer.write(first.stopCollecting(), to: console)
@@ -82,7 +82,7 @@ package struct InitialStateCollector: Sendable {
   package var isCollecting: Bool { !missingNodes.isEmpty && !hasStoppedCollecting }
 
   /// Processes a change. Returns the changes that can be written now.
-  package mutating func take(_ change: StateChange) -> [StateChange] {
+  package mutating func changesToWrite(after change: StateChange) -> [StateChange] {
     guard isCollecting else { return [change] }
     collectedChanges.append(change)
     missingNodes.remove(change.node)

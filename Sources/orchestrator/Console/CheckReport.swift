@@ -16,7 +16,7 @@ struct CheckReport {
   /// Whether the programs can read all states and events in the journals; `true` if the journals
   /// were not read.
   var canReadJournals: Bool {
-    journals.map { $0.failures.isEmpty && $0.unusable.isEmpty } ?? true
+    journals.map { $0.failures.isEmpty && $0.unusableJournals.isEmpty } ?? true
   }
 
   /// - Parameters:
@@ -65,7 +65,7 @@ struct CheckReport {
       return JournalTrial(of: try LaunchPlan(loaded, directories: directories)).report()
     } catch {
       var report = JournalTrial.Report()
-      report.unusable.append((loaded.topology.name, "\(error)"))
+      report.unusableJournals.append((loaded.topology.name, "\(error)"))
       return report
     }
   }
@@ -74,13 +74,13 @@ struct CheckReport {
   var journalLines: [String] {
     guard let journals else { return [] }
     let values = journals.valueCount.counted("stored value")
-    return journals.unusable.map { "node '\($0.node)': \($0.reason)" }
+    return journals.unusableJournals.map { "node '\($0.node)': \($0.reason)" }
       + journals.failures.map(\.text)
       + [
         canReadJournals
           ? "\(path): the programs can read the journals: \(values)"
           : "\(path): the programs cannot read all journals: "
-            + "\((journals.failures.count + journals.unusable.count).counted("failure")), \(values) read"
+            + "\((journals.failures.count + journals.unusableJournals.count).counted("failure")), \(values) read"
       ]
   }
 
@@ -103,7 +103,7 @@ struct CheckReport {
       "read": .integer(Int64(journals.valueCount)),
       "failures": .array(journals.failures.map(\.record)),
       "unusable": .array(
-        journals.unusable.map { ["node": .string($0.node), "reason": .string($0.reason)] }),
+        journals.unusableJournals.map { ["node": .string($0.node), "reason": .string($0.reason)] }),
     ]
     return .object(members)
   }
@@ -128,18 +128,19 @@ extension [Diagnostic] {
   /// plain-dollar`
   func silencedWarningsLine(of path: String) -> String? {
     guard !isEmpty else { return nil }
-    let counts = codes.map { "\($0.count) \($0.code)" }.joined(separator: ", ")
+    let counts = countedCodes.map { "\($0.count) \($0.code)" }.joined(separator: ", ")
     return
       "\(path): \(count.counted("warning")) \(count == 1 ? "is" : "are") silenced by the file: \(counts)"
   }
 
   /// The number of diagnostics for each code.
   var countsByCode: JSONValue {
-    .object(Dictionary(codes.map { ($0.code, .integer(Int64($0.count))) }) { first, _ in first })
+    .object(
+      Dictionary(countedCodes.map { ($0.code, .integer(Int64($0.count))) }) { first, _ in first })
   }
 
   /// Each diagnostic code with the number of its diagnostics, in the order of the file.
-  private var codes: [(code: String, count: Int)] {
+  private var countedCodes: [(code: String, count: Int)] {
     var codes: [(code: String, count: Int)] = []
     for diagnostic in self {
       if let index = codes.firstIndex(where: { $0.code == diagnostic.code.rawValue }) {

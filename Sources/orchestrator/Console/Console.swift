@@ -268,11 +268,11 @@ package struct Style: Hashable, Sendable {
 
   /// Colours a text according to a node's phase.
   /// - Parameters:
-  ///   - word: The phase.
+  ///   - phase: The phase.
   ///   - text: The text to colour; `nil` for the phase itself.
-  package func colorByStatus(_ word: String, _ text: String? = nil) -> String {
-    let text = text ?? word
-    return switch word {
+  package func colorByPhase(_ phase: String, _ text: String? = nil) -> String {
+    let text = text ?? phase
+    return switch phase {
     case "running": green(text)
     case "failed": red(text)
     case "starting", "configuring", "ready", "stopping", "backing off", "waiting": yellow(text)

@@ -103,12 +103,12 @@ package struct FollowedMessage: Hashable, Sendable {
 package struct LostMessageDetector: Sendable {
   /// A sequence of numbers in which gaps are found: the numbers of one process's steps, or of one
   /// stream's events.
-  private enum Numbering: Hashable, Sendable {
+  private enum MessageSequence: Hashable, Sendable {
     case process(String, UInt64)
     case stream(String, UInt64)
   }
 
-  private var lastNumbers: [Numbering: UInt64] = [:]
+  private var lastNumbers: [MessageSequence: UInt64] = [:]
 
   package init() {}
 
@@ -124,9 +124,9 @@ package struct LostMessageDetector: Sendable {
   }
 
   private mutating func lost(
-    before number: UInt64, _ skipped: UInt64?, of numbering: Numbering
+    before number: UInt64, _ skipped: UInt64?, of sequence: MessageSequence
   ) -> UInt64 {
-    let before = lastNumbers.updateValue(number, forKey: numbering)
+    let before = lastNumbers.updateValue(number, forKey: sequence)
     guard let before, number > before else { return 0 }
     let reported = skipped ?? 1
     return number - before > reported ? number - before - reported : 0

@@ -4,15 +4,16 @@ import PipeRuntime
 package struct PipeSnapshot: Hashable, Sendable {
   package var pipe: PipeInformation
   /// The position of the pipe in the file, counted from 1.
-  package var number: Int
+  package var positionInFile: Int
   package var sender: NodeInformation?
   package var receiver: NodeInformation?
 
   package init(
-    _ pipe: PipeInformation, number: Int, sender: NodeInformation?, receiver: NodeInformation?
+    _ pipe: PipeInformation, positionInFile: Int, sender: NodeInformation?,
+    receiver: NodeInformation?
   ) {
     self.pipe = pipe
-    self.number = number
+    self.positionInFile = positionInFile
     self.sender = sender
     self.receiver = receiver
   }
@@ -28,7 +29,7 @@ package struct PipeSnapshot: Hashable, Sendable {
   package var isFull: Bool { sender?.status?.blocked.contains(pipe.name) == true }
 
   /// The number of events that were sent but are not applied yet.
-  package var underWay: UInt64? { sendingEnd?.underWay }
+  package var underWayCount: UInt64? { sendingEnd?.underWay }
 
   /// A few words that say why events are not delivered; empty if there is no such reason.
   package var stallReason: String {
@@ -42,11 +43,12 @@ package struct PipeSnapshot: Hashable, Sendable {
   /// The JSON for `-o json` and `-o jsonl`.
   package var record: JSONValue {
     [
-      "number": .integer(Int64(number)), "pipe": .string(pipe.name), "from": .string(pipe.from),
+      "number": .integer(Int64(positionInFile)), "pipe": .string(pipe.name),
+      "from": .string(pipe.from),
       "to": .string(pipe.to), "capacity": .integer(Int64(pipe.capacity)),
       "sent": Self.countValue(sendingEnd?.events),
       "received": Self.countValue(receivingEnd?.events),
-      "applied": Self.countValue(receivingEnd?.applied), "underWay": Self.countValue(underWay),
+      "applied": Self.countValue(receivingEnd?.applied), "underWay": Self.countValue(underWayCount),
       "waiting": receivingEnd.map { .integer(Int64($0.waiting)) } ?? .null, "full": .bool(isFull),
       "lost": Self.countValue(sendingEnd.map { $0.lost ?? 0 }),
       "unsendable": Self.countValue(sendingEnd.map { $0.unsendable ?? 0 }),
@@ -66,8 +68,8 @@ package struct PipeSnapshot: Hashable, Sendable {
       .init("CAPACITY", .right, dropOrder: 2), .init("STALLED", minimumWidth: 8))
     for snapshot in snapshots {
       table.add(
-        String(snapshot.number), snapshot.pipe.name, text(snapshot.sendingEnd?.events),
-        text(snapshot.receivingEnd?.applied), text(snapshot.underWay),
+        String(snapshot.positionInFile), snapshot.pipe.name, text(snapshot.sendingEnd?.events),
+        text(snapshot.receivingEnd?.applied), text(snapshot.underWayCount),
         String(snapshot.pipe.capacity),
         snapshot.stallReason)
     }
@@ -111,7 +113,8 @@ extension TopologyDirectory {
   package var pipeSnapshots: [PipeSnapshot] {
     pipes.enumerated().map { index, pipe in
       PipeSnapshot(
-        pipe, number: index + 1, sender: self[node: pipe.from], receiver: self[node: pipe.to])
+        pipe, positionInFile: index + 1, sender: self[node: pipe.from],
+        receiver: self[node: pipe.to])
     }
   }
 
@@ -122,7 +125,7 @@ extension TopologyDirectory {
     let snapshots = pipeSnapshots
     guard
       let found = snapshots.first(where: { $0.pipe.name == word })
-        ?? snapshots.first(where: { String($0.number) == word })
+        ?? snapshots.first(where: { String($0.positionInFile) == word })
     else { throw .unknownPipe(word, known: pipes.map(\.name)) }
     return found
   }
@@ -163,7 +166,7 @@ package struct PipeRate: Hashable, Sendable {
   /// The rates in one line, such as `1203.4 sent/s  1203.4 applied/s  17 under way`.
   package func line(nameWidth: Int, _ style: Style) -> String {
     let name = snapshot.pipe.name.printable.padded(to: nameWidth)
-    let underWay = snapshot.underWay.map { "\($0) under way" } ?? ""
+    let underWay = snapshot.underWayCount.map { "\($0) under way" } ?? ""
     let stallReason = snapshot.stallReason.isEmpty ? "" : "  " + style.yellow(snapshot.stallReason)
     return "\(name)  \(Self.text(sendRate)) sent/s  \(Self.text(applyRate)) applied/s  "
       + underWay + stallReason

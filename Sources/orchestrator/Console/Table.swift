@@ -33,15 +33,15 @@ package struct Table: Hashable, Sendable {
   package private(set) var rows: [[String]] = []
   /// The index of the column whose cells name phases, and are coloured accordingly; `nil` if there
   /// is none.
-  package var statusColumn: Int?
+  package var phaseColumnIndex: Int?
 
-  package init(_ columns: [Column], statusColumn: Int? = nil) {
+  package init(_ columns: [Column], phaseColumnIndex: Int? = nil) {
     self.columns = columns
-    self.statusColumn = statusColumn
+    self.phaseColumnIndex = phaseColumnIndex
   }
 
-  package init(_ columns: Column..., statusColumn: Int? = nil) {
-    self.init(columns, statusColumn: statusColumn)
+  package init(_ columns: Column..., phaseColumnIndex: Int? = nil) {
+    self.init(columns, phaseColumnIndex: phaseColumnIndex)
   }
 
   /// Adds a row. Control characters in the cells are escaped.
@@ -84,7 +84,7 @@ package struct Table: Hashable, Sendable {
     return [heading]
       + rows.map { row in
         line(row, visible, in: width) { index, text in
-          index == statusColumn ? style.colorByStatus(row[index], text) : text
+          index == phaseColumnIndex ? style.colorByPhase(row[index], text) : text
         }
       }
   }

@@ -161,7 +161,7 @@ struct ScenarioFolder {
         scenario.name = "\(finding.code.rawValue)-\(counts[finding.code.rawValue]!)"
       }
       scenario.topology = RelativePath.path(to: topology, from: folder)
-      scenario.shows = scenario.shows ?? finding.code.rawValue
+      scenario.demonstratedFinding = scenario.demonstratedFinding ?? finding.code.rawValue
       let file = "\(path.hasSuffix("/") ? path : path + "/")\(scenario.name).yaml"
       try FileSystem.replace(file, with: scenario.yaml.utf8)
       explored.findings[index].scenarioPath = file

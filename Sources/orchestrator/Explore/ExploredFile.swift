@@ -21,7 +21,7 @@ package struct ExploredFile: Sendable {
     self.topology = topology
     self.report = report
     let locatedFindings = report.findings.map {
-      LocatedFinding(finding: $0, position: source.mark(of: $0.path))
+      LocatedFinding(finding: $0, position: source.position(of: $0.path))
     }
     // Errors come first, because warnings are often consequences of errors.
     findings = locatedFindings.enumerated().sorted {

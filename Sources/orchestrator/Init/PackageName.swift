@@ -32,7 +32,7 @@ package struct PackageName: Hashable, Sendable {
     guard let first = text.utf8.first, isLetter(first), hasValidCharacters else {
       return .characters
     }
-    if !NamePattern.matches(text, dots: false) { return .length }
+    if !NamePattern.matches(text, allowingDots: false) { return .length }
     if YAMLScalar(text: text, isPlain: true).value != .string(text) { return .value }
     if keywords.contains(text) { return .keyword }
     if PackageTemplate.typeNames.contains(text) { return .type }

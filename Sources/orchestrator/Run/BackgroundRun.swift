@@ -81,7 +81,7 @@ struct BackgroundRun {
         console.error(
           "timed out: topology '\(topology)' is not running after "
             + "\((waitTimeout ?? Self.launchTimeout).shortText)"
-            + Self.text(of: waitingNodes)
+            + Self.waitingNodesText(waitingNodes)
             + "; the topology continues to start; 'orchestrator status' shows details, "
             + "'orchestrator down' stops the topology")
         return .timedOut
@@ -111,11 +111,12 @@ struct BackgroundRun {
 
   /// Returns a list of up to five waiting nodes and their reasons, such as `: 'motor' waits for
   /// 'door' to be closed`.
-  private static func text(of waiting: [String: String]) -> String {
-    guard !waiting.isEmpty else { return "" }
-    let listed = waiting.sorted { $0.key < $1.key }.prefix(5)
+  private static func waitingNodesText(_ reasonsByNode: [String: String]) -> String {
+    guard !reasonsByNode.isEmpty else { return "" }
+    let listed = reasonsByNode.sorted { $0.key < $1.key }.prefix(5)
       .map { "'\($0.key)' waits for \($0.value)" }
-    let omitted = waiting.count > 5 ? "; \(waiting.count - 5) more nodes are waiting" : ""
+    let omitted =
+      reasonsByNode.count > 5 ? "; \(reasonsByNode.count - 5) more nodes are waiting" : ""
     return ": " + listed.joined(separator: "; ") + omitted
   }
 

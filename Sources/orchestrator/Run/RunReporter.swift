@@ -87,7 +87,7 @@ final class RunReporter: Supervisor.Reporter {
   }
 
   func refresh(_ directory: TopologyDirectory) {
-    for change in changeTracker.take(directory.nodes.rows(now: WallClock.nanoseconds)) {
+    for change in changeTracker.changes(to: directory.nodes.rows(now: WallClock.nanoseconds)) {
       var record = RunLogRecord(topology: topology, node: change.node, change.text)
       record.version = change.version
       record.transaction = directory[node: change.node]?.doubts.first.map { "\($0.transaction)" }
@@ -168,12 +168,12 @@ package struct NodeChangeTracker: Sendable {
   /// Returns each node whose status or state has changed. If a running node has a state, the change
   /// shows only the state. Reasons of failures are not included, since they are reported when the
   /// failures occur.
-  package mutating func take(_ rows: [NodeRow]) -> [NodeChange] {
+  package mutating func changes(to rows: [NodeRow]) -> [NodeChange] {
     rows.compactMap { row in
       let before = lastRows.updateValue(row, forKey: row.node)
-      guard before?.status != row.status || before?.state != row.state else { return nil }
-      let isRunning = row.status == NodeLifecycle.State.running.name
-      let words = [isRunning && !row.state.isEmpty ? "" : row.status, row.state.printable]
+      guard before?.phase != row.phase || before?.state != row.state else { return nil }
+      let isRunning = row.phase == NodeLifecycle.State.running.name
+      let words = [isRunning && !row.state.isEmpty ? "" : row.phase, row.state.printable]
       let pid = before?.process?.pid == row.process?.pid ? nil : row.process?.pid
       let text =
         words.filter { !$0.isEmpty }.joined(separator: " ") + (pid.map { ", pid \($0)" } ?? "")

@@ -298,7 +298,7 @@ struct TopologyRun {
       else { throw error }
       reporter.warning(
         "node '\(error.node)' starts with its former \(count) shard\(count == 1 ? "" : "s"), "
-          + "because \(work); 'orchestrator apply \(file)' changes the number")
+          + "because of \(work); 'orchestrator apply \(file)' changes the number")
       return former
     }
   }

@@ -18,7 +18,7 @@ package struct NodeHistory: Hashable, Sendable {
     package var missedCount: UInt64 = 0
 
     /// The identifier of the entry. It is unique among the entries of a node.
-    package var name: String { "\(incarnation).\(version)" }
+    package var identifier: String { "\(incarnation).\(version)" }
   }
 
   /// The maximum number of entries.

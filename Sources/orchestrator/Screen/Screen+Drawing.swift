@@ -47,7 +47,7 @@ extension Screen {
       line = line + StyledLine(directory.phase)
     }
     if let startedAt = data.startedAt { line = line + "  up \(data.age(of: startedAt))" }
-    if frozen != nil { line = line + "  " + StyledLine("FROZEN", .bold, .reversed) }
+    if frozenData != nil { line = line + "  " + StyledLine("FROZEN", .bold, .reversed) }
     if !filter.isEmpty { line = line + "  " + StyledLine("filter '\(filter)'", .color(.yellow)) }
     line = line + "  "
     for page in ScreenTab.allCases {
@@ -114,11 +114,11 @@ extension Screen {
 
   private func lines(of shown: LaidOutList) -> [StyledLine] {
     let (part, list, height) = (shown.part, shown.list, shown.height)
-    let names = list.rows.map(\.name)
+    let names = list.rows.map(\.identifier)
     let isFocused = part == focus
     let selection = selection(part)
     let selected = selection.selectedRow(in: names)
-    let window = selection.window(of: names, height: height - 1)
+    let window = selection.visibleRows(of: names, height: height - 1)
     var heading = StyledLine("  " + list.heading, .bold)
     if isFocused { heading = heading.adding(.underlined) }
     if window.count < names.count {
@@ -142,7 +142,7 @@ extension SendForm {
       let names = events.map(\.name)
       let selected = selection.selectedRow(in: names)
       return [StyledLine("send to '\(receiver)'", .bold), ""]
-        + selection.window(of: names, height: height).map { row in
+        + selection.visibleRows(of: names, height: height).map { row in
           row == selected
             ? StyledLine("▶ ", .bold, .color(.cyan)) + StyledLine(events[row].signature, .bold)
             : StyledLine("  " + events[row].signature)
@@ -184,7 +184,7 @@ extension ScreenPalette {
       return [header, StyledLine("  no command or node has this name", .dim)]
     }
     return [header]
-      + selection.window(of: names, height: height).map { row in
+      + selection.visibleRows(of: names, height: height).map { row in
         let text: StyledLine =
           switch choices[row] {
           case .command(let command):

@@ -12,7 +12,7 @@ extension Screen {
     }
     if let overlay { return press(key, in: overlay) }
     notice = nil
-    (pendingForm, pendingExplanation) = (nil, nil)
+    (pendingForm, pendingWhyNode) = (nil, nil)
     if case .character(let character) = key,
       let command = ScreenCommand.all.first(where: { $0.key == character })
     {
@@ -28,7 +28,7 @@ extension Screen {
     default:
       guard let shown = lists.first(where: { $0.part == focus }) else { break }
       _ = selections[focus, default: Self.selection(of: focus)]
-        .press(key, in: shown.list.rows.map(\.name), height: max(1, shown.height - 1))
+        .press(key, in: shown.list.rows.map(\.identifier), height: max(1, shown.height - 1))
     }
     return []
   }
@@ -39,7 +39,10 @@ extension Screen {
     switch overlay {
     case .help: break
     case .text(let title, let lines, let first):
-      guard let newFirstLine = Self.scrolled(first, of: lines.count, height, by: key) else { break }
+      guard
+        let newFirstLine = Self.firstLine(
+          after: key, firstLine: first, lineCount: lines.count, height: height)
+      else { break }
       self.overlay = .text(title: title, lines: lines, first: newFirstLine)
     case .form(var form):
       switch form.press(key, height: height) {
@@ -82,17 +85,19 @@ extension Screen {
 
   /// Returns the index of the first visible line after a key that scrolls; `nil` for other keys.
   /// - Parameters:
-  ///   - first: The index of the first visible line before the key.
-  ///   - count: The number of all lines.
+  ///   - firstLine: The index of the first visible line before the key.
+  ///   - lineCount: The number of all lines.
   ///   - height: The number of visible lines.
-  private static func scrolled(_ first: Int, of count: Int, _ height: Int, by key: Key) -> Int? {
-    let last = max(0, count - height)
+  private static func firstLine(
+    after key: Key, firstLine: Int, lineCount: Int, height: Int
+  ) -> Int? {
+    let last = max(0, lineCount - height)
     let next: Int? =
       switch key {
-      case .up, .character("k"): first - 1
-      case .down, .character("j"): first + 1
-      case .pageUp: first - height
-      case .pageDown, .character(" "): first + height
+      case .up, .character("k"): firstLine - 1
+      case .down, .character("j"): firstLine + 1
+      case .pageUp: firstLine - height
+      case .pageDown, .character(" "): firstLine + height
       case .home, .character("g"): 0
       case .end, .character("G"): last
       default: nil
@@ -111,7 +116,7 @@ extension Screen {
       guard let name = target, let node = data.node(name),
         node.kind == .machine || node.kind == .composite
       else { return showError("select a node or a composite first; '?' shows help") }
-      pendingExplanation = name
+      pendingWhyNode = name
       notice = Notice(text: "requesting the enabled events…", isProblem: false)
       return [.ask(.why(name))]
     case .steer(let nodeAction):
@@ -119,7 +124,7 @@ extension Screen {
         return showError("select a node or a composite to \(nodeAction.rawValue)")
       }
       overlay = .confirmation(.steer(nodeAction, name))
-    case .freeze: frozen = frozen == nil ? data : nil
+    case .freeze: frozenData = frozenData == nil ? data : nil
     case .copy:
       guard let text = textToCopy else { return showError("nothing to copy") }
       notice = Notice(
@@ -180,8 +185,8 @@ extension Screen {
   private mutating func open() -> [Action] {
     guard let row = selected(focus) else { return [] }
     switch focus {
-    case .nodes, .composites: return show(.node(row.name))
-    case .pipes: return show(.pipe(row.name))
+    case .nodes, .composites: return show(.node(row.identifier))
+    case .pipes: return show(.pipe(row.identifier))
     case .events: return requestForm()
     case .logs, .history:
       overlay = .text(title: "\(focus)", lines: Self.wrapped(row.text, size.columns), first: 0)

@@ -33,7 +33,7 @@ extension Screen {
   package func selected(_ part: ScreenPart) -> ScreenRow? {
     guard let shown = lists.first(where: { $0.part == part }) else { return nil }
     let rows = shown.list.rows
-    return selection(part).selectedRow(in: rows.map(\.name)).map { rows[$0] }
+    return selection(part).selectedRow(in: rows.map(\.identifier)).map { rows[$0] }
   }
 
   /// Lays out the page. Selected rows stay selected.
@@ -51,7 +51,7 @@ extension Screen {
     if let first = lists.first, !lists.contains(where: { $0.part == focus }) { focus = first.part }
     for shown in lists {
       selections[shown.part, default: Self.selection(of: shown.part)]
-        .rememberPosition(in: shown.list.rows.map(\.name), height: max(1, shown.height - 1))
+        .rememberPosition(in: shown.list.rows.map(\.identifier), height: max(1, shown.height - 1))
     }
   }
 
@@ -73,8 +73,8 @@ extension Screen {
     case nil: break
     }
     switch focus {
-    case .nodes, .composites: return selected(focus)?.name
-    case .pipes: return selected(.pipes).flatMap { data.pipe($0.name)?.pipe.to }
+    case .nodes, .composites: return selected(focus)?.identifier
+    case .pipes: return selected(.pipes).flatMap { data.pipe($0.identifier)?.pipe.to }
     case .logs, .events, .history: return nil
     }
   }
@@ -82,9 +82,9 @@ extension Screen {
   /// The event that is selected on the page of a node or a composite.
   var selectedEvent: EventEnabledness? {
     guard focus == .events, case .node(let name) = subject, let row = selected(.events),
-      case .found(let found)? = shownData.enabledEvents[name]
+      case .found(let found)? = shownData.enabledEventsByNode[name]
     else { return nil }
-    return found.events.first { $0.rowName == row.name }
+    return found.events.first { $0.rowName == row.identifier }
   }
 
   var isNodeTargeted: Bool {
@@ -128,7 +128,7 @@ package struct NamedSelection: Hashable, Sendable {
 
   /// Returns the range of visible rows. The range moves only as far as necessary to show the
   /// selected row.
-  package func window(of names: [String], height: Int) -> Range<Int> {
+  package func visibleRows(of names: [String], height: Int) -> Range<Int> {
     guard let selected = selectedRow(in: names), height > 0 else { return 0..<0 }
     let start = min(
       max(min(firstVisibleRow, names.count - height), selected - height + 1, 0), selected)
@@ -141,7 +141,7 @@ package struct NamedSelection: Hashable, Sendable {
     guard let row = selectedRow(in: names) else { return }
     self.lastPosition = row
     if name != nil || newestPosition == .nowhere { name = names[row] }
-    firstVisibleRow = window(of: names, height: height).lowerBound
+    firstVisibleRow = visibleRows(of: names, height: height).lowerBound
   }
 
   /// Moves the selection by a number of rows, but not beyond the first or last row.

@@ -92,7 +92,7 @@ package struct Screen: Sendable {
   package let endsTopology: Bool
   package private(set) var data: ScreenData
   /// The data that a frozen screen keeps showing; `nil` if the screen is not frozen.
-  package internal(set) var frozen: ScreenData?
+  package internal(set) var frozenData: ScreenData?
   package private(set) var size: TerminalSize
   package internal(set) var page = ScreenTab.all
   package internal(set) var subject: Subject?
@@ -111,7 +111,7 @@ package struct Screen: Sendable {
   /// The form to open when its target's alphabet has arrived. If `event` is `nil`, the user selects
   /// the event.
   var pendingForm: (target: String, event: String?)?
-  var pendingExplanation: String?
+  var pendingWhyNode: String?
   private var lastRequests: [String: (time: Int64, version: UInt64?)] = [:]
   /// The nodes with a pending request for their enabled events.
   private var pendingRequests: Set<String> = []
@@ -135,7 +135,7 @@ package struct Screen: Sendable {
 
   /// The data that the screen shows: the current data or, if the screen is frozen, the data at the
   /// time of freezing.
-  package var shownData: ScreenData { frozen ?? data }
+  package var shownData: ScreenData { frozenData ?? data }
 
   /// The text that all shown rows must contain. Each page has its own filter.
   package internal(set) var filter: String {
@@ -182,8 +182,8 @@ package struct Screen: Sendable {
     switch answer {
     case .enabled(let name, let found):
       pendingRequests.remove(name)
-      data.enabledEvents[name] = found
-    case .chart(let name, let found): data.charts[name] = found
+      data.enabledEventsByNode[name] = found
+    case .chart(let name, let found): data.chartsByNode[name] = found
     case .alphabet(let name, let found):
       guard let pending = pendingForm, pending.target == name, overlay == nil else { return }
       pendingForm = nil
@@ -197,8 +197,8 @@ package struct Screen: Sendable {
       case .failed(let reason): notice = Notice(text: reason, isProblem: true)
       }
     case .why(let name, let found):
-      guard pendingExplanation == name, overlay == nil else { return }
-      pendingExplanation = nil
+      guard pendingWhyNode == name, overlay == nil else { return }
+      pendingWhyNode = nil
       switch found {
       case .found(let lines):
         notice = nil
@@ -212,7 +212,7 @@ package struct Screen: Sendable {
 
   /// Returns the requests for enabled events that are due now.
   private mutating func dueRequests() -> [Action] {
-    guard frozen == nil, data.noAnswerReason == nil, data.directory != nil else { return [] }
+    guard frozenData == nil, data.noAnswerReason == nil, data.directory != nil else { return [] }
     var names: [String] = []
     if case .node(let name) = subject {
       names = [name]

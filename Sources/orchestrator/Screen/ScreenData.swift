@@ -25,17 +25,17 @@ package struct ScreenData: Sendable {
   /// When the topology was started. Unit: nanoseconds since 1970.
   package var startedAt: Int64?
   private var latestStates = LatestStates()
-  package private(set) var trends: [String: NodeTrend] = [:]
-  package private(set) var histories: [String: NodeHistory] = [:]
-  private var snapshots: [String: PipeSnapshot] = [:]
-  package private(set) var rates: [String: PipeRate] = [:]
+  package private(set) var trendsByNode: [String: NodeTrend] = [:]
+  package private(set) var historiesByNode: [String: NodeHistory] = [:]
+  private var snapshotsByPipe: [String: PipeSnapshot] = [:]
+  package private(set) var ratesByPipe: [String: PipeRate] = [:]
   package private(set) var logs: [ScreenRow] = []
   /// The number of log lines that were received, including lines that were dropped.
   private var logCount = 0
   /// For each node and composite, the last result of a request for its enabled events.
-  package var enabledEvents: [String: QueryResult<EnabledEvents>] = [:]
+  package var enabledEventsByNode: [String: QueryResult<EnabledEvents>] = [:]
   /// For each node, the result of the request for its state chart.
-  package var charts: [String: QueryResult<StateChart>] = [:]
+  package var chartsByNode: [String: QueryResult<StateChart>] = [:]
 
   /// The nodes to show, together with their pipes and logs. If the list is empty, all nodes are
   /// shown.
@@ -51,26 +51,26 @@ package struct ScreenData: Sendable {
     for node in directory.nodes { take(node) }
     for snapshot in directory.pipeSnapshots {
       let name = snapshot.pipe.name
-      guard let before = snapshots[name] else {
-        snapshots[name] = snapshot
+      guard let before = snapshotsByPipe[name] else {
+        snapshotsByPipe[name] = snapshot
         continue
       }
       guard Self.time(of: snapshot) >= Self.time(of: before) + Self.rateInterval else { continue }
-      snapshots[name] = snapshot
-      rates[name] = PipeRate(from: before, to: snapshot)
+      snapshotsByPipe[name] = snapshot
+      ratesByPipe[name] = PipeRate(from: before, to: snapshot)
     }
   }
 
   package mutating func take(_ change: StateChange) {
     latestStates.take(change)
-    histories[change.node, default: NodeHistory()].take(change)
+    historiesByNode[change.node, default: NodeHistory()].take(change)
     if let status = change.summary?.status {
       updateTrend(of: change.node, status, change.incarnation)
     }
   }
 
   package mutating func take(_ step: NodeStep) {
-    histories[step.node, default: NodeHistory()].take(step)
+    historiesByNode[step.node, default: NodeHistory()].take(step)
   }
 
   package mutating func take(_ entries: [LogEntry]) {
@@ -87,7 +87,7 @@ package struct ScreenData: Sendable {
 
   private mutating func updateTrend(of node: String, _ status: NodeStatus, _ incarnation: UInt64) {
     guard let time = status.time else { return }
-    trends[node, default: NodeTrend()].take(
+    trendsByNode[node, default: NodeTrend()].take(
       NodeTrend.Sample(events: status.events, time: time, incarnation: incarnation))
   }
 

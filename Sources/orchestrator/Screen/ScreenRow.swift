@@ -6,13 +6,13 @@ import PipeSupervision
 package struct ScreenRow: Hashable, Sendable {
   /// The row's identifier. It is unique in the list, and stays the same as long as the row shows
   /// the same item.
-  package var name: String
+  package var identifier: String
   package var line: StyledLine
   /// The complete text of the row. The filter searches this text, and copying copies it.
   package var text: String
 
-  package init(_ name: String, _ line: StyledLine, text: String? = nil) {
-    self.name = name
+  package init(_ identifier: String, _ line: StyledLine, text: String? = nil) {
+    self.identifier = identifier
     self.line = line
     self.text = text ?? "\(line)"
   }
@@ -80,7 +80,7 @@ extension ScreenData {
     for node in nodes {
       let state = node.stateText
       let waiting = node.status?.ins.reduce(0) { $0 + $1.waiting }
-      let trend = trends[node.name]
+      let trend = trendsByNode[node.name]
       table.add(
         node.name, node.shownPhase, state.isEmpty ? "-" : state, NodeTrend.text(trend?.rate),
         waiting.map(String.init) ?? "-", node.status.map { String($0.deadLetters) } ?? "-",
@@ -109,9 +109,9 @@ extension ScreenData {
       .init("CAPACITY", .right, dropOrder: 1), .init("SENT/S", .right, dropOrder: 3),
       .init("APPLIED/S", .right, dropOrder: 2), .init("STALLED", minimumWidth: 8))
     for pipe in pipes {
-      let rate = rates[pipe.pipe.name]
+      let rate = ratesByPipe[pipe.pipe.name]
       table.add(
-        pipe.pipe.name, Self.fillText(pipe), pipe.underWay.map { String($0) } ?? "-",
+        pipe.pipe.name, Self.fillText(pipe), pipe.underWayCount.map { String($0) } ?? "-",
         String(pipe.pipe.capacity), NodeTrend.text(rate?.sendRate), NodeTrend.text(rate?.applyRate),
         pipe.stallReason)
     }
@@ -124,7 +124,7 @@ extension ScreenData {
   /// by events under way.
   static func fillText(_ pipe: PipeSnapshot) -> String {
     let width = 8
-    guard let underWay = pipe.underWay else { return String(repeating: "?", count: width) }
+    guard let underWay = pipe.underWayCount else { return String(repeating: "?", count: width) }
     let part = Double(underWay) / Double(max(pipe.pipe.capacity, 1))
     // If the pipe is not empty, at least one square is filled, even if the share is small.
     let filled = min(width, underWay == 0 ? 0 : max(1, Int(part * Double(width))))
@@ -151,7 +151,7 @@ extension ScreenData {
   /// Returns the blocked events of a composite, with the nodes that block them: `go by door, motor;
   /// stop by door`.
   private func blockedEvents(by composite: String) -> String {
-    switch enabledEvents[composite] {
+    switch enabledEventsByNode[composite] {
     case .found(let found):
       let blockedEvents = found.events.filter { $0.verdict == .blocked }.map { event in
         event.event.name + " by " + event.blockingAnswers.map(\.participant).joined(separator: ", ")
@@ -198,7 +198,7 @@ extension EventEnabledness {
 extension ScreenData {
   func eventList(of name: String, _ columns: Int) -> ScreenList {
     let found: EnabledEvents
-    switch enabledEvents[name] {
+    switch enabledEventsByNode[name] {
     case .found(let events): found = events
     case .failed(let reason): return ScreenList("EVENTS", emptyListText: reason)
     case nil: return ScreenList("EVENTS", emptyListText: "requesting…")
@@ -251,7 +251,7 @@ extension ScreenData {
   /// Formats the states that an event can lead to, such as `→ opening, open`; `nil` if these states
   /// are unknown.
   private func targets(of event: String, _ name: String) -> String? {
-    guard case .found(let chart)? = charts[name], let state = node(name)?.status?.state else {
+    guard case .found(let chart)? = chartsByNode[name], let state = node(name)?.status?.state else {
       return nil
     }
     let source = state.caseName.flatMap { label in
@@ -267,7 +267,7 @@ extension ScreenData {
 
   func historyList(of name: String, _ columns: Int) -> ScreenList {
     let fields = directory?[node: name]?.stateFields
-    let rows = (histories[name]?.entries ?? []).reversed().map { entry in
+    let rows = (historiesByNode[name]?.entries ?? []).reversed().map { entry in
       let time = entry.time.map { Self.timeOfDay(Timestamp(nanoseconds: $0)) } ?? ""
       let state = entry.state.map { $0.stateText(fields: fields) } ?? "?"
       let event = entry.event.map { "--\($0.caseText)--> " } ?? ""
@@ -275,7 +275,7 @@ extension ScreenData {
       let sends =
         entry.sentEvents.isEmpty ? "" : "  sends " + entry.sentEvents.joined(separator: ", ")
       return ScreenRow(
-        entry.name,
+        entry.identifier,
         StyledLine(time + "  ", .dim) + StyledLine(event + state)
           + StyledLine("  (\(entry.cause)\(missed))\(sends)", .dim))
     }
@@ -344,7 +344,7 @@ extension ScreenData {
       return [StyledLine(name, .bold) + "  not in the topology any more"]
     }
     let lines = pipe.lines(events: [], Style(isColored: false)).map { StyledLine($0) }
-    let rate = rates[name]
+    let rate = ratesByPipe[name]
     return [lines[0].adding(.bold)] + lines.dropFirst()
       + [
         StyledLine("  fill      \(Self.fillText(pipe))"),

@@ -18,7 +18,7 @@ package struct SendForm: Sendable {
   package private(set) var event: CaseDescription?
   package private(set) var fields: [TerminalTextField] = []
   /// The index of the line that receives the keys.
-  package private(set) var line = 0
+  package private(set) var focusedLineIndex = 0
   /// The error in the typed text; `nil` if the text has no error.
   package private(set) var problem: String?
 
@@ -32,7 +32,7 @@ package struct SendForm: Sendable {
   private mutating func choose(_ event: CaseDescription) {
     self.event = event
     fields = event.fields.map { _ in TerminalTextField() }
-    line = 0
+    focusedLineIndex = 0
   }
 
   package mutating func press(_ key: Key, height: Int) -> Outcome {
@@ -59,15 +59,16 @@ package struct SendForm: Sendable {
     case .escape:
       guard events.count > 1 else { return .cancelled }
       event = nil
-    case .up, .backTab: line = max(0, line - 1)
-    case .down, .tab: line = min(max(0, fields.count - 1), line + 1)
+    case .up, .backTab: focusedLineIndex = max(0, focusedLineIndex - 1)
+    case .down, .tab: focusedLineIndex = min(max(0, fields.count - 1), focusedLineIndex + 1)
     case .enter:
-      guard line >= fields.count - 1 else {
-        line += 1
+      guard focusedLineIndex >= fields.count - 1 else {
+        focusedLineIndex += 1
         break
       }
       return finish()
-    default: if fields.indices.contains(line) { _ = fields[line].press(key) }
+    default:
+      if fields.indices.contains(focusedLineIndex) { _ = fields[focusedLineIndex].press(key) }
     }
     return .open
   }
@@ -82,7 +83,7 @@ package struct SendForm: Sendable {
       do throws(FieldError) {
         members[field.name] = try Self.value(of: fields[index].text, field)
       } catch {
-        line = index
+        focusedLineIndex = index
         problem = error.text
         return .open
       }

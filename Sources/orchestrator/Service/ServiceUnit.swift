@@ -12,11 +12,11 @@ package struct ServiceUnit: Hashable, Sendable {
   package var program: String
   /// Whether the service manager of a user runs the service, and not the service manager of the
   /// system.
-  package var isOfUser: Bool
+  package var isUserService: Bool
 
-  package init(program: String, isOfUser: Bool) {
+  package init(program: String, isUserService: Bool) {
     self.program = program
-    self.isOfUser = isOfUser
+    self.isUserService = isUserService
   }
 
   package static let templateName = "piperuntime@.service"
@@ -29,18 +29,18 @@ package struct ServiceUnit: Hashable, Sendable {
     let file = "%E/piperuntime/%i.yaml"
     let command = Self.quoted(program)
     return """
-      # A topology as a service\(isOfUser ? " of a user" : ""). 'orchestrator install-service FILE' creates an instance,
+      # A topology as a service\(isUserService ? " of a user" : ""). 'orchestrator install-service FILE' creates an instance,
       # whose name is the name of the topology. Without it, an instance runs the file \(file).
       [Unit]
       Description=PipeRuntime topology %i
       Documentation=man:orchestrator(1)
-      \(isOfUser ? "" : "Wants=network-online.target\nAfter=network-online.target\n")StartLimitIntervalSec=0
+      \(isUserService ? "" : "Wants=network-online.target\nAfter=network-online.target\n")StartLimitIntervalSec=0
 
       [Service]
       Type=notify
       ExecStart=\(command) run --service --logs --name %i \(file)
       ExecReload=\(command) apply -p %i \(file)
-      \(isOfUser ? "" : Self.directories)# The nodes outlive a killed orchestrator, and the next orchestrator adopts them. So systemd must end only the
+      \(isUserService ? "" : Self.directories)# The nodes outlive a killed orchestrator, and the next orchestrator adopts them. So systemd must end only the
       # orchestrator, which stops the nodes in order.
       KillMode=process
       Restart=always
@@ -56,7 +56,7 @@ package struct ServiceUnit: Hashable, Sendable {
       TasksMax=infinity
 
       [Install]
-      WantedBy=\(isOfUser ? "default.target" : "multi-user.target")
+      WantedBy=\(isUserService ? "default.target" : "multi-user.target")
 
       """
   }
@@ -101,7 +101,7 @@ package struct ServiceUnit: Hashable, Sendable {
       (instance.deployment.map { ["--deployment", $0] } ?? []) + [instance.file]
     let words = arguments.map(Self.quoted).joined(separator: " ")
     return """
-      # Written by 'orchestrator install-service'. 'systemctl\(isOfUser ? " --user" : "") edit' adds other settings.
+      # Written by 'orchestrator install-service'. 'systemctl\(isUserService ? " --user" : "") edit' adds other settings.
       [Unit]
       RequiresMountsFor=\(Self.quoted(directory))
 

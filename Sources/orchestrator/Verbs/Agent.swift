@@ -83,7 +83,7 @@ struct Probe: Verb {
       }
       let state = probe.note?.state ?? "not started"
       try console.print(
-        "\(probe.node): \(state)\(probe.isHeard ? "" : "; the orchestrator does not respond")")
+        "\(probe.node): \(state)\(probe.hasContact ? "" : "; the orchestrator does not respond")")
       return !checksReadiness || probe.note?.isRunning == true ? .success : .failure
     }
     let answer = try await withTimeout(timeout) {

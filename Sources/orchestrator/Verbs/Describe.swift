@@ -214,7 +214,7 @@ struct NodeDescribeReport {
   func heading(_ style: Style) -> String {
     let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable
     let version = node.versionText.map { "  (\($0))" } ?? ""
-    return "\(style.bold(node.name))  \(style.colorByStatus(node.phase))\(state)\(version)"
+    return "\(style.bold(node.name))  \(style.colorByPhase(node.phase))\(state)\(version)"
   }
 
   /// The lines about the incoming pipes, the outgoing pipes, the ignored events and the dead

@@ -39,7 +39,8 @@ struct Down: Verb {
       let client = try TopologyClient.attach(to: .remote(remote))
       defer { client.close() }
       let outcome = try await shutdown.stop(client)
-      return try printOutcome(shutdown.isOrderly(outcome) ? nil : outcome, of: remote.name, console)
+      return try printOutcome(
+        shutdown.isAsRequested(outcome) ? nil : outcome, of: remote.name, console)
     }
     let directories: RuntimeDirectories
     do {
@@ -59,7 +60,7 @@ struct Down: Verb {
       return try shutdown.endSurvivors(directories, console)
     }
     return try printOutcome(
-      shutdown.isOrderly(outcome) ? nil : outcome, of: directories.topology, console)
+      shutdown.isAsRequested(outcome) ? nil : outcome, of: directories.topology, console)
   }
 
   /// - Parameter outcome: The outcome of the run; `nil` if the topology has stopped as requested.
@@ -128,7 +129,7 @@ private struct TopologyShutdown {
 
   /// Returns whether the topology has stopped as requested. If the outcome is unknown, the answer
   /// is `true`.
-  func isOrderly(_ outcome: TopologyLifecycle.Outcome?) -> Bool {
+  func isAsRequested(_ outcome: TopologyLifecycle.Outcome?) -> Bool {
     guard let outcome else { return true }
     return outcome == .stopped || isForced && outcome == .forced
   }
@@ -182,7 +183,7 @@ private struct TopologyShutdown {
     // While this process holds the lock, no new orchestrator can start and adopt the nodes.
     let orphan = OrphanedTopology.find(directories)
     let lock = try TopologyLock.acquire(
-      directories, file: orphan?.file, deployment: orphan?.deployment)
+      directories, file: orphan?.topologyFile, deployment: orphan?.deploymentFile)
     defer { lock.release() }
     let survivors = try Survivor.all(in: directories)
     for survivor in survivors {

@@ -78,7 +78,7 @@ struct Init: Verb {
 
   private func invocation(_ executable: String) -> OrchestratorInvocation {
     OrchestratorInvocation(
-      word: CommandLine.arguments[0], executable: executable,
+      commandName: CommandLine.arguments[0], executable: executable,
       workingDirectory: FileSystem.resolvedPath(".") ?? "/")
   }
 
@@ -126,13 +126,13 @@ package struct NextSteps: Hashable, Sendable {
 /// How this orchestrator was started. This determines how a user can start it in other folders.
 package struct OrchestratorInvocation: Hashable, Sendable {
   /// The first word of the command line.
-  package var word: String
+  package var commandName: String
   /// The path of the executable, with symbolic links resolved.
   package var executable: String
   package var workingDirectory: String
 
-  package init(word: String, executable: String, workingDirectory: String) {
-    self.word = word
+  package init(commandName: String, executable: String, workingDirectory: String) {
+    self.commandName = commandName
     self.executable = executable
     self.workingDirectory = workingDirectory
   }
@@ -145,16 +145,18 @@ package struct OrchestratorInvocation: Hashable, Sendable {
   package func commandText(from folder: String, searchPath: [String]) -> String {
     // A relative folder in PATH is not sufficient, since its meaning depends on the working
     // directory.
-    if !word.contains("/"), searchPath.first?.hasPrefix("/") == true { return word }
+    if !commandName.contains("/"), searchPath.first?.hasPrefix("/") == true { return commandName }
     return RelativePath.path(to: path, from: folder)
   }
 
   /// The absolute path of the orchestrator. It contains the symbolic links that the user has typed.
   /// If the typed path contains `.` or `..`, the links are resolved.
   private var path: String {
-    let written = word.hasPrefix("./") ? String(word.dropFirst(2)) : word
+    let written = commandName.hasPrefix("./") ? String(commandName.dropFirst(2)) : commandName
     let parts = written.split(separator: "/")
-    guard word.contains("/"), !parts.contains(".."), !parts.contains(".") else { return executable }
+    guard commandName.contains("/"), !parts.contains(".."), !parts.contains(".") else {
+      return executable
+    }
     return written.hasPrefix("/") ? written : workingDirectory + "/" + written
   }
 }

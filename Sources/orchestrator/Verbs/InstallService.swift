@@ -44,8 +44,8 @@ struct InstallService: Verb {
     ])
 
   func run(_ arguments: ParsedArguments, console: Console) async throws -> ExitCode {
-    let isOfUser = arguments.contains(option: "user")
-    let unit = ServiceUnit(program: try program(), isOfUser: isOfUser)
+    let isUserService = arguments.contains(option: "user")
+    let unit = ServiceUnit(program: try program(), isUserService: isUserService)
     if arguments.contains(option: "template") {
       if let extra = arguments.positionals.first {
         throw UsageError.extraPositional(extra, of: description.command)
@@ -56,7 +56,7 @@ struct InstallService: Verb {
     guard let file = arguments.positionals.first else {
       throw UsageError.missingPositional("FILE", of: description.command)
     }
-    if isOfUser, arguments.contains(option: "as") {
+    if isUserService, arguments.contains(option: "as") {
       throw UsageError.conflict("--user", "--as")
     }
     guard let instance = try instance(file, arguments, console) else { return .usage }
@@ -142,13 +142,13 @@ struct ServiceInstallation {
   /// unit.
   private var packageDirectories: [String] {
     ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"].map {
-      "\($0)/systemd/" + (unit.isOfUser ? "user" : "system")
+      "\($0)/systemd/" + (unit.isUserService ? "user" : "system")
     }
   }
 
   /// The directory in which the files are written.
   private var directory: String {
-    guard unit.isOfUser else { return "/etc/systemd/system" }
+    guard unit.isUserService else { return "/etc/systemd/system" }
     let environment = ProcessEnvironment.current
     let configuration =
       environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -171,7 +171,7 @@ struct ServiceInstallation {
 
   private func commands(startsNow: Bool) -> [[String]] {
     [["daemon-reload"], ["enable"] + (startsNow ? ["--now"] : []) + [name]]
-      .map { (unit.isOfUser ? ["--user"] : []) + $0 }
+      .map { (unit.isUserService ? ["--user"] : []) + $0 }
   }
 
   /// Prints the files and commands.
@@ -185,7 +185,7 @@ struct ServiceInstallation {
   /// Writes the files, and runs the commands.
   func install(startsNow: Bool, _ console: Console) throws {
     let systemctl = try SystemControl()
-    if !unit.isOfUser {
+    if !unit.isUserService {
       guard FileSystem.isDirectory("/run/systemd/system") else {
         throw CommandError(
           "systemd does not run on this host: there is no '/run/systemd/system'; --dry-run prints "
@@ -209,7 +209,7 @@ struct ServiceInstallation {
       try console.print("wrote \(file.path)")
     }
     for command in commands(startsNow: startsNow) { try systemctl.run(command) }
-    let control = "systemctl\(unit.isOfUser ? " --user" : "")"
+    let control = "systemctl\(unit.isUserService ? " --user" : "")"
     try console.print(
       startsNow
         ? "\(name): enabled and started" : "\(name): enabled; '\(control) start \(name)' starts it")

@@ -110,7 +110,7 @@ struct KubernetesExport {
   {
     let inputs = (TopologyInput.file(file), TopologyInput.file(self.deployment))
     return try ManifestSet(
-      loaded.topology, classes: loaded.conflictClasses,
+      loaded.topology, coordinatorPlans: loaded.conflictClasses,
       file: .init(
         path: file, bytes: try inputs.0.bytes(),
         variables: try UsedVariables.of(inputs.0, as: .topology)),

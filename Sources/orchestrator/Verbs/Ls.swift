@@ -27,15 +27,15 @@ struct List: Verb {
     var orphans: [String] = []
 
     init(_ topology: RunningTopology, isSilent: Bool) {
-      (name, pid, file) = (topology.name, topology.pid, topology.file)
-      deployment = topology.deployment
+      (name, pid, file) = (topology.name, topology.pid, topology.topologyFile)
+      deployment = topology.deploymentFile
       if isSilent { status = "silent" }
       startedAt = topology.startedAt
     }
 
     init(_ topology: OrphanedTopology) {
-      (name, status, file) = (topology.name, topology.status, topology.file)
-      deployment = topology.deployment
+      (name, status, file) = (topology.name, topology.status, topology.topologyFile)
+      deployment = topology.deploymentFile
       orphans = topology.nodes.map(\.node)
     }
   }

@@ -95,7 +95,7 @@ package struct NodeRow: Hashable, Sendable {
 
   package var node: String
   /// The phase of the node, such as `running` or `backing off`.
-  package var status: String
+  package var phase: String
   /// The machine's state as text; empty if it is unknown.
   package var state: String
   /// The reason why the state is unknown; empty if the state is known or no reason is known.
@@ -112,13 +112,13 @@ package struct NodeRow: Hashable, Sendable {
   package var place: String?
 
   package init(
-    node: String, status: String, state: String = "", reason: String = "",
+    node: String, phase: String, state: String = "", reason: String = "",
     process: Process? = Process(), durability: Durability? = nil, version: UInt64? = nil,
     place: String? = nil
   ) {
     self.place = place
     self.node = node
-    self.status = status
+    self.phase = phase
     self.state = state
     self.reason = reason
     self.process = process
@@ -165,7 +165,7 @@ package struct NodeRow: Hashable, Sendable {
       switch field {
       case .node: node
       case .place: place
-      case .status: status
+      case .status: phase
       case .program: process?.program
       case .pid: process?.pid.map(String.init)
       case .uptime: process?.uptime?.shortText
@@ -182,7 +182,7 @@ package struct NodeRow: Hashable, Sendable {
 
   private static func table(_ rows: [NodeRow], _ fields: [Field]) -> Table {
     var table = Table(
-      fields.map(\.column), statusColumn: fields.firstIndex(of: .status) ?? 1)
+      fields.map(\.column), phaseColumnIndex: fields.firstIndex(of: .status) ?? 1)
     for row in rows { table.add(fields.map(row.cell)) }
     return table
   }
@@ -211,7 +211,7 @@ extension [NodeInformation] {
       // Composites that share a process share an inbox.
       let isFirst = node.kind != .composite || processes.insert(node.inboxName).inserted
       return NodeRow(
-        node: node.name, status: node.phase, state: node.shownState ?? "",
+        node: node.name, phase: node.phase, state: node.shownState ?? "",
         reason: node.shownState == nil ? node.stateText : "",
         process: !isFirst
           ? nil

@@ -51,7 +51,7 @@ struct Status: Verb {
     let width = nodes.map(\.name.displayWidth).max() ?? 0
     let phaseWidth = nodes.map(\.phase.displayWidth).max() ?? 0
     return nodes.map { node in
-      let phase = style.colorByStatus(
+      let phase = style.colorByPhase(
         node.phase, node.phase.padded(to: node.stateText.isEmpty ? 0 : phaseWidth))
       let version = node.versionText.map { "  (\($0))" } ?? ""
       let state = node.stateText.isEmpty ? "" : "  " + node.stateText.printable + version
@@ -63,8 +63,8 @@ struct Status: Verb {
     _ orphan: OrphanedTopology, _ arguments: ParsedArguments, _ console: Console
   ) throws -> ExitCode {
     let record: JSONValue = [
-      "topology": .string(orphan.name), "file": .optional(orphan.file),
-      "deployment": .optional(orphan.deployment),
+      "topology": .string(orphan.name), "file": .optional(orphan.topologyFile),
+      "deployment": .optional(orphan.deploymentFile),
       "pid": .null, "phase": "orphaned", "running": false,
       "nodes": .array(
         orphan.nodes.map {

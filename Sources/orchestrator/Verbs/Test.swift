@@ -76,7 +76,7 @@ struct Test: Verb {
       try replay.run(scenario)
       return Outcome(file: input.name, scenario: scenario, problem: nil)
     } catch let failure as ScenarioReplay.Failure {
-      let mark = source.mark(of: failure.path)
+      let mark = source.position(of: failure.path)
       return Outcome(
         file: input.name, scenario: scenario,
         problem: "\(input.name):\(mark.line):\(mark.column): error: \(failure) [unlike-scenario]")

@@ -21,7 +21,7 @@ struct BadFileTests {
       #expect(result.output == "", "\(verb): \(result)")
     }
     #expect(tool.directory.processes.isEmpty)
-    #expect(tool.directory.sockets.isEmpty)
+    #expect(tool.directory.leftoverPaths.isEmpty)
   }
 
   @Test("Syntax errors and wiring errors of a topology file are reported together, in file order")

@@ -78,6 +78,6 @@ struct BadProgramTests {
       "\(result)")
     if behaviour.contains("no disk") { #expect(result.error.contains("a | no disk")) }
     #expect(tool.directory.processes.isEmpty)
-    #expect(tool.directory.sockets.isEmpty)
+    #expect(tool.directory.leftoverPaths.isEmpty)
   }
 }

@@ -30,24 +30,27 @@ struct ConsoleTests {
 
   private let rows = [
     NodeRow(
-      node: "door", status: "running", state: "closing(persons: 3)",
+      node: "door", phase: "running", state: "closing(persons: 3)",
       process: NodeRow.Process(pid: 12, uptime: .seconds(75), events: 9, restarts: 1)),
-    NodeRow(node: "motor", status: "backing off", reason: "exit code 1"),
+    NodeRow(node: "motor", phase: "backing off", reason: "exit code 1"),
   ]
 
   @Test("Without a terminal, each change of a node's state or status is printed as one line")
   func changes() {
     var changes = NodeChangeTracker()
     #expect(
-      changes.take(rows).map(\.line) == ["door: closing(persons: 3), pid 12", "motor: backing off"])
-    #expect(changes.take(rows) == [])
+      changes.changes(to: rows).map(\.line) == [
+        "door: closing(persons: 3), pid 12", "motor: backing off",
+      ])
+    #expect(changes.changes(to: rows) == [])
     var next = rows
     next[0].state = "closed"
     next[0].process?.eventCount = 10
-    #expect(changes.take(next).map(\.line) == ["door: closed"])
+    #expect(changes.changes(to: next).map(\.line) == ["door: closed"])
     next[0].status = "stopping"
-    next[1] = NodeRow(node: "motor", status: "running", process: NodeRow.Process(pid: 13))
-    #expect(changes.take(next).map(\.line) == ["door: stopping closed", "motor: running, pid 13"])
+    next[1] = NodeRow(node: "motor", phase: "running", process: NodeRow.Process(pid: 13))
+    #expect(
+      changes.changes(to: next).map(\.line) == ["door: stopping closed", "motor: running, pid 13"])
   }
 
   @Test(

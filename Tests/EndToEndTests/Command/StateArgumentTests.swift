@@ -149,7 +149,7 @@ struct StateArgumentTests {
     node.status?.state = ["closing": ["persons": 3]]
     node.status?.events = 9
     let row = NodeRow(
-      node: "door", status: "running", state: "closing(persons: 3)",
+      node: "door", phase: "running", state: "closing(persons: 3)",
       process: NodeRow.Process(pid: 12, uptime: .seconds(2), events: 9, restarts: 2),
       durability: .volatile, version: 0)
     #expect([node].rows(now: 3_000_000_000) == [row])

@@ -43,12 +43,12 @@ struct TableTests {
 
   private let rows = [
     NodeRow(
-      node: "passengers", status: "running", state: "boarding(persons: 8, round: 5)",
+      node: "passengers", phase: "running", state: "boarding(persons: 8, round: 5)",
       process: NodeRow.Process(
         pid: 12345, uptime: .seconds(75), events: 120, restarts: 1,
         usage: ProcessUsage(cpu: .milliseconds(1500), memoryByteCount: 20_149_999)),
       durability: .process, version: 118),
-    NodeRow(node: "door", status: "failed", reason: "exit code 3", durability: .process),
+    NodeRow(node: "door", phase: "failed", reason: "exit code 3", durability: .process),
   ]
 
   @Test(

@@ -62,9 +62,10 @@ struct PackageTemplateTests {
       ("../w/.build/release/orchestrator", [], "../.build/x/release/orchestrator"),
       ("/opt/bin/orchestrator", [], "/opt/bin/orchestrator"),
     ] as [(String, [String], String)])
-  func call(word: String, searchPath: [String], commandText: String) {
+  func call(commandName: String, searchPath: [String], commandText: String) {
     let call = OrchestratorInvocation(
-      word: word, executable: "/w/.build/x/release/orchestrator", workingDirectory: "/w")
+      commandName: commandName, executable: "/w/.build/x/release/orchestrator",
+      workingDirectory: "/w")
     #expect(call.commandText(from: "/w/crossing", searchPath: searchPath) == commandText)
   }
 

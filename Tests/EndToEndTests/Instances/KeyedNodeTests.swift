@@ -8,7 +8,7 @@ import Testing
 /// A caller of visitors, and a node with an instance for each visitor.
 enum Visits {
   static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   static func topology(

@@ -316,7 +316,7 @@ struct ShardTests {
       try await client.send("orders[1]", json: "pay")
       try topology.write(Self.orders(shards: 3))
       let error = try await topology.run("apply", "visits.yaml", code: 1).error
-      #expect(error.contains("1 event of pipe"), "\(error)")
+      #expect(error.contains("1 undelivered event of pipe"), "\(error)")
       #expect(error.contains("nothing was changed"), "\(error)")
       try await topology.await("the former shards to run") { directory in
         directory.nodes.filter { $0.shard?.count == 2 && $0.isRunning }.count == 2

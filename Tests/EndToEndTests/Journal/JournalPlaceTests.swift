@@ -236,7 +236,7 @@ struct JournalPlaceTests {
     defer { tool.remove() }
     try tool.directory.write(
       Visitors.topology(
-        restart: RestartPolicy(max: 1, backoff: Backoff(initial: .milliseconds(10)))
+        restart: RestartPolicy(maximumRestarts: 1, backoff: Backoff(initial: .milliseconds(10)))
       ).yaml, to: "visitors.yaml")
     // Starts an orchestrator as in another session of the same user. The sessions share the state
     // directory, and each has a separate runtime directory.

@@ -27,13 +27,13 @@ struct CoordinatorOffHostTests {
         content: .composites(["PAIR"]),
         configuration: .init(
           plan: try JSONRecord.decode(CoordinatorPlan.self, from: Array(plan.utf8))),
-        names: ["left": [], "right": []])
+        routingIDsByPeer: ["left": [], "right": []])
     ]
     for name in Self.participants {
       members[name] = .init(
         content: .machine("Party", parameters: .object([:])),
         configuration: .init(participant: .init(coordinator: "PAIR", events: ["meet": ["PAIR"]])),
-        names: ["PAIR": [WireName.coordinator("PAIR")]])
+        routingIDsByPeer: ["PAIR": [WireName.coordinator("PAIR")]])
     }
     return try StandInOrchestrator(members, in: tool)
   }
@@ -116,7 +116,7 @@ struct CoordinatorOffHostTests {
         if incarnation == 1 { try orchestrator.launch("right") }
         try orchestrator.launch("left", incarnation: incarnation)
         try await orchestrator.untilRunning("left")
-        try orchestrator.lodge("PAIR", in: "left", incarnation: incarnation)
+        try orchestrator.embedCoordinator("PAIR", in: "left", incarnation: incarnation)
         try await orchestrator.untilRunning("PAIR")
         try await meet(client(of: "PAIR", orchestrator))
         try await untilShown(met: met, steps: 0, orchestrator)

@@ -21,10 +21,11 @@ struct PipeOffHostTests {
       [
         "source": .init(
           content: .machine("Source", parameters: .object([:])), configuration: .init(outs: [out]),
-          names: ["sink": []]),
+          routingIDsByPeer: ["sink": []]),
         "sink": .init(
           content: .machine("Sink", parameters: .object(["work": .integer(300)])),
-          configuration: .init(ins: [into]), names: ["source": [WireName.pipe(Self.pipe)]]),
+          configuration: .init(ins: [into]),
+          routingIDsByPeer: ["source": [WireName.pipe(Self.pipe)]]),
       ], in: tool, sendsPeerListFirst: sendsPeerListFirst)
   }
 
@@ -96,11 +97,11 @@ struct PipeOffHostTests {
       let count = try await halt(client)
       try await untilCounted(count, orchestrator)
       // An old list has no effect. Without peers, the source could not send to any node.
-      orchestrator.tell("source", PeerList(peers: [], clients: []), number: 1)
+      orchestrator.sendPeerList(PeerList(peers: [], clients: []), to: "source", number: 1)
       // A list with an invalid key has no effect either, whatever its number.
-      orchestrator.tell("source", PeerList(peers: [], clients: ["key"]), number: 1_000)
+      orchestrator.sendPeerList(PeerList(peers: [], clients: ["key"]), to: "source", number: 1_000)
       try await orchestrator.until("source") { $0.status?.invalidFrames == 1 }
-      try await orchestrator.until("source") { $0.list == orchestrator.lastList }
+      try await orchestrator.until("source") { $0.peerListNumber == orchestrator.lastList }
       try await go(500, client)
       try await untilCounted(count + 500, orchestrator)
     }

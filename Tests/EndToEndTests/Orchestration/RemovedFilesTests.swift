@@ -28,7 +28,7 @@ struct RemovedFilesTests {
       let second = try await ward.run("run", "ward.yaml", code: 1)
       #expect(second.error.contains("(pid \(pid)"), "\(second)")
       try await ward.run("down")
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
     }
   }
 
@@ -157,7 +157,7 @@ struct RemovedFilesTests {
         listed.output.contains("orphaned: \(pids.count) nodes "), "\(listed)")
       try await ward.run("down")
       #expect(ward.alive(pids.values).isEmpty)
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
     }
   }
 

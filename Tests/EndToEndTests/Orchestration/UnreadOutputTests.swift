@@ -168,7 +168,7 @@ struct UnreadOutputTests {
         orchestrator.hasEnded && RunningTopology.find(directories) == nil ? true : nil
       }
       #expect(isDown == true, "\(what): it does not end by SIGTERM")
-      #expect(tool.directory.sockets.isEmpty)
+      #expect(tool.directory.leftoverPaths.isEmpty)
     }
   }
 }

@@ -9,7 +9,7 @@ struct MoviesNodeTests {
   private typealias List = MoviesList.State
 
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   /// Returns a list of movies whose data file the test writes beside the topology.

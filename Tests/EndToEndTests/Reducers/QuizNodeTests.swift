@@ -7,7 +7,7 @@ import Testing
 @Suite("A quiz and an address form as nodes", .timed)
 struct QuizNodeTests {
   private static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   private func number(_ number: Int) -> StatePattern {

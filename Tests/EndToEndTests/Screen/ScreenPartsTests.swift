@@ -58,19 +58,19 @@ struct ScreenPartsTests {
   func window() {
     var selection = NamedSelection()
     let names = (1...9).map(String.init)
-    #expect(selection.window(of: names, height: 4) == 0..<4)
+    #expect(selection.visibleRows(of: names, height: 4) == 0..<4)
     for key in [Key.character("j"), .down, .down, .down] {
       #expect(Self.press(key, &selection, names))
     }
-    #expect(selection.window(of: names, height: 4) == 1..<5)
+    #expect(selection.visibleRows(of: names, height: 4) == 1..<5)
     #expect(Self.press(.character("k"), &selection, names))
-    #expect(selection.window(of: names, height: 4) == 1..<5)
+    #expect(selection.visibleRows(of: names, height: 4) == 1..<5)
     #expect(Self.press(.character("G"), &selection, names))
-    #expect(selection.window(of: names, height: 4) == 5..<9)
+    #expect(selection.visibleRows(of: names, height: 4) == 5..<9)
     #expect(Self.press(.pageUp, &selection, names))
     #expect(selection.selectedRow(in: names) == 4)
     #expect(!Self.press(.character("x"), &selection, names))
-    #expect(selection.window(of: names, height: 0).isEmpty)
+    #expect(selection.visibleRows(of: names, height: 0).isEmpty)
   }
 
   private static func trend(_ readings: (UInt64, Double, UInt64)...) -> NodeTrend {

@@ -108,7 +108,7 @@ struct InstallServiceTests {
 
   @Test("Paths in a unit are quoted, so that systemd reads them unchanged")
   func quoting() {
-    let unit = ServiceUnit(program: "/opt/a b/orchestrator", isOfUser: false)
+    let unit = ServiceUnit(program: "/opt/a b/orchestrator", isUserService: false)
     let text = unit.dropIn(
       ServiceUnit.Instance(
         topology: "shop", file: #"/srv/50% $off "x"/shop.yaml"#, deployment: "/srv/lab.yaml",
@@ -127,15 +127,16 @@ struct InstallServiceTests {
       if: FileSystem.exists("/usr/bin/systemd-analyze"),
       "Debian's 'systemd' is not installed: 'tools/setup systemd' does that"),
     arguments: [false, true])
-  func verify(isOfUser: Bool) async throws {
+  func verify(isUserService: Bool) async throws {
     var tool = try CommandLineTool()
     defer { tool.remove() }
     tool.environment["XDG_RUNTIME_DIR"] = tool.directory.path
     try tool.directory.write(
-      ServiceUnit(program: "/bin/true", isOfUser: isOfUser).template, to: "piperuntime@.service")
+      ServiceUnit(program: "/bin/true", isUserService: isUserService).template,
+      to: "piperuntime@.service")
     let analysis = try tool.start(
       program: "/usr/bin/systemd-analyze",
-      ["verify", "--man=no", isOfUser ? "--user" : "--system", "piperuntime@.service"])
+      ["verify", "--man=no", isUserService ? "--user" : "--system", "piperuntime@.service"])
     let result = try await tool.end(of: analysis)
     // Reports about other units of this host are ignored.
     #expect(!result.error.contains("piperuntime") && result.output == "", "\(result)")

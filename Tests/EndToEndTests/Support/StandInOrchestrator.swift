@@ -11,7 +11,7 @@ final class StandInOrchestrator: Sendable {
     var content: NodeArguments.Content
     var configuration: NodeConfiguration
     /// The routing ids with which peers connect to the node's inbox, by peer.
-    var names: [String: [String]]
+    var routingIDsByPeer: [String: [String]]
   }
 
   /// A process of a member.
@@ -23,7 +23,7 @@ final class StandInOrchestrator: Sendable {
     var hello: NodeHello?
     var status: NodeStatus?
     /// The number of the peer list that the process uses, as it last reported.
-    var list: UInt32 = 0
+    var peerListNumber: UInt32 = 0
 
     fileprivate func peer(_ name: String, as names: [String]) -> PeerList.Peer? {
       guard let endpoints = hello?.endpoints else { return nil }
@@ -154,7 +154,7 @@ final class StandInOrchestrator: Sendable {
   }
 
   /// Embeds a coordinator in the process of another member.
-  func lodge(_ name: String, in host: String, incarnation: UInt64 = 1) throws {
+  func embedCoordinator(_ name: String, in host: String, incarnation: UInt64 = 1) throws {
     let (arguments, keyPair) = try prepare(name, incarnation)
     let program = try #require(self[host]).program
     let record = ProcessRecord(
@@ -244,7 +244,7 @@ final class StandInOrchestrator: Sendable {
   // MARK: Messages
 
   /// Sends a member a peer list, which may be incorrect.
-  func tell(_ name: String, _ peerList: PeerList, number: UInt64) {
+  func sendPeerList(_ peerList: PeerList, to name: String, number: UInt64) {
     thread.handle.post { [weak self] in
       self?.send(.peers, sequence: number, body: peerList, to: name)
     }
@@ -282,7 +282,7 @@ final class StandInOrchestrator: Sendable {
       let status = try? JSONRecord.decode(NodeStatus.self, from: body)
       state.withLock {
         $0.processes[name]?.status = status
-        $0.processes[name]?.list = header.count
+        $0.processes[name]?.peerListNumber = header.count
       }
     default: break
     }
@@ -295,7 +295,7 @@ final class StandInOrchestrator: Sendable {
       return (state.number, state.processes)
     }
     for (name, process) in processes where process.hello != nil {
-      let peers = (members[name]?.names ?? [:]).compactMap { other, names in
+      let peers = (members[name]?.routingIDsByPeer ?? [:]).compactMap { other, names in
         processes[other]?.peer(other, as: names)
       }
       send(

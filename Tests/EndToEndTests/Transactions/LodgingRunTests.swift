@@ -67,7 +67,7 @@ struct LodgingRunTests {
       let down = try await ward.run("down")
       #expect(down.output == "ward: down\n", "\(down)")
       #expect(ward.tool.directory.processes.isEmpty)
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
     }
   }
 
@@ -183,7 +183,7 @@ struct LodgingRunTests {
       let down = try await ward.run("down")
       #expect(down.output.hasPrefix("ward: down; "), "\(down)")
       #expect(ward.tool.directory.processes.isEmpty)
-      #expect(ward.tool.directory.sockets.isEmpty)
+      #expect(ward.tool.directory.leftoverPaths.isEmpty)
       try await ward.up()
       try await Self.meet(ward, count: 2)
     }

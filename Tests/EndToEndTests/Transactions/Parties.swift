@@ -6,7 +6,7 @@ import Testing
 /// Topologies of two parties that synchronize an event.
 enum Parties {
   static let quick = RestartPolicy(
-    max: 1_000, window: .seconds(1),
+    maximumRestarts: 1_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   /// The possible carrier nodes of the coordinator; `nil` for a coordinator with a process of its

@@ -78,7 +78,7 @@ struct PromisingModelTests {
       }
       try await Self.expectCounts(topology, 3)
       // No intermediate state was visible.
-      #expect(!topology.seen(of: "left").contains { $0.state == "dancing" })
+      #expect(!topology.recordedStates(of: "left").contains { $0.state == "dancing" })
     }
   }
 

@@ -9,7 +9,7 @@ struct SynchronizedEffectTests {
   /// Returns a topology of philosophers that only take their forks and put them back.
   private static func table(_ count: Int, durability: Durability) -> Topology {
     let quick = RestartPolicy(
-      max: 1_000, window: .seconds(1),
+      maximumRestarts: 1_000, window: .seconds(1),
       backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
     let places = 1...count
     return Topology(

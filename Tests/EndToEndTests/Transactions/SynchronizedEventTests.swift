@@ -20,7 +20,7 @@ struct SynchronizedEventTests {
       let met = Party.State.willing(met: 3, steps: 0)
       try await topology.expect("left", met)
       try await topology.expect("right", met)
-      let shown = topology.seen(of: "pair").map(\.state)
+      let shown = topology.recordedStates(of: "pair").map(\.state)
       let expected: [JSONValue] = try (0...3).map { count in
         let state = try JSONValue(encoding: Party.State.willing(met: count, steps: 0))
         return ["left": state, "right": state]

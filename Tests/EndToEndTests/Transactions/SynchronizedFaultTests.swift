@@ -65,7 +65,7 @@ struct SynchronizedFaultTests {
       _ = try await topology.meet()
       try await topology.expectMet(2)
       let shown = try await poll(every: .milliseconds(10), within: .seconds(20)) {
-        topology.seen(of: "pair").last { $0.incarnation == 2 }
+        topology.recordedStates(of: "pair").last { $0.incarnation == 2 }
       }
       let party = try JSONValue(encoding: Party.State.willing(met: 2, steps: 0))
       #expect(shown?.state == ["left": party, "right": party])
@@ -93,15 +93,15 @@ struct SynchronizedFaultTests {
         $0.incarnation == 2 && $0.isRunning && $0.status?.composites.count == 1
       }
       let others = try await poll(every: .milliseconds(10), within: .seconds(60)) {
-        topology.seen(of: "others").last { $0.incarnation == 2 }
+        topology.recordedStates(of: "others").last { $0.incarnation == 2 }
       }
       #expect(others != nil)
       let composite = try await topology.status("pair").status?.composites.first
       #expect(composite?.state == nil, "\(String(describing: composite))")
-      #expect(topology.seen(of: "pair").last { $0.incarnation == 2 } == nil)
+      #expect(topology.recordedStates(of: "pair").last { $0.incarnation == 2 } == nil)
       #expect(kill(pid, SIGCONT) == 0)
       let shown = try await poll(every: .milliseconds(10), within: .seconds(20)) {
-        topology.seen(of: "pair").last { $0.incarnation == 2 }
+        topology.recordedStates(of: "pair").last { $0.incarnation == 2 }
       }
       let moved = try JSONValue(encoding: Party.State.willing(met: 1, steps: 1))
       let stayed = try JSONValue(encoding: Party.State.willing(met: 1, steps: 0))

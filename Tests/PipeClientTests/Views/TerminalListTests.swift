@@ -21,7 +21,7 @@ struct TerminalListTests {
     var list = TerminalList()
     func press(_ keys: Key...) -> Range<Int> {
       for key in keys { _ = list.press(key, of: 10, height: 3) }
-      return list.window(of: 10, height: 3)
+      return list.visibleRows(of: 10, height: 3)
     }
     #expect(press() == 0..<3)
     #expect(press(.down, .down) == 0..<3)
@@ -43,7 +43,7 @@ struct TerminalListTests {
       number = number &* 48_271 % 0x7FFF_FFFF
       let (count, height) = (number % 13, number / 13 % 7)
       _ = list.press(keys[number / 91 % keys.count], of: count, height: height)
-      let window = list.window(of: count, height: height)
+      let window = list.visibleRows(of: count, height: height)
       #expect(window.count == min(count, height))
       #expect(window.lowerBound >= 0 && window.upperBound <= count)
       if let selected = list.selected(of: count), height > 0 {

@@ -43,7 +43,7 @@ private enum RowsView: TerminalView {
   static func onDisappear(_ screen: Screen) -> Event? { screen.count > 0 ? .close : nil }
   static func onShow(_ screen: Screen, size: TerminalSize) -> Event? {
     guard (1..<9).contains(screen.count) else { return nil }
-    let window = screen.list.window(of: screen.count, height: size.rows)
+    let window = screen.list.visibleRows(of: screen.count, height: size.rows)
     return window.upperBound == screen.count ? .more : nil
   }
 }
@@ -72,7 +72,7 @@ struct ViewLifecycleTests {
   func appears() {
     var (session, actions) = session(0)
     #expect(actions == [.draw, .send("open")])
-    #expect(session.sent(.refused("no")) == [.draw])
+    #expect(session.handleOutcome(.refused("no")) == [.draw])
     #expect(session.show(change(2, 0)) == [.draw])
     #expect(session.show(change(0, 0, start: 2)) == [.draw, .send("open")])
     // A view whose state does not require the event does not send it.
@@ -85,7 +85,7 @@ struct ViewLifecycleTests {
     var (session, _) = session(20)
     #expect(session.press(.character("q")) == [.waitToLeave, .send("close")])
     #expect(session.press(.down) == [])
-    #expect(session.sent(.accepted(version: 9, state: 0)) == [.end(.quit)])
+    #expect(session.handleOutcome(.accepted(version: 9, state: 0)) == [.end(.quit)])
     #expect(session.show(change(9, 0)) == [])
     #expect(session.leave(.quit) == [])
   }
@@ -111,11 +111,11 @@ struct ViewLifecycleTests {
     var (session, _) = session(0)
     // 'open' is in flight. Only its resulting state requires 'close'.
     #expect(session.leave(.quit) == [.waitToLeave])
-    #expect(session.sent(.accepted(version: 2, state: 20)) == [.draw, .send("close")])
-    #expect(session.sent(.failed("busy")) == [.end(.quit)])
+    #expect(session.handleOutcome(.accepted(version: 2, state: 20)) == [.draw, .send("close")])
+    #expect(session.handleOutcome(.failed("busy")) == [.end(.quit)])
     (session, _) = self.session(0)
     _ = session.leave(.quit)
-    #expect(session.sent(.refused("no")) == [.draw, .end(.quit)])
+    #expect(session.handleOutcome(.refused("no")) == [.draw, .end(.quit)])
   }
 
   @Test("A printed view and a view of a constant node send no events when they open or close")
@@ -129,8 +129,8 @@ struct ViewLifecycleTests {
       name: "n", kind: .constant, hosts: "Rows", program: "nodes", phase: "running",
       isRunning: true, inbox: "", feed: "")
     #expect(
-      session.look(
-        at: TopologyDirectory(
+      session.update(
+        from: TopologyDirectory(
           topology: "t", file: "t.yaml", pid: 1, phase: "running", isRunning: true,
           nodes: [node], pipes: [])) == [])
     #expect(session.show(change(1, 0)) == [.draw])
@@ -143,7 +143,7 @@ struct ViewLifecycleTests {
     #expect(actions == [.draw])
     for _ in 1...4 { #expect(session.press(.down) == [.draw]) }
     #expect(session.press(.down) == [.draw, .send("more")])
-    #expect(session.sent(.refused("no")) == [.draw])
+    #expect(session.handleOutcome(.refused("no")) == [.draw])
     #expect(session.press(.up) == [.draw])
     #expect(session.press(.down) == [.draw])
     #expect(session.show(change(2, 8)) == [.draw])
@@ -151,7 +151,7 @@ struct ViewLifecycleTests {
     // A larger terminal shows the last row, too.
     #expect(
       session.resize(to: TerminalSize(columns: 20, rows: 9)) == [.draw, .send("more")])
-    #expect(session.sent(.accepted(version: 3, state: 30)) == [.draw])
+    #expect(session.handleOutcome(.accepted(version: 3, state: 30)) == [.draw])
     #expect(session.show(change(3, 30)) == [.draw])
   }
 
@@ -167,7 +167,7 @@ struct ViewLifecycleTests {
     // A new state does not include the typed text, and leaves the text unchanged.
     #expect(session.show(change(2, 21)) == [.draw])
     #expect(texts(session)[0].hasPrefix("quiet "))
-    #expect(session.sent(.accepted(version: 2, state: 21)) == [.draw])
+    #expect(session.handleOutcome(.accepted(version: 2, state: 21)) == [.draw])
     #expect(session.press(.control("c")) == [.waitToLeave, .send("close")])
   }
 

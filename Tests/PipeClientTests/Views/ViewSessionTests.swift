@@ -48,13 +48,13 @@ struct ViewSessionTests {
     #expect(session.press(.character("+")) == [.draw, .send("add")])
     // In the state 0, the key would have no effect. The view applies the key in the state 1.
     #expect(session.press(.character("-")) == [])
-    #expect(session.sent(.accepted(version: 1, state: 1)) == [.draw, .send("subtract")])
+    #expect(session.handleOutcome(.accepted(version: 1, state: 1)) == [.draw, .send("subtract")])
     #expect(texts(session)[0] == "count 1")
     // The feed may report the state before the reply.
     #expect(session.show(Self.change(2, 0)) == [.draw])
     #expect(session.press(.character("+")) == [])
-    #expect(session.sent(.accepted(version: 2, state: 0)) == [.draw, .send("add")])
-    #expect(session.sent(.accepted(version: 3, state: 1)) == [.draw])
+    #expect(session.handleOutcome(.accepted(version: 2, state: 0)) == [.draw, .send("add")])
+    #expect(session.handleOutcome(.accepted(version: 3, state: 1)) == [.draw])
     #expect(texts(session)[0] == "count 1")
   }
 
@@ -62,12 +62,12 @@ struct ViewSessionTests {
   func late() {
     var session = session()
     _ = session.press(.character("+"))
-    _ = session.sent(.accepted(version: 5, state: 5))
+    _ = session.handleOutcome(.accepted(version: 5, state: 5))
     #expect(session.show(Self.change(4, 4)) == [])
     #expect(texts(session)[0] == "count 5")
     // The reply to a repeated request is older than the shown state.
     _ = session.press(.character("+"))
-    #expect(session.sent(.accepted(version: 3, state: 3)) == [.draw])
+    #expect(session.handleOutcome(.accepted(version: 3, state: 3)) == [.draw])
     #expect(texts(session)[0] == "count 5")
     var restarted = Self.change(0, 0)
     restarted.incarnation = 2
@@ -79,12 +79,12 @@ struct ViewSessionTests {
   func notices() {
     var session = session()
     _ = session.press(.character("+"))
-    #expect(session.sent(.refused("no")) == [.draw])
+    #expect(session.handleOutcome(.refused("no")) == [.draw])
     #expect(texts(session)[2].hasPrefix("n  refused: add, no"))
     #expect(session.press(.up) == [.draw])
     #expect(!texts(session)[2].contains("refused"))
     _ = session.press(.character("+"))
-    #expect(session.sent(.failed("node 'n' is busy")) == [.draw])
+    #expect(session.handleOutcome(.failed("node 'n' is busy")) == [.draw])
     #expect(texts(session)[2].hasPrefix("n  node 'n' is busy"))
     #expect(session.lines[2].width == 30)
   }
@@ -159,25 +159,25 @@ struct ViewSessionTests {
   @Test("A view waits for a starting node, and ends when its node has ended")
   func phases() {
     var session = session()
-    #expect(session.look(at: directory(node: "running", isRunning: true)) == [])
+    #expect(session.update(from: directory(node: "running", isRunning: true)) == [])
     for phase in ["backing off", "starting", "configuring", "ready"] {
-      #expect(session.look(at: directory(node: phase, isRunning: false)) == [.draw])
+      #expect(session.update(from: directory(node: phase, isRunning: false)) == [.draw])
       #expect(texts(session)[2].hasPrefix("n \(phase)"))
     }
-    #expect(session.look(at: directory(node: "running", isRunning: true)) == [.draw])
+    #expect(session.update(from: directory(node: "running", isRunning: true)) == [.draw])
     #expect(!texts(session)[2].contains("ready"))
     var gone = directory(node: "running", isRunning: true)
     gone.nodes = []
     var removed = session
     #expect(
-      removed.look(at: gone)
+      removed.update(from: gone)
         == [.end(.nodeDown(node: "n", reason: "the node was removed from the topology"))])
     var other = session
     #expect(
-      other.look(at: directory(node: "failed", isRunning: false))
+      other.update(from: directory(node: "failed", isRunning: false))
         == [.end(.nodeDown(node: "n", reason: "failed"))])
     #expect(
-      session.look(at: directory(node: "running", isRunning: true, topology: "stopping"))
+      session.update(from: directory(node: "running", isRunning: true, topology: "stopping"))
         == [.end(.topologyDown("topology 't' is going down"))])
   }
 

@@ -12,9 +12,9 @@ struct FormTests {
     ],
     transitions: [
       .init("closed", "open", "open"),
-      .init("open", "close", "closed", doubt: .dependsOnValues, isGuarded: true),
-      .init("open", "kick", "broken", doubt: .seenOnce),
-      .init("open", "paint", nil, doubt: .asynchronous),
+      .init("open", "close", "closed", uncertaintyReason: .dependsOnValues, isGuarded: true),
+      .init("open", "kick", "broken", uncertaintyReason: .seenOnce),
+      .init("open", "paint", nil, uncertaintyReason: .asynchronous),
     ], notes: ["a note"])
 
   /// A topology with a frame, a composite without a frame, a constant and a monitor.

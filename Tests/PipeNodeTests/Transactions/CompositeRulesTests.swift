@@ -116,7 +116,7 @@ struct CompositeRulesTests {
   }
 
   @Test("A composite has no state while one of its components cannot report a state")
-  mutating func untold() throws {
+  mutating func missingComponentState() throws {
     let rule = NodeConfiguration.Rule(
       when: nil, send: "go", composite: "pair", states: ["b": "idle"])
     var rules = try Self.rules(rule)

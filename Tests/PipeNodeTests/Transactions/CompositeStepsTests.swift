@@ -130,7 +130,7 @@ struct CompositeStepsTests {
   }
 
   @Test("A report without a state does not delay the other nodes' steps")
-  func untold() {
+  func reportWithoutState() {
     var steps = CompositeSteps(of: ["a", "b"])
     steps.append(Self.reported("met", meeting), of: "a")
     steps.append(

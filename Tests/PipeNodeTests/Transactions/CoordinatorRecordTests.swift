@@ -111,7 +111,7 @@ struct CoordinatorRecordTests: CoordinatorSuite {
   }
 
   @Test("A commit is kept until all participants have reported their steps, even across a restart")
-  func untold() {
+  func keptUntilReported() {
     var coordinator = coordinator(resultCapacity: 2)
     for name in ["a", "b"] { coordinator.noteStepReports(by: name, through: .zero) }
     _ = coordinator.request(id(1), request(["a", "b"]))

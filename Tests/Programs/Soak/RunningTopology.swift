@@ -225,7 +225,7 @@ final class RunningTopology: Sendable {
     problems += log.violations
     let remaining = directory.processes
     problems +=
-      remaining.map { "left behind: \($0)" } + directory.sockets.map { "left behind: \($0)" }
+      remaining.map { "left behind: \($0)" } + directory.leftoverPaths.map { "left behind: \($0)" }
     for process in remaining { process.kill() }
     return problems
   }

@@ -120,7 +120,7 @@ package struct SoakPlan: Equatable, Sendable {
 
   /// The restart policy. Frequent kills require frequent restarts.
   static let restart = RestartPolicy(
-    max: 1_000_000, window: .seconds(1),
+    maximumRestarts: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(1), max: .milliseconds(10)))
 
   /// Returns the timeouts. If a process is suspended when its orchestrator is killed, the next
@@ -131,7 +131,7 @@ package struct SoakPlan: Equatable, Sendable {
 
   /// Returns a monitor of a source. An orchestrator does not adopt monitors.
   static func monitor(of source: String) -> MonitorSpecification {
-    MonitorSpecification("Census", name: "census", watch: [source])
+    MonitorSpecification("Census", name: "census", watchedNames: [source])
   }
 
   /// Returns the names of the nodes that send events to a node.

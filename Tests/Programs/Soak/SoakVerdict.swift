@@ -22,7 +22,7 @@ struct SoakVerdict {
       return true
     }
     for problem in problems { printLine(problem) }
-    printLine("verdict: VIOLATED, in \(count) places; repeat with: soak \(options.text)")
+    printLine("verdict: VIOLATED, \(count.counted("violation")); repeat with: soak \(options.text)")
     return false
   }
 }

@@ -127,7 +127,7 @@ package enum MoviesPagesView: TerminalView {
     let state = screen.state
     guard state.status == .idle, !state.isComplete else { return nil }
     let count = state.movies.count
-    return screen.list.window(of: count, height: height(state, size)).upperBound == count
+    return screen.list.visibleRows(of: count, height: height(state, size)).upperBound == count
       ? .fetchNext : nil
   }
 

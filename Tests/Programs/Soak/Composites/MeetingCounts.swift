@@ -13,9 +13,9 @@ package struct MeetingCounts: Equatable, Sendable {
   package var unknownTaken = 0
   package var unknownNotTaken = 0
   /// The number of meetings that bells have requested.
-  package var rung = 0
+  package var bellMeetingCount = 0
   /// The number of answered queries about transactions.
-  package var asked = 0
+  package var queryCount = 0
   /// The number of events in doubt, by cause.
   package var doubts: [String: Int] = [:]
   package var doubtsCommitted = 0
@@ -44,8 +44,8 @@ package struct MeetingCounts: Equatable, Sendable {
     left.unavailable += right.unavailable
     left.unknownTaken += right.unknownTaken
     left.unknownNotTaken += right.unknownNotTaken
-    left.rung += right.rung
-    left.asked += right.asked
+    left.bellMeetingCount += right.bellMeetingCount
+    left.queryCount += right.queryCount
     left.doubts.merge(right.doubts, uniquingKeysWith: +)
     left.doubtsCommitted += right.doubtsCommitted
     left.doubtsAborted += right.doubtsAborted
@@ -96,9 +96,9 @@ package struct MeetingCounts: Equatable, Sendable {
     let doubtText = Self.causes.map { "\(doubts[$0] ?? 0) after \($0)" }.joined(separator: ", ")
     return """
         meetings: \(committed) committed, \(refused) refused, \(busy) busy, \(unavailable) \
-      unavailable, \(rung) rung for
+      unavailable, \(bellMeetingCount) rung for
         unknown to their callers: \(unknownTaken) taken by all, \(unknownNotTaken) by none
-        transactions asked for: \(asked)
+        transactions asked for: \(queryCount)
         promises in doubt: \(doubtText); \(doubtsCommitted) were committed, \(doubtsAborted) given up
         coordinators that came back to commits: \(recoveries)
       """

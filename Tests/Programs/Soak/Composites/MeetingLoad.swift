@@ -100,8 +100,8 @@ final class MeetingLoad: SoakLoad {
     outcome.meetings.add(requesters.attempts)
     outcome.meetings.unknownTaken = check.unknown.taken
     outcome.meetings.unknownNotTaken = check.unknown.notTaken
-    outcome.meetings.rung = plan.bells.reduce(0) { $0 + (view.sent[$1.source] ?? 0) }
-    outcome.meetings.asked = coordinatorAnswers.answered
+    outcome.meetings.bellMeetingCount = plan.bells.reduce(0) { $0 + (view.sent[$1.source] ?? 0) }
+    outcome.meetings.queryCount = coordinatorAnswers.answered
   }
 
   /// Waits until no event is in flight, and returns the final view.

@@ -22,7 +22,7 @@ package struct MeetingPlan: Equatable, Sendable {
   package private(set) var composites: [Composite] = []
   package private(set) var bells: [Bell] = []
   /// The members that receive numbers from a source, each with the capacity of the pipe.
-  package private(set) var fed: [String: Int] = [:]
+  package private(set) var feedCapacitiesByMember: [String: Int] = [:]
   private var refusals: [String: Int] = [:]
   private var outCapacity = 16
   /// The members that are written as actors.
@@ -51,7 +51,7 @@ package struct MeetingPlan: Equatable, Sendable {
     }
     for (index, member) in members.enumerated() {
       if Bool.random(using: &generator) || index == 0 {
-        fed[member] = [1, 3, 64].randomElement(using: &generator)!
+        feedCapacitiesByMember[member] = [1, 3, 64].randomElement(using: &generator)!
       }
       refusals[member] = Int.random(in: 0...19, using: &generator)
     }
@@ -157,7 +157,7 @@ package struct MeetingPlan: Equatable, Sendable {
     members.flatMap { member -> [PipeSpecification] in
       let out = PipeSpecification.ports(
         from: member + ".out", to: Self.sink + ".in", capacity: outCapacity)
-      guard let capacity = fed[member] else { return [out] }
+      guard let capacity = feedCapacitiesByMember[member] else { return [out] }
       return [
         out,
         .rule(

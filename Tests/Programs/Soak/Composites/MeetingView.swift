@@ -69,7 +69,7 @@ struct MeetingView: Equatable {
     }
     if case .resting = state { unfinished.append("\(member) rests") }
     met[member] = state.record.met
-    let wanted = plan.fed[member] == nil ? [] : [MeetingPlan.source]
+    let wanted = plan.feedCapacitiesByMember[member] == nil ? [] : [MeetingPlan.source]
     compare(state.record.tallies, to: wanted.map { ($0, sent[$0] ?? 0) }, at: member)
   }
 

@@ -52,7 +52,9 @@ struct ExploredSoak {
       printLine("verdict: as searched")
       return true
     }
-    printLine("verdict: VIOLATED, in \(problems.count) places; repeat with: soak \(options.text)")
+    printLine(
+      "verdict: VIOLATED, \(problems.count.counted("violation")); repeat with: soak \(options.text)"
+    )
     return false
   }
 

@@ -99,7 +99,7 @@ package struct RamblingPlan: Equatable, Sendable {
         return specification
       },
       pipes: pipes,
-      explore: ExploreSection(capacity: 2, fromOutside: externalEvents, gives: gives))
+      explore: ExploreSection(capacity: 2, fromOutside: externalEvents, effectEvents: gives))
   }
 
   /// A description of the plan, for people.

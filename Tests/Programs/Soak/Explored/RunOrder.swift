@@ -42,14 +42,14 @@ package struct RunOrder {
 
   private let items: [Item]
   /// For each action, the actions that it directly follows.
-  private var before: [Set<Int>]
+  private var predecessors: [Set<Int>]
   /// The actions with a predecessor that was not reported, and all actions that follow these.
-  private var open: Set<Int> = []
+  private var unorderedItems: Set<Int> = []
 
   /// - Parameter traces: The actions of each node, in the node's order.
   package init(_ traces: [[Item]], _ pipes: [Pipe]) {
     items = traces.flatMap { $0 }
-    before = items.map { _ in [] }
+    predecessors = items.map { _ in [] }
     var first = 0
     // For each pipe, the action that sent each number, and the actions that processed events, in
     // the receiver's order.
@@ -58,7 +58,7 @@ package struct RunOrder {
     for trace in traces {
       for (offset, item) in trace.enumerated() {
         let place = first + offset
-        if offset > 0 { before[place].insert(place - 1) }
+        if offset > 0 { predecessors[place].insert(place - 1) }
         for sent in item.sent { senders[sent.pipe, default: [:]][sent.number] = place }
         if case .pipe(let name, _) = item.origin { takingItems[name, default: []].append(place) }
       }
@@ -85,29 +85,31 @@ package struct RunOrder {
   }
 
   private mutating func addDependency(_ earlier: Int?, before place: Int) {
-    if let earlier { before[place].insert(earlier) } else { open.insert(place) }
+    if let earlier { predecessors[place].insert(earlier) } else { unorderedItems.insert(place) }
   }
 
-  /// Adds all actions that follow an action in `open`.
+  /// Adds all actions that follow an action in `unorderedItems`.
   private mutating func propagateUnordered() {
     while true {
-      let more = items.indices.filter { !open.contains($0) && !before[$0].isDisjoint(with: open) }
+      let more = items.indices.filter {
+        !unorderedItems.contains($0) && !predecessors[$0].isDisjoint(with: unorderedItems)
+      }
       if more.isEmpty { return }
-      open.formUnion(more)
+      unorderedItems.formUnion(more)
     }
   }
 
   /// The number of actions whose predecessors are all known.
-  package var count: Int { items.count - open.count }
+  package var count: Int { items.count - unorderedItems.count }
 
   /// Returns a random total order that agrees with the causal order.
   package func order(using generator: inout SplitMix64) throws(Cycle) -> [Item] {
-    var rest = before
+    var rest = predecessors
     var successors: [[Int]] = items.map { _ in [] }
-    for place in items.indices where !open.contains(place) {
-      for earlier in before[place] { successors[earlier].append(place) }
+    for place in items.indices where !unorderedItems.contains(place) {
+      for earlier in predecessors[place] { successors[earlier].append(place) }
     }
-    var ready = items.indices.filter { !open.contains($0) && rest[$0].isEmpty }
+    var ready = items.indices.filter { !unorderedItems.contains($0) && rest[$0].isEmpty }
     var order: [Int] = []
     while !ready.isEmpty {
       let next = ready.remove(at: Int.random(in: 0..<ready.count, using: &generator))
@@ -119,7 +121,9 @@ package struct RunOrder {
     }
     guard order.count == count else {
       throw Cycle(
-        items: Set(items.indices).subtracting(open).subtracting(order).sorted().map { items[$0] })
+        items: Set(items.indices).subtracting(unorderedItems).subtracting(order).sorted().map {
+          items[$0]
+        })
     }
     return order.map { items[$0] }
   }

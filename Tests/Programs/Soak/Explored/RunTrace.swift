@@ -37,7 +37,7 @@ package struct RunTrace: Sendable {
   private struct Node {
     var items: [Item] = []
     /// The index of the last step in the node's feed.
-    var place: UInt64?
+    var lastStepIndex: UInt64?
     /// The version after the last step, even if the step was skipped.
     var version: UInt64 = 0
     /// Whether the feed has skipped steps after the last item.
@@ -50,7 +50,7 @@ package struct RunTrace: Sendable {
   package init() {}
 
   /// Returns whether a node has reported a step.
-  package func hasBegun(_ node: String) -> Bool { nodes[node]?.place != nil }
+  package func hasBegun(_ node: String) -> Bool { nodes[node]?.lastStepIndex != nil }
 
   /// Returns a node's version after the last step that was reported or skipped.
   package func version(of node: String) -> UInt64 { nodes[node]?.version ?? 0 }
@@ -62,9 +62,9 @@ package struct RunTrace: Sendable {
     node.version = max(node.version, step.version)
     // Before the first reported step, there may have been steps that did not change the state.
     let follows =
-      node.place.map { step.index == $0 + 1 }
+      node.lastStepIndex.map { step.index == $0 + 1 }
       ?? (step.index == 1 || step.event == .string(RamblingPlan.tick))
-    node.place = step.index
+    node.lastStepIndex = step.index
     guard !node.hasGap, follows, step.skipped == nil, let event = step.event, let state = step.state
     else {
       node.hasGap = true

@@ -138,7 +138,7 @@ package struct HostsPlan: Sendable {
   ///
   /// The mode is `always`, because a node whose job step is cancelled ends gracefully.
   private static let restart = RestartPolicy(
-    .always, max: 1_000_000, window: .seconds(1),
+    .always, maximumRestarts: 1_000_000, window: .seconds(1),
     backoff: Backoff(initial: .milliseconds(20), max: .milliseconds(500)))
 
   /// Returns the topology that the orchestrator runs.

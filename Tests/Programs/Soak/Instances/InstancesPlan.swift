@@ -59,7 +59,7 @@ struct InstancesPlan: Sendable {
   ) -> NodeSpecification {
     .machine(
       machine, name: node.name, parameters: parameters, restart: SoakPlan.restart, key: "key",
-      resident: node.resident, final: final, shards: node.shards)
+      maximumResidentInstances: node.resident, finalStates: final, shards: node.shards)
   }
 
   private func specification(of node: KeyedNode) -> NodeSpecification {

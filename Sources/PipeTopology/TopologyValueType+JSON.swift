@@ -3,7 +3,7 @@ import PipeSupport
 import PipeWire
 
 // Values that the runtime passes to programs: states, events, parameters and environment variables.
-extension TopologyValue<JSONValue> {
+extension TopologyValueType<JSONValue> {
   /// The type of a mapping with any contents. If the mapping is empty, the writer omits it.
   static var object: Self {
     Self(schema: ["type": "object"], writeValue: { $0 == [:] ? nil : .literal($0) }) {
@@ -53,7 +53,7 @@ extension TopologyValue<JSONValue> {
   }
 }
 
-extension TopologyValue<[String: String]> {
+extension TopologyValueType<[String: String]> {
   /// The type of a mapping of environment variables. Numbers and Booleans keep their spelling in
   /// the file.
   static var environment: Self {
@@ -66,7 +66,7 @@ extension TopologyValue<[String: String]> {
       for member in reading.members(of: cursor) ?? [] {
         if !isVariableName(member.key) {
           reading.report(
-            .badName, at: member.mark,
+            .badName, at: member.position,
             "\(cursor.title): '\(member.key)' is not a valid variable name; use A-Z a-z 0-9 _, not "
               + "starting with a digit")
         } else if let scalar = member.value.node.scalar,

@@ -25,7 +25,7 @@ struct PropertyEntry: Sendable {
 }
 
 // The values of the `explore` section.
-extension TopologyValue {
+extension TopologyValueType {
   /// Returns the type of a mapping that has its own table in the documentation.
   static func section(_ mapping: TopologyMapping<Value>, as name: String) -> Self {
     Self(
@@ -57,29 +57,29 @@ extension JSONValue {
 
   fileprivate static let states: JSONValue = [
     "type": "object", "minProperties": 1,
-    "additionalProperties": TopologyValue<StateCondition>.condition.schema,
+    "additionalProperties": TopologyValueType<StateCondition>.condition.schema,
   ]
 }
 
-extension TopologyValue<[String: [EventPattern]]> {
+extension TopologyValueType<[String: [EventPattern]]> {
   /// The type of a mapping from nodes and composites to lists of events.
   static var eventsFromOutside: Self {
     Self(
       schema: .byName(.patterns),
-      schemaDefinitions: TopologyValue<JSONValue>.state.schemaDefinitions,
+      schemaDefinitions: TopologyValueType<JSONValue>.state.schemaDefinitions,
       // An empty mapping means that no events come from outside.
       writeValue: { OrderedValue.patterns($0) ?? .mapping([]) }
     ) { $0.readPatternLists($1, hint: "a mapping such as { door: [open] }") }
   }
 }
 
-extension TopologyValue<[String: [String: EffectPattern]]> {
+extension TopologyValueType<[String: [String: EffectPattern]]> {
   /// The type of a mapping from nodes, and then from outputs, to lists of events. A null in a list
   /// means that the effect may end without an event.
   static var eventsOfEffects: Self {
     Self(
       schema: .byName(.byName(.effectPattern)),
-      schemaDefinitions: TopologyValue<JSONValue>.state.schemaDefinitions,
+      schemaDefinitions: TopologyValueType<JSONValue>.state.schemaDefinitions,
       writeValue: { gives in
         .named(
           gives.sorted { $0.key < $1.key }.map { node, effects in
@@ -100,7 +100,7 @@ extension TopologyValue<[String: [String: EffectPattern]]> {
   }
 }
 
-extension TopologyValue<[String: [String: [String: ValueSet]]]> {
+extension TopologyValueType<[String: [String: [String: ValueSet]]]> {
   /// The type of a mapping from events, such as `door.open`, to fields with the values to try.
   static var valuesToTry: Self {
     Self(
@@ -121,10 +121,10 @@ extension TopologyValue<[String: [String: [String: ValueSet]]]> {
   }
 }
 
-extension TopologyValue<[String: Int]> {
+extension TopologyValueType<[String: Int]> {
   /// The type of a mapping from nodes to numbers of instances.
   static var keyCounts: Self {
-    let number = TopologyValue<Int>.integer(in: ExploreSection.keyCountRange, unit: "instances")
+    let number = TopologyValueType<Int>.integer(in: ExploreSection.keyCountRange, unit: "instances")
     return Self(
       schema: .byName(number.schema),
       writeValue: { counts in
@@ -136,12 +136,12 @@ extension TopologyValue<[String: Int]> {
   }
 }
 
-extension TopologyValue<[String: [String: Int]]> {
+extension TopologyValueType<[String: [String: Int]]> {
   /// The type of a mapping from nodes to fields and their moduli.
   ///
   /// For example: `{ passengers: { round: 8 } }`
   static var folds: Self {
-    let number = TopologyValue<Int>.integer(in: 1...65_536, unit: "values")
+    let number = TopologyValueType<Int>.integer(in: 1...65_536, unit: "values")
     return Self(
       schema: .byName(.byName(number.schema)),
       writeValue: { folds in
@@ -164,7 +164,7 @@ extension TopologyValue<[String: [String: Int]]> {
   }
 }
 
-extension TopologyValue<[String]> {
+extension TopologyValueType<[String]> {
   /// The type of the list of nodes under `any`, which may be empty.
   static var nodesToAssume: Self {
     Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : OrderedValue.names($0) })
@@ -174,12 +174,13 @@ extension TopologyValue<[String]> {
   }
 }
 
-extension TopologyValue<StateCombination> {
+extension TopologyValueType<StateCombination> {
   static var combination: Self {
     Self(schema: .states, writeValue: OrderedValue.combination) { reading, cursor in
       let states = reading.byName(
         cursor,
-        hint: "a mapping such as { door: open }", TopologyValue<StateCondition>.condition.readValue)
+        hint: "a mapping such as { door: open }",
+        TopologyValueType<StateCondition>.condition.readValue)
       guard let states else { return nil }
       if states.isEmpty, case .mapping(let entries) = cursor.node.content, entries.isEmpty {
         reading.report(.badValue, cursor, "is empty; name a node and its state: { door: open }")
@@ -189,10 +190,10 @@ extension TopologyValue<StateCombination> {
   }
 }
 
-extension TopologyValue<[StateCombination]> {
+extension TopologyValueType<[StateCombination]> {
   /// The type of a combination of states, or a list of combinations.
   static var ends: Self {
-    let one = TopologyValue<StateCombination>.combination
+    let one = TopologyValueType<StateCombination>.combination
     return Self(
       schema: ["anyOf": [one.schema, ["type": "array", "items": one.schema]]],
       writeValue: { ends in
@@ -212,7 +213,7 @@ extension TopologyValue<[StateCombination]> {
   }
 }
 
-extension TopologyValue<[ExploredProperty]> {
+extension TopologyValueType<[ExploredProperty]> {
   /// The type of a mapping from names to properties.
   static var properties: Self {
     let mapping = TopologyKeys.property
@@ -229,7 +230,9 @@ extension TopologyValue<[ExploredProperty]> {
       }
       return members.compactMap { member in
         let owner = "property '\(member.key)'"
-        guard reading.checkName(member.key, dots: false, at: member.mark, title: "property") else {
+        guard
+          reading.checkName(member.key, allowingDots: false, at: member.position, title: "property")
+        else {
           return nil
         }
         return mapping.read(&reading, member.value.named(owner), into: mapping.emptyModel)?
@@ -319,7 +322,8 @@ extension TopologyReading {
         continue
       }
       guard let range = ValueSet(range: text) else {
-        reportRange(text, at: source.mark(of: cursor.path + [name, field]), title: cursor.title)
+        reportRange(
+          text, at: source.position(of: cursor.path + [name, field]), title: cursor.title)
         return nil
       }
       fields[field] = range
@@ -337,7 +341,7 @@ extension TopologyReading {
       let parts = member.key.split(separator: ".", omittingEmptySubsequences: false)
       guard parts.count == 2, !parts[0].isEmpty, isIdentifier(String(parts[1])) else {
         report(
-          .badName, at: member.mark,
+          .badName, at: member.position,
           "\(cursor.title): '\(member.key)' is not an event; write 'NODE.EVENT', as in "
             + "'door.personsHaveEntered'")
         continue
@@ -359,8 +363,10 @@ extension TopologyReading {
       refuse(cursor, wanted: "a list of values, or a range of integers such as 0..4")
       return nil
     }
-    guard nodes.count <= ValueSet.limit else {
-      report(.badValue, cursor, "lists \(nodes.count) values; the limit is \(ValueSet.limit)")
+    guard nodes.count <= ValueSet.maximumValueCount else {
+      report(
+        .badValue, cursor, "lists \(nodes.count) values; the limit is \(ValueSet.maximumValueCount)"
+      )
       return nil
     }
     guard case .array(let values)? = json(cursor) else { return nil }
@@ -371,6 +377,6 @@ extension TopologyReading {
     report(
       .badValue, at: mark,
       "\(title) cannot be \(text): a range goes from a lower to a higher integer, and has at most "
-        + "\(ValueSet.limit) values")
+        + "\(ValueSet.maximumValueCount) values")
   }
 }

@@ -1,7 +1,7 @@
 import PipeMachines
 import PipeWire
 
-extension TopologyValue<PipeEnd> {
+extension TopologyValueType<PipeEnd> {
   static var pipeEnd: Self {
     Self(schema: .pattern("^[^.]+(\\..+)?$"), writeValue: { .text("\($0)") }) { reading, place in
       guard let text = reading.string(place, hint: "NODE or NODE.PORT") else { return nil }
@@ -13,7 +13,7 @@ extension TopologyValue<PipeEnd> {
   }
 }
 
-extension TopologyValue<String> {
+extension TopologyValueType<String> {
   static var pipeName: Self {
     Self(schema: .orVariable(.pattern("^[^\\s]{1,128}$")), writeValue: OrderedValue.text) {
       reading, place in
@@ -33,7 +33,7 @@ enum EnteredState: Sendable {
   case states([String: String])
 }
 
-extension TopologyValue<EnteredState> {
+extension TopologyValueType<EnteredState> {
   static var enteredState: Self {
     let states: JSONValue = [
       "type": "object", "minProperties": 1, "additionalProperties": .nonemptyText,
@@ -86,8 +86,8 @@ extension Topology {
       pipes.map { pipe in
         PipeEntry(
           pipe: pipe, from: PipeEnd(node: pipe.sender, port: pipe.outPort),
-          enteredState: pipe.enteredState,
-          to: PipeEnd(node: pipe.receiver, port: pipe.inPort), sentEvent: pipe.send)
+          enteredState: pipe.ruleCondition,
+          to: PipeEnd(node: pipe.receiver, port: pipe.inPort), sentEvent: pipe.eventTemplate)
       }
     }
     set { pipes = newValue.map(\.pipe) }
@@ -122,7 +122,7 @@ extension TopologyReading {
     if let port = entry.from.port {
       guard let extra = fields["when"] ?? fields["send"] else { return .port(port) }
       report(
-        .conflictingKeys, at: source.mark(ofKey: extra.path),
+        .conflictingKeys, at: source.position(ofKey: extra.path),
         "\(place.owner) starts at out-port '\(port)', which sends its own events; remove 'when' "
           + "and 'send', or the port from 'from'")
       return nil
@@ -148,7 +148,7 @@ extension TopologyReading {
 }
 
 extension PipeSpecification {
-  fileprivate var enteredState: EnteredState? {
+  fileprivate var ruleCondition: EnteredState? {
     switch source {
     case .port: nil
     case .state(let state, _): .state(state)

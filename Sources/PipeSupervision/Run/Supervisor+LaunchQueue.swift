@@ -8,7 +8,7 @@ extension Supervisor {
   /// Starts the nodes that have reached the front of the queue.
   func launchQueuedNodes() {
     guard engines.slurm != nil || plan.keys != nil else { return }
-    launchQueue.end { !isStarting($0) }
+    launchQueue.freeCapacity { !isStarting($0) }
     launchQueue.move { plan.isLost($0.host) ? engines.slurm?.relocate($0.node) : nil }
     while let next = launchQueue.next(
       isLost: { plan.isLost($0) || engines.agents.isAgentUnavailable($0) },
@@ -29,7 +29,7 @@ extension Supervisor {
   /// Postpones the deadlines of nodes by the time that they wait in the queue.
   func creditLaunchQueueTime() {
     for (node, time) in launchQueue.takeWaitTimes(at: .now) where time > .zero {
-      handle(.node(node, .queued(time)))
+      handle(.node(node, .waitedForProcessor(time)))
     }
   }
 

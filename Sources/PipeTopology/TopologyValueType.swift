@@ -3,7 +3,7 @@ import PipeSupport
 
 /// The type of a value in a file. Reads, checks and writes such values, and has a JSON Schema for
 /// editors.
-struct TopologyValue<Value: Sendable>: Sendable {
+struct TopologyValueType<Value: Sendable>: Sendable {
   typealias Read = @Sendable (inout TopologyReading, TopologyCursor) -> Value?
   typealias Write = @Sendable (Value) -> OrderedValue?
 
@@ -20,8 +20,8 @@ struct TopologyValue<Value: Sendable>: Sendable {
 
   /// A type for optional values that otherwise equals this type. Without a value, the writer omits
   /// the key.
-  var optional: TopologyValue<Value?> {
-    TopologyValue<Value?>(
+  var optional: TopologyValueType<Value?> {
+    TopologyValueType<Value?>(
       schema: schema, schemaDefinitions: schemaDefinitions, documentationRows: documentationRows,
       writeValue: { $0.flatMap(writeValue) }
     ) { readValue(&$0, $1).map(Optional.some) }
@@ -47,7 +47,7 @@ struct TopologyValue<Value: Sendable>: Sendable {
   }
 }
 
-extension TopologyValue where Value: Equatable {
+extension TopologyValueType where Value: Equatable {
   /// Returns the type of a mapping with the declared keys. If all values are defaults, the writer
   /// omits the mapping.
   static func omittingDefault(_ mapping: TopologyMapping<Value>) -> Self {
@@ -60,7 +60,7 @@ extension TopologyValue where Value: Equatable {
   }
 }
 
-extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
+extension TopologyValueType where Value: RawRepresentable<String> & CaseIterable {
   /// The type of a choice among the cases of an enum.
   static var choice: Self {
     let choices = Value.allCases.map(\.rawValue)
@@ -78,7 +78,7 @@ extension TopologyValue where Value: RawRepresentable<String> & CaseIterable {
   }
 }
 
-extension TopologyValue<String> {
+extension TopologyValueType<String> {
   static var text: Self { text("text") }
 
   /// - Parameter hint: The kind of text that is expected, as named in messages.
@@ -94,14 +94,14 @@ extension TopologyValue<String> {
     ) {
       reading, cursor in
       guard let text = reading.string(cursor, hint: "a name"),
-        reading.checkName(text, dots: true, at: cursor.node.position, title: cursor.title)
+        reading.checkName(text, allowingDots: true, at: cursor.node.position, title: cursor.title)
       else { return nil }
       return text
     }
   }
 }
 
-extension TopologyValue<Int> {
+extension TopologyValueType<Int> {
   /// - Parameter unit: The noun for the counted things, as named in messages.
   static func integer(in range: ClosedRange<Int>, unit: String) -> Self {
     let schema: JSONValue = [
@@ -123,7 +123,7 @@ extension TopologyValue<Int> {
   }
 }
 
-extension TopologyValue<Int> {
+extension TopologyValueType<Int> {
   /// Returns the type of a size in bytes, which is written with a unit.
   static func byteSize(in range: ClosedRange<Int>) -> Self {
     Self(
@@ -142,7 +142,7 @@ extension TopologyValue<Int> {
   }
 }
 
-extension TopologyValue<Double> {
+extension TopologyValueType<Double> {
   /// The type of a fraction from 0 to 1.
   static var unitFraction: Self {
     let schema: JSONValue = ["type": "number", "minimum": 0, "maximum": 1]
@@ -159,7 +159,7 @@ extension TopologyValue<Double> {
   }
 }
 
-extension TopologyValue<Bool> {
+extension TopologyValueType<Bool> {
   static var booleanValue: Self {
     Self(schema: .orVariable(["type": "boolean"]), writeValue: { .leaf(.bool($0)) }) {
       reading, cursor in
@@ -170,7 +170,7 @@ extension TopologyValue<Bool> {
   }
 }
 
-extension TopologyValue<Duration> {
+extension TopologyValueType<Duration> {
   static var duration: Self {
     durationValue(.orVariable(.pattern(DurationText.pattern)), isPositive: false)
       .withDefinition("duration", "A length of time with units: 200ms, 1.5s, 1m30s, 2h.")

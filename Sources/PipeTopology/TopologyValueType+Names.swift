@@ -2,7 +2,7 @@ import PipeMachines
 import PipeSupport
 import PipeWire
 
-extension TopologyValue {
+extension TopologyValueType {
   /// Returns the type of a mapping of named items. Items of all kinds share one namespace.
   /// - Parameters:
   ///   - kind: The kind of the items, as named in messages and in the schema's definitions.
@@ -32,7 +32,7 @@ extension TopologyValue {
         let resolvedItem = mapping.read(&reading, cursor, into: model)
         // Omits an item if its name already belongs to an item of another kind, since further
         // checks would report misleading errors.
-        return reading.definedNames[key]?.kind == kind ? resolvedItem : nil
+        return reading.definitionsByName[key]?.kind == kind ? resolvedItem : nil
       }
     }
   }
@@ -54,13 +54,14 @@ extension TopologyValue {
       }
       // Later checks find the remaining elements by their index in the list without the invalid
       // elements.
-      reading.source.keepElements(read.indices.filter { read[$0] != nil }, of: cursor.keyPath)
+      reading.source.renumberElements(
+        keeping: read.indices.filter { read[$0] != nil }, of: cursor.keyPath)
       return read.compactMap(\.self)
     }
   }
 }
 
-extension TopologyValue<[String]> {
+extension TopologyValueType<[String]> {
   /// The type of a list of unique names.
   static var uniqueNames: Self {
     Self(schema: .nodeList(minItems: 1), writeValue: OrderedValue.names) { $0.readNames($1) }
@@ -78,7 +79,7 @@ extension TopologyValue<[String]> {
   }
 }
 
-extension TopologyValue<[Diagnostic.Code]> {
+extension TopologyValueType<[Diagnostic.Code]> {
   /// The type of a list of unique codes of warnings.
   static var warningCodes: Self {
     let choices = Diagnostic.Code.allCases.map(\.rawValue)
@@ -98,7 +99,7 @@ extension TopologyValue<[Diagnostic.Code]> {
   }
 }
 
-extension TopologyValue<[String]> {
+extension TopologyValueType<[String]> {
   /// The type of a list of state labels.
   static var stateLabels: Self {
     Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : .names($0) }) {
@@ -115,16 +116,16 @@ extension TopologyReading {
     var result: [(key: String, value: TopologyCursor)] = []
     for member in members(of: cursor, noun: kind.rawValue, hint: "a mapping from names") ?? [] {
       let owner = "\(kind.rawValue) '\(member.key)'"
-      if let taken = definedNames[member.key] {
+      if let taken = definitionsByName[member.key] {
         report(
-          .nameTaken, at: member.mark,
+          .nameTaken, at: member.position,
           "\(owner): the name is already used by the \(taken.kind.rawValue) at line "
-            + "\(taken.mark.line), column \(taken.mark.column); rename one of them")
+            + "\(taken.position.line), column \(taken.position.column); rename one of them")
       } else {
-        definedNames[member.key] = (kind, member.mark)
+        definitionsByName[member.key] = (kind, member.position)
       }
-      if checkName(member.key, dots: false, at: member.mark, title: kind.rawValue),
-        checkNotReserved(member.key, at: member.mark, title: kind.rawValue)
+      if checkName(member.key, allowingDots: false, at: member.position, title: kind.rawValue),
+        checkNotReserved(member.key, at: member.position, title: kind.rawValue)
       {
         checkText(of: member, title: owner)
         result.append((member.key, member.value.named(owner)))
