@@ -24,7 +24,7 @@ extension Wiring {
           name: composite.name, nodes: plan?.nodes ?? composite.components,
           events: (plan?.vectors ?? []).map { ($0.event, $0.participants) })
       },
-      monitors: topology.monitors.map { Monitor(name: $0.name, watched: $0.watch) })
+      monitors: topology.monitors.map { Monitor(name: $0.name, watched: $0.watchedNames) })
   }
 }
 
@@ -38,7 +38,7 @@ extension PipeSpecification {
       case .states(let states, _):
         states.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ",")
       }
-    return [cause, send?.caseName ?? inPort].compactMap(\.self).joined(separator: " → ")
+    return [cause, eventTemplate?.caseName ?? inPort].compactMap(\.self).joined(separator: " → ")
   }
 }
 

@@ -99,7 +99,7 @@ final class EmbeddedNodes {
     let localPeer = try carrierPeer(of: shell)
     admittedCount += 1
     let ownerID = admittedCount
-    try environment.loop.run(ownerID) {
+    try environment.loop.run(asNode: ownerID) {
       let log = NodeLog(ofEmbeddedNode: name)
       Failpoint.arm(
         ownerID: ownerID, prefix: log.prefix, node: name, incarnation: arguments.incarnation)

@@ -70,7 +70,7 @@ final class InstanceTimerSteps<Hosted: Machine> {
         hosted.engine.process(running.dueInput)
       } else {
         // The machine or its parameters have changed since the instance entered the state.
-        let next = running.running.first.map { $0.duration.clampedNanoseconds }
+        let next = running.runningTimers.first.map { $0.duration.clampedNanoseconds }
         running.cancel()
         timers.set(
           timer.key,

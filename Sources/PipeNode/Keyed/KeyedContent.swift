@@ -60,7 +60,8 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     outlets = MachineOutlets(log: hosting.log)
     table = try InstanceTable(
       journal, node: hosting.node, incarnation: hosting.incarnation, log: hosting.log,
-      limit: instances.resident, endings: InstanceEndings(keyed.finalTags, keptFor: instances.keep),
+      limit: instances.maximumInMemory,
+      endings: InstanceEndings(keyed.finalTags, keptFor: instances.retention),
       states: core.states)
     core.instanceTimers = timers
     requests = MachineRequests(core, outlets)
@@ -105,14 +106,15 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
     try outlets.connect(outs, ports, of: description)
     observePipes()
     guard let contents = core.journal?.contents else { return }
-    for (name, consumed) in contents.consumed {
+    for (name, consumed) in contents.inPipeProgressByPipe {
       guard let pipe = ins.first(where: { $0.name == name && $0.state.isDurable }) else { continue }
       for (_, _, bytes, schema) in consumed.postponedEvents {
         bytes.withUnsafeBytes { keys.append($0, schema: schema, of: pipe.index) }
       }
     }
-    pipes.restore(contents.consumed)
-    for (name, sent) in contents.sent where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
+    pipes.restore(contents.inPipeProgressByPipe)
+    for (name, sent) in contents.outPipeProgressByPipe
+    where !sent.events.isEmpty && !outlets.hasDurablePipe(name) {
       core.log.warning(
         "pipe '\(name)' no longer starts at this node; \(sent.events.count) undelivered events "
           + "stay in the journal")
@@ -190,7 +192,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
 
   func accept(_ events: ArrivedEvents, from pipe: InPipe) throws(FrameError) {
     try events.forEach { bytes, _ in
-      keys.append(bytes, schema: events.schema, of: pipe.index)
+      keys.append(bytes, schema: events.schemaVersion, of: pipe.index)
     }
     try pipes.accept(events, from: pipe)
   }

@@ -23,14 +23,14 @@ struct KeyedMachine<Hosted: Machine> {
     hosting: HostingContext
   ) throws {
     self.ports = ports
-    finalTags = try Self.finalTags(instances.final)
+    finalTags = try Self.finalTags(instances.finalStates)
     meter = StateMeter<Hosted.State>(
       isSynthesized: Hosted.State._isSynthesizedCodable,
       isExact: hosting.journal?.marker.measuresEachStep == true)
     let machine = Hosted.stateMachine(parameters).refusing(by: meter).ending(in: finalTags)
     let runtime = Hosted.runtime(parameters, ports)
     description = try Hosted.describe(machine: machine, runtime: runtime, ports: ports)
-    if let timer = description.timers?.first(where: { instances.final.contains($0.state) }) {
+    if let timer = description.timers?.first(where: { instances.finalStates.contains($0.state) }) {
       throw NodeSetupError(
         "machine '\(Hosted.name)' has a timer in state '\(timer.state)', which is listed in 'final': "
           + "an instance that has ended takes no step; remove the 'After' or the state in 'final'")

@@ -41,7 +41,8 @@ final class MachineRequests<Hosted: Machine> {
     self.outlets = outlets
     let contents = core.journal?.contents
     registry = RequestRegistry(
-      restored: contents?.requests ?? [], lastForgottenNumber: contents?.highestForgottenRequestNumber ?? 0)
+      restored: contents?.requests ?? [],
+      lastForgottenNumber: contents?.highestForgottenRequestNumber ?? 0)
   }
 
   func request(

@@ -40,7 +40,8 @@ struct FormerCoordinator {
     // is not running.
     journal = try Journal(path, identity: identity, durability: currentJournal.durability)
     self.name = name
-    progressByPipe = journal.contents?.outPipeProgressByPipe.filter { !$0.value.events.isEmpty } ?? [:]
+    progressByPipe =
+      journal.contents?.outPipeProgressByPipe.filter { !$0.value.events.isEmpty } ?? [:]
     unprocessedReportIDs =
       journal.contents?.inPipeProgressByPipe.values.flatMap { $0.postponedEvents.map(\.id) } ?? []
     journal.forgetContents()

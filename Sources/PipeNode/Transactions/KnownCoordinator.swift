@@ -18,7 +18,7 @@ struct KnownCoordinator {
   /// applied; `nil` if the coordinator has no journal.
   func history(lastCommitted: TransactionID) -> ParticipantJoin.History? {
     guard let recorded, recorded.name == name else { return nil }
-    let isOlder = lastCommitted <= recorded.since
+    let isOlder = lastCommitted <= recorded.lastTransaction
     return .init(journal: recorded.journal, committed: isOlder ? .zero : lastCommitted)
   }
 
@@ -28,7 +28,9 @@ struct KnownCoordinator {
   mutating func note(_ journal: UInt64?, lastApplied: TransactionID) -> Bool {
     guard recorded?.journal != journal || recorded?.name != name, recorded != nil || journal != nil
     else { return false }
-    recorded = journal.map { RecordedCoordinator(name: name, journal: $0, since: lastApplied) }
+    recorded = journal.map {
+      RecordedCoordinator(name: name, journal: $0, lastTransaction: lastApplied)
+    }
     return true
   }
 }
