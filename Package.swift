@@ -22,7 +22,8 @@ let direct: [SwiftSetting] = [
 let specialized: [SwiftSetting] =
   direct + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
-/// Makes a search quick in a debug build as well: it visits millions of states.
+/// Makes a debug build quick where it spends most of its time: a search visits millions of states, and
+/// the tests read the logs and the processes of their nodes again and again.
 let optimized: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
 let package = Package(
@@ -59,12 +60,12 @@ let package = Package(
         .apt(["libmicrohttpd-dev"]), .yum(["libmicrohttpd-devel"]), .brew(["libmicrohttpd"]),
       ]),
     .target(name: "CProcess"),
-    .target(name: "PipeSupport", swiftSettings: strict + specialized),
+    .target(name: "PipeSupport", swiftSettings: strict + specialized + optimized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),
     .target(
       name: "PipeSystem", dependencies: ["PipeSupport", "CProcess"],
-      swiftSettings: strict + specialized),
+      swiftSettings: strict + specialized + optimized),
     .target(
       name: "PipeWire", dependencies: ["PipeMachines", "PipeSystem", "PipeSupport", "CProcess"],
       swiftSettings: strict + specialized),

@@ -139,7 +139,7 @@ package struct TestDirectory: Sendable {
     return FileSystem.entryNames(of: "/proc").compactMap { name in
       guard let pid = Int32(name), pid != getpid(),
         let environment = FileSystem.contents(of: "/proc/\(name)/environ").map({ $0 + [0] }),
-        entries.contains(where: { environment.contains($0) })
+        entries.contains(where: { memmem(environment, environment.count, $0, $0.count) != nil })
       else { return nil }
       return pid
     }
