@@ -135,14 +135,7 @@ package struct TestDirectory: Sendable {
   }
 
   private static func processIDs(of paths: some Sequence<String>) -> [Int32] {
-    let entries = paths.map { Array("\(rootVariable)=\($0)\0".utf8) }
-    return FileSystem.entryNames(of: "/proc").compactMap { name in
-      guard let pid = Int32(name), pid != getpid(),
-        let environment = FileSystem.contents(of: "/proc/\(name)/environ").map({ $0 + [0] }),
-        entries.contains(where: { memmem(environment, environment.count, $0, $0.count) != nil })
-      else { return nil }
-      return pid
-    }
+    ProcessEnvironment.processes(withAnyOf: Set(paths.map { "\(rootVariable)=\($0)" }))
   }
 }
 

@@ -87,7 +87,7 @@ package final class MainThread: TaskExecutor {
   }
 }
 
-/// The environment variables of this process.
+/// The environment variables of this process, and of other processes on this machine.
 package enum ProcessEnvironment {
   package static var current: [String: String] {
     var variables: [String: String] = [:]
@@ -100,6 +100,33 @@ package enum ProcessEnvironment {
       pointer += 1
     }
     return variables
+  }
+
+  /// Returns the value of a variable in the environment of a process; `nil` if the variable is not
+  /// set, or the environment cannot be read because the process is ending or belongs to another user.
+  package static func value(of variable: String, ofProcess pid: Int32) -> String? {
+    guard let bytes = FileSystem.contents(of: "/proc/\(pid)/environ", limit: 4 << 20) else {
+      return nil
+    }
+    let prefix = Array("\(variable)=".utf8)
+    for entry in bytes.split(separator: 0) where entry.starts(with: prefix) {
+      return String(decoding: entry.dropFirst(prefix.count), as: UTF8.self)
+    }
+    return nil
+  }
+
+  /// Returns the ids of all other processes of this user whose environment has one of the given
+  /// entries.
+  /// - Parameter entries: Entries such as `NAME=value`.
+  package static func processes(withAnyOf entries: Set<String>) -> [Int32] {
+    let entries = entries.map { Array($0.utf8)[...] }
+    return FileSystem.entryNames(of: "/proc").compactMap { name in
+      guard let pid = Int32(name), pid != getpid(),
+        let environment = FileSystem.contents(of: "/proc/\(name)/environ"),
+        environment.split(separator: 0).contains(where: entries.contains)
+      else { return nil }
+      return pid
+    }
   }
 }
 

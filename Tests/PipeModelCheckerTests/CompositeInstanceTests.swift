@@ -113,7 +113,7 @@ struct CompositeInstanceTests {
       }
     }
     var one = section
-    one.keys = ["right": 1]
+    one.instanceCountsByNode = ["right": 1]
     one.properties.removeAll { $0.states.states.keys.contains { $0.hasSuffix("[b]") } }
     let found = try await Self.explore(text, one)
     #expect(found.full.findings(.violatedProperty).count == 1)

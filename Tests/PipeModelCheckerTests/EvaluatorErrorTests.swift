@@ -27,7 +27,7 @@ struct EvaluatorErrorTests {
     #expect(node == "node")
     #expect(event == "trap")
     #expect(state == ["well": ["steps": 0]])
-    #expect(how.contains("SIGABRT"))
+    #expect(exitDescription.contains("SIGABRT"))
     #expect(crash.scenario?.steps.last?.outcome == .processEnds)
     #expect(report.totals.stateCount == 2)
   }

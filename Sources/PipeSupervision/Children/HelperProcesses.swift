@@ -55,14 +55,7 @@ package enum HelperProcesses {
   /// Returns the value of ``markerVariable`` in the environment of a process; `nil` if the variable
   /// is not set, or the process is ending.
   private static func marker(of pid: Int32) -> String? {
-    guard let bytes = FileSystem.contents(of: "/proc/\(pid)/environ", limit: 4 << 20) else {
-      return nil
-    }
-    let prefix = Array("\(markerVariable)=".utf8)
-    for entry in bytes.split(separator: 0) where entry.starts(with: prefix) {
-      return String(decoding: entry.dropFirst(prefix.count), as: UTF8.self)
-    }
-    return nil
+    ProcessEnvironment.value(of: markerVariable, ofProcess: pid)
   }
 }
 

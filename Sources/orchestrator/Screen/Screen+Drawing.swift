@@ -151,13 +151,13 @@ extension SendForm {
     let width = event.fields.map { $0.name.displayWidth + $0.type.displayWidth + 2 }.max() ?? 0
     // Chooses the first line so that the line with the cursor is visible, even if not all lines
     // fit.
-    let first = max(0, line - height + 1)
+    let first = max(0, focusedLineIndex - height + 1)
     return [StyledLine("send \(event.name) to '\(receiver)'", .bold), ""]
       + zip(event.fields.indices, event.fields).dropFirst(first).prefix(height).map {
         index, field in
         StyledLine("  " + "\(field.name): \(field.type)".padded(to: width) + "  ")
           + fields[index].line(
-            columns: max(8, min(40, columns - width - 6)), isFocused: index == line)
+            columns: max(8, min(40, columns - width - 6)), isFocused: index == focusedLineIndex)
       }
   }
 
