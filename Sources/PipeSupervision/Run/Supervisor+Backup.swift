@@ -23,9 +23,13 @@ extension Supervisor {
     let job = LoopOwned(
       BackupJob(
         of: plan.topology, into: file, topologyFile: plan.file, journals: directories.journals))
+    open(job, attempt: 1, for: requester)
+  }
+
+  private func open(_ job: LoopOwned<BackupJob>, attempt: Int, for requester: Requester) {
     on(archivist, job, { (job) throws(BackupError) in try job.open() }) { supervisor, result in
       switch result {
-      case .success: supervisor.takeCut(job, attempt: 1, for: requester)
+      case .success: supervisor.takeCut(job, attempt: attempt, for: requester)
       case .failure(let error): supervisor.endBackup(job, .failure(error), for: requester)
       }
     }
@@ -77,7 +81,7 @@ extension Supervisor {
     case .failure(let error)?: endBackup(job, .failure(error), for: requester)
     case nil where attempt < Self.pauseAttempts:
       on(archivist, job, { $0.release() }) { supervisor, _ in
-        supervisor.takeCut(job, attempt: attempt + 1, for: requester)
+        supervisor.open(job, attempt: attempt + 1, for: requester)
       }
     case nil:
       let error = BackupError.notPaused(nodes: [], limit: Self.pauseLimit.shortText)
@@ -120,12 +124,16 @@ extension Supervisor {
     _ job: LoopOwned<BackupJob>, _ result: Result<BackupReport, BackupError>,
     for requester: Requester
   ) {
-    isBackingUp = false
     switch result {
-    case .success(let report): control.answer(.backedUp(report), to: requester)
+    case .success(let report):
+      isBackingUp = false
+      control.answer(.backedUp(report), to: requester)
     case .failure(let error):
-      archivist.handle.post { job.value.cancel() }
-      control.answer(.failed("\(error)"), to: requester)
+      // The next backup may use the same files, so it waits until they are removed.
+      on(archivist, job, { $0.cancel() }) { supervisor, _ in
+        supervisor.isBackingUp = false
+        supervisor.control.answer(.failed("\(error)"), to: requester)
+      }
     }
   }
 
