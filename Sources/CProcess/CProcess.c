@@ -181,6 +181,10 @@ static int write_all(int descriptor, const unsigned char *bytes, size_t count) {
   return 0;
 }
 
+uint64_t pr_hash(uint64_t hash, const void *bytes, size_t count) { return hashed(hash, bytes, count); }
+
+void pr_lower_thread_priority(void) { setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10); }
+
 int pr_copy_file(int source, int copy, uint64_t *hash) {
   bool is_cloned = ioctl(copy, FICLONE, source) == 0;
   size_t size = 1 << 18;

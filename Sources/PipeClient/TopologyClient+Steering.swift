@@ -141,6 +141,18 @@ extension TopologyClient {
     return []
   }
 
+  /// Asks the orchestrator to write a backup, and waits until the backup is complete.
+  /// - Parameter file: The absolute path of the backup.
+  package func backUp(
+    into file: String, within timeout: Duration
+  ) async throws -> BackupReport {
+    let timeoutError = TopologyClientError.timedOut(
+      "after \(timeout.shortText), waiting for the backup '\(file)'; the orchestrator continues to "
+        + "write the backup")
+    return try await command(.backup(file: file), timeout: timeout, timeoutError: timeoutError)
+      .extract { if case .backedUp(let report) = $0 { report } else { nil } }
+  }
+
   /// Sends a command about nodes, and waits for the answer.
   /// - Parameter goal: A verb for the condition that the call waits for. The timeout error contains
   ///   this verb.
@@ -186,7 +198,7 @@ extension ControlAnswer {
     case .failed(let reason): throw TopologyClientError.failed(reason)
     case .invalid(let diagnostics): throw TopologyErrors(diagnostics)
     case .done, .directory, .description, .composites, .affected, .planned, .ended, .logs,
-      .deadLetters, .journal, .instances:
+      .deadLetters, .journal, .instances, .backedUp:
       break
     }
     guard let value = value(self) else { throw TopologyClientError.unexpectedAnswer }

@@ -76,6 +76,20 @@ final class Database {
     return copy
   }
 
+  /// Writes a copy of the database into a new file. If a transaction is open, the copy has the
+  /// contents that the transaction reads.
+  func copy(to path: String) throws(DatabaseError) {
+    let copy = try Database(path, .create)
+    // The file is synchronized when it is complete.
+    try copy.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF")
+    guard let backup = sqlite3_backup_init(copy.handle, "main", handle, "main") else {
+      throw copy.error(sqlite3_errcode(copy.handle))
+    }
+    let code = sqlite3_backup_step(backup, -1)
+    sqlite3_backup_finish(backup)
+    guard code == SQLITE_DONE else { throw copy.error(code) }
+  }
+
   /// Makes SQLite keep the write-ahead log when the last connection closes. Copying the log into
   /// the database would delay the end of the process.
   func keepLogOnClose() {

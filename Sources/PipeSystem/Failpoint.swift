@@ -71,6 +71,14 @@ package enum Failpoint: String, CaseIterable, Sendable {
   /// The journal is restored; the former program is not started yet.
   case upgradeRestored = "upgrade.restored"
 
+  // Failpoints of the orchestrator, while it backs up the topology.
+  /// The nodes are paused; their journals are not read yet.
+  case backupPaused = "backup.paused"
+  /// The contents of the backup are fixed, and the nodes continue; nothing is written yet.
+  case backupTaken = "backup.taken"
+  /// The backup is written under a temporary name.
+  case backupWritten = "backup.written"
+
   // Failpoints of a participant of synchronized events.
   /// The participant has received PREPARE.
   case prepareBefore = "prepare.before"
@@ -117,7 +125,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
   package var isOfOrchestrator: Bool {
     [
       .shardsRouted, .shardCopied, .shardTrimmed, .shardRemoved, .programCopied, .upgradeRecorded,
-      .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored,
+      .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored, .backupPaused,
+      .backupTaken, .backupWritten,
     ].contains(self)
   }
 
@@ -129,7 +138,8 @@ package enum Failpoint: String, CaseIterable, Sendable {
       .replyBefore, .replyAfter,
       .startAfter, .restoreAfter, .trimAfter, .deadLetterAfter, .drainBefore,
       .shardsRouted, .shardCopied, .shardTrimmed, .shardRemoved, .programCopied,
-      .upgradeRecorded, .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored:
+      .upgradeRecorded, .upgradeCopied, .upgradeSwitched, .upgradeReady, .upgradeRestored,
+      .backupPaused, .backupTaken, .backupWritten:
       false
     case .prepareBefore, .evaluateAfter, .prepareRecorded, .yesAfter, .noAfter, .commitReceived,
       .stepRecorded, .acknowledgeAfter, .abortReceived, .querySent, .synchronizeReceived,

@@ -131,6 +131,20 @@ package enum FileSystem {
     close(directory)
   }
 
+  /// Returns the size of a file; 0 if there is no file. Unit: bytes.
+  package static func byteCount(of path: String) -> Int64 {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int64(status.st_size) : 0
+  }
+
+  /// Waits until the names in a directory are on the disk.
+  package static func synchronizeDirectory(_ path: String) throws(SystemError) {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw SystemError("open", on: path, code: errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw SystemError("fsync", on: path, code: errno) }
+  }
+
   /// Returns a text that changes whenever the file is replaced or rewritten. Returns an empty text
   /// if there is no file.
   package static func version(of path: String) -> String {

@@ -47,6 +47,12 @@ int pr_spawn_report(int report);
 /// sets `*hash`, or returns an errno.
 int pr_copy_file(int source, int copy, uint64_t *hash);
 
+/// Adds bytes to a hash, and returns the new hash. The count must be a multiple of 8, except for the last bytes.
+uint64_t pr_hash(uint64_t hash, const void *bytes, size_t count);
+
+/// Lowers the priority of the calling thread.
+void pr_lower_thread_priority(void);
+
 /// Returns the creation time of an open file in nanoseconds since 1970, or 0 if the file system does not record it.
 int64_t pr_birth_time(int descriptor);
 

@@ -142,6 +142,7 @@ extension Survivor {
     _ survivors: [Survivor], isForced: Bool = false, limit: Duration = .seconds(30),
     in directories: RuntimeDirectories
   ) -> [Survivor] {
+    InterruptedPause.end(of: survivors.map(\.process), in: directories)
     // An embedded coordinator ends together with its carrier node: the carrier node first stops the
     // coordinator.
     let embeddedSurvivors = survivors.filter { embeddedSurvivor in

@@ -71,6 +71,7 @@ extension Supervisor {
           return .instances(InstancePage(instances: [], hasMore: false))
         }
       }
+    case .backup(let file): backUp(into: file, for: requester)
     case .journal(let node, let limit):
       readJournal(of: node, for: requester) { path in
         try .journal(ofJournal: path, of: node, limit: limit)

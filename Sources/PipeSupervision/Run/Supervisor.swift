@@ -1,3 +1,4 @@
+import CProcess
 import Glibc
 import PipeClient
 import PipeSupport
@@ -63,6 +64,11 @@ package final class Supervisor {
   var upgrades: ProgramUpgrades?
   /// The thread on which files are loaded while the loop continues.
   private(set) lazy var loader = LoopThread { _ in }
+  /// The thread on which the journals are opened and read for a backup.
+  private(set) lazy var archivist = LoopThread { _ in }
+  /// The thread on which backups are written. It has a lower priority than the nodes.
+  private(set) lazy var archiveWriter = LoopThread { _ in pr_lower_thread_priority() }
+  var isBackingUp = false
   let directories: RuntimeDirectories
   package let loop = PollLoop()
   let control: ControlSocket

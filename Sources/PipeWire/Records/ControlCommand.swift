@@ -34,6 +34,8 @@ package enum ControlCommand: Codable, Hashable, Sendable {
   case journal(node: String, limit: Int)
   /// Read instances from a keyed node's journal, up to the size limit of an answer.
   case instances(node: String, InstanceSelection)
+  /// Write a backup of the topology into a file, given by its absolute path.
+  case backup(file: String)
 }
 
 extension ControlCommand {
@@ -44,7 +46,7 @@ extension ControlCommand {
     case .directory, .describe, .composites, .start, .stop, .bringUp, .bringDown, .down, .forceDown,
       .outcome, .logs, .deadLetters, .journal, .instances:
       true
-    case .restart, .kill, .plan, .apply: false
+    case .restart, .kill, .plan, .apply, .backup: false
     }
   }
 }
@@ -96,6 +98,7 @@ package enum ControlAnswer: Codable, Hashable, Sendable {
   case deadLetters(DeadLetterPage)
   case journal(JSONValue)
   case instances(InstancePage)
+  case backedUp(BackupReport)
   case failed(String)
 }
 

@@ -240,6 +240,7 @@ struct TopologyRun {
       throw deployedOrphanError(
         of: plan.topology, "orchestrator up \(file) --deployment DEPLOYMENT")
     }
+    InterruptedPause.end(of: survivors.map(\.process), in: lock.directories)
     endHelpers(of: lock.formerProcesses, survivors, in: lock.directories)
     var (loaded, plan) = (loaded, plan)
     var adopted = try adopt(survivors, by: &plan, of: loaded, lock, reporter)

@@ -50,6 +50,8 @@ extension VerbOutcomeTests {
     Row("why gate nope", "event", "machine 'Gate'", no: "nope", known: gateEvents),
     Row("why both nope", 2, "composite 'both'"),
     Row("instances", 2, "orchestrator instances --help"),
+    Row("backup", 2, "orchestrator backup --help"),
+    Row("restore", 2, "orchestrator restore --help"),
     Row("dead-letters", 2, "orchestrator dead-letters --help"),
     Row("letters button bogus", 2, "invalid value 'bogus' for list|show|resend|drop"),
     Row("letters src drop", 2, "orchestrator dead-letters --help"),

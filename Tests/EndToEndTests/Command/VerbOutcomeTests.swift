@@ -68,6 +68,10 @@ struct VerbOutcomeTests {
       Row("apply ward.yaml", TopologyClientError.notRunning("ward", running: [])),
       Row("apply -p nope ward.yaml", TopologyClientError.notRunning("nope", running: [])),
       Row("web", TopologyClientError.noneRunning),
+      Row("backup ward.tar", TopologyClientError.noneRunning),
+      Row(
+        "restore nofile.tar", 2, "the backup 'nofile.tar' cannot be read: No such file or directory"
+      ),
       Row("web --port 70000", 2, "invalid value '70000' for --port"),
       Row("ls", 0, "NAME  STATUS  PID  UPTIME  FILE"),
       Row("ls -q", 0, ""),
