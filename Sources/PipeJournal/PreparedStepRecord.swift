@@ -78,6 +78,9 @@ struct PreparedStepRecord {
     return true
   }
 
+  /// Deletes the step.
+  func erase() { words[Word.checksum] = 0 }
+
   /// Returns the last prepared step. Returns `nil` if the memory contains no complete step.
   func read() -> Contents? {
     let stateCount = Int(clamping: words[Word.state])

@@ -253,6 +253,8 @@ struct TopologyRun {
         "the upgrade of node '\(node)' was interrupted; the node runs its former program, and "
           + "'orchestrator apply' upgrades it again")
     }
+    try RenameRecord.rollBack(in: lock.directories)
+    try JournalRenames(plan, in: lock.directories).run { reporter.report(.moved($0)) }
     try ShardMoves(loaded, plan).run { reporter.report(.moved($0)) }
     let supervisor = try Supervisor(
       plan: plan, lock: lock, signals: signals, reporter: reporter,
