@@ -228,4 +228,68 @@ struct RenameTests {
       #expect(!FileSystem.exists(directories.state + "/rename"))
     }
   }
+
+  /// A caller of a node with two shards, whose names may be new.
+  private static func visits(_ caller: String, _ visitors: String, was: (String, String)?) -> String
+  {
+    """
+    topology: visits
+    program: TestNodes
+    nodes:
+      \(caller): { machine: Caller\(was.map { ", was: [\($0.0)]" } ?? "") }
+      \(visitors): { machine: Visitor, key: key, shards: 2\(was.map { ", was: [\($0.1)]" } ?? "") }
+    pipes: [{ from: \(caller).out, to: \(visitors).in, capacity: 64 }]
+    timeouts: { start: 60s, heartbeat: 60s, stop: 60s }
+    """
+  }
+
+  @Test("'apply' renames the shards of a keyed node and their sender, and no visit is lost")
+  func shards() async throws {
+    let (count, keys) = (2_000, 10)
+    let before = Self.visits("caller", "visitors", was: nil)
+    try await DetachedTopology.with(before, name: "visits") { topology in
+      let client = try topology.client()
+      defer { client.close() }
+      try await client.send("caller", Caller.Event.go(count: count, keys: keys))
+      try topology.write(Self.visits("phone", "guests", was: ("caller", "visitors")))
+      try await topology.run("apply", "visits.yaml")
+      for key in 0..<keys {
+        let last = Int64((1...count).last { $0 % keys == key } ?? 0)
+        let wanted: JSONValue = [
+          "visited": ["times": .integer(Int64(count / keys)), "last": .integer(last), "wrong": 0]
+        ]
+        let change = try await client.wait(for: "guests[k\(key)]", within: .seconds(60)) {
+          $0 == wanted
+        }
+        #expect(change.node == "guests[k\(key)]")
+      }
+      let journals = JournalReader.nodesWithJournals(in: try topology.directories.journals)
+      #expect(journals == ["guests.0", "guests.1", "phone"])
+    }
+  }
+
+  @Test("'apply' names a removed node whose journal has undelivered events, and keeps its journal")
+  func removed() async throws {
+    try await RenamedNumbers.with { topology, _ in
+      try await topology.run("stop", "sink")
+      try topology.write(
+        RenamedNumbers(source: "origin").yaml)
+      let applied = try await topology.run("apply", "ward.yaml")
+      #expect(
+        applied.error.contains("node 'source' is not in the file any more, and its journal has"),
+        "\(applied)")
+      #expect(FileSystem.exists(try topology.directories.journal(of: "source")))
+      // The former name can still be added, but only to a node without a journal of its own.
+      try topology.write(RenamedNumbers(source: "origin", was: ["origin": "source"]).yaml)
+      let refused = try await topology.run("apply", "ward.yaml", code: 1)
+      #expect(
+        refused.error.contains("node 'origin' cannot have the journal of 'source'"), "\(refused)")
+      try await topology.run("stop", "origin")
+      try await topology.run("reset", "origin")
+      try await topology.run("down")
+      try await topology.up()
+      let renamed = RenamedNumbers(source: "origin")
+      try await renamed.end(in: topology)
+    }
+  }
 }
