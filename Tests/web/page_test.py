@@ -372,7 +372,7 @@ nodes:
         send(instance, "pay")
         self.wait(lambda: self.script(
             "return [...document.querySelectorAll('#rows .label')].some((one) => one.textContent.startsWith(arguments[0]))",
-            instance[len("orders"):] + " pay → "))
+            instance[len("orders"):] + " pay("))
         self.wait(lambda: self.script("return [...book.get('orders').ticks].length") >= 2)
         self.wait(lambda: self.count("#node .statechart .wire.seen") + self.count("#node .statechart .wire.taken") > 0)
         self.assertEqual(self.text("#skipped"), "")
