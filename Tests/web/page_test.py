@@ -1,6 +1,8 @@
 """Tests of the page with a running topology. Screenshots are in .build/web."""
 
+import os
 import re
+import signal
 import socket
 import time
 import urllib.parse
@@ -306,12 +308,74 @@ class ReadingOnly(PageTest):
         self.driver.close()
         self.driver.switch_to.window(self.driver.window_handles[0])
 
-    def test_the_page_reconnects_after_a_restart_of_the_topology(self):
+    def test_the_page_shows_an_ended_topology_and_reconnects_after_its_restart(self):
+        self.wait(lambda: self.cell("door", 1))
+        state = self.cell("shed", 1)
         self.topology.orchestrator("down")
         self.wait(lambda: self.text("#phase").startswith("down"))
+        self.wait(lambda: self.text("#verdict").startswith("Ended The topology has ended: "))
+        self.assertEqual(self.cell("shed", 1), state)
+        # A page that is opened after the end shows the same.
+        self.driver.refresh()
+        self.wait(lambda: self.cell("shed", 1) == state and self.count("#chart circle") > 5)
+        self.choose("philosopher1")
+        self.wait(lambda: self.count("#node .statechart g.state") > 1)
+        self.script("stepBy(-3)")
+        self.wait(lambda: self.text("#moment") != "now")
+        self.script("showInstant(null)")
         self.topology.orchestrator("up", "--wait", "house.yaml")
         self.wait(lambda: self.cell("door", 2) == "running")
+        self.wait(lambda: not self.text("#verdict").startswith("Ended"))
 
+
+class TakenOver(PageTest):
+    file = "topology: shed\nprogram: nodes\nnodes:\n  shed: { machine: ElevatorDoor, durability: process }\n"
+
+    def test_a_takeover_by_another_orchestrator_is_in_the_timeline(self):
+        pids = "return [model.latest.nodes[0].pid, model.takeovers.map((one) => one.adopted)]"
+        before = self.script(pids)
+        self.assertEqual(before[1], [])
+        orchestrator = self.topology.process()
+        os.kill(orchestrator, signal.SIGKILL)
+        self.wait(lambda: self.text("#phase").startswith("orphaned: ") and "adopts the nodes" in self.text("#verdict"))
+        self.assertEqual(self.cell("shed", 2), "running")
+        self.topology.orchestrator("up", "--wait", "house.yaml")
+        self.wait(lambda: self.script(pids) == [before[0], [1]])
+        self.wait(lambda: self.script("return drawnRange && drawnRange.to > model.takeovers[0].time && !isDue"))
+        self.script("pointAt((model.takeovers[0].time - drawnRange.from) / (drawnRange.to - drawnRange.from) * drawnRange.width, AXIS + 5)")
+        self.assertIn(f"took over from {orchestrator} and adopted 1 process", self.text("#pointed"))
+        self.assertIn("a new orchestrator took over", self.text("#marks"))
+
+
+class Instances(PageTest):
+    file = """
+topology: shop
+program: nodes
+nodes:
+  orders: { machine: Order, key: order, final: [shipped, cancelled], keep: 30d }
+"""
+
+    def test_the_steps_of_instances_are_shown(self):
+        def send(instance, event):
+            self.topology.orchestrator("send", instance, event)
+        self.wait(lambda: self.cell("orders", 2) == "running")
+        self.choose("orders")
+        # The page subscribes asynchronously, so further instances are created until a step is shown.
+        numbers = iter(range(4711, 10000))
+
+        def is_shown():
+            instance = f"orders[{next(numbers)}]"
+            send(instance, '{"place":{"amount":3}}')
+            return self.script("return model.steps.some((step) => step.instance !== undefined)")
+        self.wait(is_shown)
+        instance = self.script("return model.steps.find((step) => step.instance).instance")
+        send(instance, "pay")
+        self.wait(lambda: self.script(
+            "return [...document.querySelectorAll('#rows .label')].some((one) => one.textContent.startsWith(arguments[0]))",
+            instance[len("orders"):] + " pay("))
+        self.wait(lambda: self.script("return [...book.get('orders').ticks].length") >= 2)
+        self.wait(lambda: self.count("#node .statechart .wire.seen") + self.count("#node .statechart .wire.taken") > 0)
+        self.assertEqual(self.text("#skipped"), "")
 
 
 class Stuck(PageTest):

@@ -44,7 +44,9 @@ class RecordedPage(PageTest):
         self.drawn()
 
     def drawn(self):
-        self.wait(lambda: self.script("return !isDue && ![...layouts.values()].includes(null)"))
+        """Waits until the page is drawn, with the panels that are out of sight."""
+        self.wait(lambda: self.script(
+            "if (outdated.size && !isDue) show(); return !isDue && !outdated.size && ![...layouts.values()].includes(null)"))
 
     def resized(self):
         """Waits until the page is drawn for the new size of the screen."""

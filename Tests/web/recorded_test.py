@@ -58,6 +58,18 @@ class Recorded(RecordedPage):
             self.resized()
         self.assertEqual([error for error in errors if error], [])
 
+    def test_goldens_match_the_moments_stuck_and_after_a_kill(self):
+        errors = []
+        for name, moment in [("stuck", recording.STUCK), ("killed", recording.KILLED)]:
+            self.load()
+            self.script("const fonts = new CSSStyleSheet(); fonts.replaceSync(arguments[0]);"
+                        " document.adoptedStyleSheets = [fonts]; theme = null", FONTS)
+            self.give(moment)
+            for look in self.each_appearance():
+                self.picture(f"{name}-{look}")
+                errors += self.differences(["health", "nodes", "graph", "timeline", "chart"], name + "-", look)
+        self.assertEqual([error for error in errors if error], [])
+
     def differences(self, panels, prefix, look):
         picture = Image.open(io.BytesIO(self.driver.get_screenshot_as_png())).convert("RGB")
         for panel in panels:
@@ -88,7 +100,13 @@ class Recorded(RecordedPage):
         self.check(axe, "the keys")
         self.script("document.getElementById('keys').close(); isConfirmed('Kill door?', 'It restarts.', 'Kill door')")
         self.check(axe, "a confirmation")
-        self.script("document.getElementById('confirm').close('no')")
+        self.script("document.getElementById('confirm').close('no'); enlarge(true)")
+        self.drawn()
+        self.check(axe, "an enlarged state chart")
+        self.script("enlarge(false)")
+        for moment in [recording.STUCK, recording.KILLED]:
+            self.give(moment)
+            self.check(axe, "a moment")
 
     def check(self, axe, look):
         if not self.script("return 'axe' in window"):

@@ -161,6 +161,57 @@ HEALTH = {
 STANDING.append(HEALTH)
 WHOLE = delta(10, STANDING, STEPS, LINES, whole=True)
 
+# Moments that an operator has to understand: a topology that is stuck, and a node after a kill.
+RELAY = ["r1.out->r2.in", "r2.out->r3.in", "r3.out->tally.in"]
+
+
+def relay(third, phase="running", **others):
+    return {"is": "topology", "topology": "relay", "file": "/home/me/relay.yaml", "phase": phase, "running": True,
+            "reason": None, "composites": [], "pipes": [
+                pipe(name, *[end.split(".")[0] for end in name.split("->")], 4) for name in RELAY],
+            "nodes": [node("r1", "Relay"), node("r2", "Relay"), node("r3", "Relay", **third), node("tally", "Tally")],
+            **others}
+
+
+def token(name, number, second, **others):
+    receives = {"r2": RELAY[0], "r3": RELAY[1], "tally": RELAY[2]}.get(name)
+    sends = {"r1": RELAY[0], "r2": RELAY[1], "r3": RELAY[2]}.get(name)
+    counted = {"counted": {"count": number, "last": number}} if name == "tally" else "idle"
+    return step(name, number, second, {"token": {"n": number}}, "idle", counted,
+                **({"source": event(receives, number)} if receives else {"cause": "client"}),
+                sent=[event(sends, number)] if sends else [], **others)
+
+
+def health(severity, *diagnoses):
+    found = [{"severity": severity, "cause": cause, "node": name, "text": text, "command": None, "starts": starts,
+              "blocked": []} for cause, name, text, starts in diagnoses]
+    return {"is": "health", "severity": severity, "summary": found[0]["text"], "diagnoses": found}
+
+
+PASSED = [token(name, number, number + place / 50) for number in (1, 2) for place, name in enumerate(["r1", "r2", "r3", "tally"])]
+STUCK = delta(30, [
+    relay({"phase": "stopped", "running": False, "pid": None}, phase="degraded"),
+    state("r1", "idle", 10, 8, counts(10, blocked=[RELAY[0]], outs=[end(RELAY[0], 10, waiting=4, capacity=4, applied=6)])),
+    state("r2", "idle", 6, 8, counts(6, blocked=[RELAY[1]], outs=[end(RELAY[1], 6, waiting=4, capacity=4, applied=2)], ins=[
+        end(RELAY[0], 10, waiting=4, capacity=4, applied=6)])),
+    state("r3", "idle", 2, 2.04, counts(2, outs=[end(RELAY[2], 2, capacity=4)], ins=[end(RELAY[1], 2, capacity=4)])),
+    state("tally", {"counted": {"count": 2, "last": 2}}, 2, 2.06, counts(2, ins=[end(RELAY[2], 2, capacity=4)])),
+    health("failure", ("notRunning", "r3", "Stuck: r3 is stopped → r2 is blocked (4 of 4) → r1 is blocked (4 of 4)", "r3")),
+], [*PASSED, life("r3", 4, "stopped", {"phase": "running", "running": True}, False),
+    *[token("r1", number, 4 + number / 2) for number in range(3, 11)], *[token("r2", number, 4.02 + number / 2) for number in range(3, 7)]],
+    [line("r3", 0.1, "started as process 4002", "note"), line("r3", 4, "stopped", "note"), line("r1", 9, "more tokens")], whole=True)
+KILLED = delta(12, [
+    relay({"pid": 4711, "restarts": 1, "incarnation": 2}),
+    *[state(name, "idle", 3, 9, counts(3)) for name in ("r1", "r2")],
+    state("r3", "idle", 3, 9.04, counts(3, letters=1), incarnation=2),
+    state("tally", {"counted": {"count": 3, "last": 3}}, 3, 9.06, counts(3)),
+    health("warning", ("restarted", "r3", "r3 was restarted, 4 s ago", None), ("deadLetters", "r3", "r3: 1 dead letter", None)),
+], [*PASSED, life("r3", 7, "starting", {"phase": "running", "running": True, "incarnation": 1}, False, restarts=1, incarnation=2),
+    life("r3", 7.4, "running", {"phase": "starting", "running": False}, True, restarts=1, incarnation=2),
+    {"is": "takeover", "time": at(8), "pid": 77, "former": 66, "adopted": 4},
+    *[token(name, 3, 9 + place / 50, incarnation=2 if name == "r3" else 1) for place, name in enumerate(["r1", "r2", "r3", "tally"])]],
+    [line("r3", 7, "killed by SIGKILL; restart 1 of 5 in 192 ms", "note"), line("r3", 7.4, "started as process 4711", "note")], whole=True)
+
 REPLIES = {
     "/api/about": {"readOnly": False},
     "/api/chart": {

@@ -1,5 +1,6 @@
 """The shared parts of the page's tests: a topology, an inspector, and a browser."""
 
+import json
 import os
 import re
 import shutil
@@ -47,6 +48,10 @@ class Topology:
         return subprocess.run(
             [os.path.join(PROGRAMS, "orchestrator"), *words], cwd=self.folder,
             env=self.environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def process(self):
+        """Returns the process id of the orchestrator."""
+        return json.loads(self.orchestrator("status", "-o", "json"))["pid"]
 
     def end(self):
         if self.inspector:

@@ -181,6 +181,8 @@ enum WebFiles {
     "/text.js": script(PackageResources.text_js),
     "/trace.js": script(PackageResources.trace_js),
     "/timeline.js": script(PackageResources.timeline_js),
+    "/pulse.js": script(PackageResources.pulse_js),
+    "/export.js": script(PackageResources.export_js),
     "/states.js": script(PackageResources.states_js),
     "/keys.js": script(PackageResources.keys_js),
     "/panels.js": script(PackageResources.panels_js),

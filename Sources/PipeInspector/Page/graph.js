@@ -15,7 +15,7 @@ let zoom = null;             // The zoom that the user has chosen; `null` fits t
 // whose contents have changed.
 function showGraph(states) {
   const { boxes, wires, note } = graphContents(states);
-  byId('folded').textContent = note + (picture && picture.missing ? ' ' + picture.missing + ' wires are not drawn.' : '');
+  say('folded', note + (picture && picture.missing ? ' ' + picture.missing + ' wires are not drawn.' : ''));
   if (!boxes.length) {
     picture = null;
     document.body.classList.remove('loading');
@@ -47,9 +47,9 @@ function layoutRequest(boxes, wires) {
     isPart: Boolean(wire.isMembership), label: wire.isMembership ? 0 : wire.count ? 4 : 2 * String(wire.capacity).length + 1 }))
     .filter((wire) => !seen.has(wire.from + '\n\n' + wire.to + wire.isPart) && seen.add(wire.from + '\n\n' + wire.to + wire.isPart));
   // The inspector chooses the direction that fits best. Rounded, so that a scroll bar does not change the layout.
-  const { clientWidth } = byId('graph');
+  const { width } = sizeOf(byId('graph'));
   return {
-    width: Math.max(4, Math.round(clientWidth / 80)) * 10, height: Math.round(PANEL.most / 2 / HALF.y),
+    width: Math.max(4, Math.round(width / 80)) * 10, height: Math.round(PANEL.most / 2 / HALF.y),
     boxes: boxes.filter((box) => !isComposite.has(box.name)).map((box) => ({ name: box.name, ...TEXT })),
     composites: [...isComposite].map((name) => ({ name, width: TEXT.width, height: 1,
       nodes: wires.filter((wire) => wire.to === name && isComponent(wire)).map((wire) => wire.from) })),
@@ -73,17 +73,17 @@ function fetchLayout(request) {
 
 function canvas(layout) {
   const [width, height] = [layout.width * HALF.x, layout.height * HALF.y];
-  const [frames, lines, labels, shapes] = Array.from({ length: 4 }, () => draw('g'));
+  const [frames, lines, dots, labels, shapes] = Array.from({ length: 5 }, () => draw('g'));
   const svg = draw('svg', { viewBox: '0 0 ' + width + ' ' + height, role: 'group', 'aria-label': 'Nodes and pipes' },
-    frames, lines, labels, shapes);
+    frames, lines, dots, labels, shapes);
   const missing = layout.wires.filter((line) => !line.points.length).length;
-  return { width, height, svg, frames, lines, labels, shapes, missing };
+  return { width, height, svg, frames, lines, pulses: dots, labels, shapes, missing };
 }
 
 function fitGraph() {
   // A graph that would be too small to read is scrolled.
   const panel = byId('graph');
-  const whole = Math.min(ZOOM.fit, (panel.clientWidth - 4) / picture.width, (PANEL.most - 4) / picture.height);
+  const whole = Math.min(ZOOM.fit, (sizeOf(panel).width - 4) / picture.width, (PANEL.most - 4) / picture.height);
   // The panel is as high as the graph. A graph with another height seldom replaces it.
   const height = Math.max(PANEL.least, Math.min(PANEL.most, Math.ceil(picture.height * Math.max(ZOOM.readable, whole)) + 24));
   if (panel.style.height !== height + 'px') panel.style.height = height + 'px';
@@ -123,6 +123,7 @@ function drawParts(boxes, wires, states) {
   layout.wires.forEach((line, index) => { looks[index].pipes = ofLine(line).map((wire) => wire.name).filter((name) => name); });
   putRows(picture.lines, layout.wires.map((line, index) => ({ key: index, signature: JSON.stringify(looks[index]),
     build: () => wirePart(line, looks[index]) })));
+  drawPulses(layout.wires, looks);
   putRows(picture.labels, layout.wires.flatMap((line, index) => line.label && looks[index].label
     ? [{ key: index, signature: JSON.stringify(looks[index]), build: () => labelPart(line.label, looks[index]) }] : []));
   putRows(picture.frames, layout.frames.filter((frame) => byName.has(frame.name)).map((frame) => {
@@ -135,8 +136,8 @@ function drawParts(boxes, wires, states) {
     const look = box.members ? foldLook(box) : nodeLook(box, states, found);
     // The box in a frame is only the end of the composite's pipes.
     if (isFramed.has(place.name)) return { key: place.name, signature: 'end', build: () => endPart(place) };
-    return { key: place.name, signature: JSON.stringify(look), build: () => boxPart(place, look,
-      () => box.members ? unfold(box) : choose(box.name)) };
+    return { key: place.name, signature: JSON.stringify(look), shape: boxShape(look), update: (element) => updateBox(element, look),
+      build: () => updateBox(boxPart(place, look, () => box.members ? unfold(box) : choose(box.name)), look) };
   }));
 }
 
@@ -177,10 +178,13 @@ const wireWidth = (rate) => Math.round((1.5 + Math.log10(1 + rate)) * 2) / 2;
 
 function wirePart(line, look) {
   if (!line.points.length) return draw('g');
-  const points = wirePoints(line);
-  return draw('g', look.pipes.length ? { class: 'pipe', onclick: () => followPipes(look.pipes) } : null, draw('path', { class: look.style, 'stroke-width': look.width, d: roundedPath(points),
+  const path = roundedPath(wirePoints(line));
+  const title = draw('title', null, look.title);
+  // The description of the wire names the last event when the pointer enters the wire.
+  return draw('g', look.pipes.length ? { class: 'pipe', onclick: () => followPipes(look.pipes),
+    onpointerenter: () => setText(title, look.title + lastEventWords(look.pipes)) } : null, draw('path', { class: look.style, 'stroke-width': look.width, d: path,
     'marker-end': line.isPart ? null : 'url(#tip' + (look.isLit ? '-lit' : look.level === 'full' ? '-full' : '') + ')' }),
-  draw('path', { class: 'grip', d: roundedPath(points) }), draw('title', null, look.title));
+  draw('path', { class: 'grip', d: path }), title);
 }
 
 function wirePoints(line) {
@@ -232,7 +236,7 @@ function condition(node, state) {
   if (deadLetters) words.push(deadLetters + (deadLetters === 1 ? ' dead letter' : ' dead letters'));
   const style = node.running
     ? isBlocked ? 'blocked' : words.includes('in doubt') ? 'doubt' : deadLetters ? 'letters' : 'well'
-    : ['stopped', 'completed', 'idle'].includes(node.phase) ? 'stopped' : node.phase === 'failed' || node.phase === 'lost'
+    : ['stopped', 'completed', 'idle', 'down'].includes(node.phase) ? 'stopped' : node.phase === 'failed' || node.phase === 'lost'
       ? 'failed' : 'backing';
   return { style, words, rank: RANKS.indexOf(style) };
 }
@@ -283,23 +287,46 @@ const button = (look, pick, ...parts) => draw('g', { tabindex: 0, role: 'button'
   class: 'node ' + look.style, 'aria-label': look.label, onkeydown: (event) => {
     if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); pick(); } } }, ...parts);
 
+// The words of a problem are beside the name or, if they are too long, before the state.
+const hasSpace = (look) => look.name.length + look.words.length <= 22;
+
+// Boxes with the same shape have the same elements, with other texts and colors.
+const boxShape = (look) => [look.name, look.style.includes('fold'), look.style.includes('together'), hasSpace(look), look.words !== '',
+  look.trend !== ''].join('\n');
+
 function boxPart(place, look, pick) {
   const { x, y, width, height } = area(place);
-  const isFold = look.style.includes('fold');
-  const isShort = look.name.length + look.words.length <= 22;
+  const isShort = hasSpace(look);
   const rx = look.style.includes('together') ? 18 : 6;
   return button(look, pick,
-    isFold ? draw('rect', { class: 'box', x: x + 5, y: y - 5, width, height, rx }) : null,
+    look.style.includes('fold') ? draw('rect', { class: 'box', x: x + 5, y: y - 5, width, height, rx }) : null,
     draw('rect', { class: 'box', x, y, width, height, rx }),
     draw('rect', { class: 'stripe', x: x + 6, y: y + 8, width: 4, height: height - 16, rx: 2 }),
     draw('text', { x: x + 18, y: y + 21, class: 'name' }, look.name),
-    // The words of a problem are beside the name or, if they are too long, before the state.
-    look.words && isShort ? draw('text', { x: x + width - 10, y: y + 21, class: 'words', 'text-anchor': 'end' }, look.words) : null,
-    draw('text', { x: x + 18, y: y + 40, class: look.words && !isShort ? 'words' : null },
-      look.words && !isShort ? look.words : short(look.state, look.trend ? 17 : 27)),
-    look.trend && (isShort || !look.words) ? draw('polyline', { class: 'trend', points: look.trend,
+    look.words && isShort ? draw('text', { x: x + width - 10, y: y + 21, class: 'words', 'text-anchor': 'end' }, '') : null,
+    draw('text', { x: x + 18, y: y + 40, class: look.words && !isShort ? 'words second' : 'second' }, ''),
+    look.trend && (isShort || !look.words) ? draw('polyline', { class: 'trend',
       transform: 'translate(' + (x + width - 68) + ' ' + (y + height - 21) + ')' }) : null,
-    draw('title', null, look.title));
+    draw('title', null, ''));
+}
+
+function updateBox(element, look) {
+  const isShort = hasSpace(look);
+  setClass(element, 'node ' + look.style);
+  element.setAttribute('aria-label', look.label);
+  for (const part of element.children) {
+    if (part.tagName === 'title') setText(part, look.title);
+    else if (part.tagName === 'polyline') part.setAttribute('points', look.trend);
+    else if (part.classList.contains('second')) {
+      setText(part, look.words && !isShort ? look.words : short(look.state, look.trend ? 17 : 27));
+    } else if (part.classList.contains('words')) setText(part, look.words);
+  }
+  return element;
+}
+
+function setText(element, text) {
+  if (!element.firstChild) element.append(text);
+  else if (element.firstChild.data !== text) element.firstChild.data = text;
 }
 
 function framePart(place, look) {

@@ -16,28 +16,34 @@ function shownHealth() {
   return known ? known.health : null;
 }
 
+// Whether the topology has ended. The last problems are then a list.
+const hasEnded = () => model.at === null && !model.latest.running && model.latest.nodes.length > 0;
+
+const endWords = ({ phase, reason }) => phase === 'orphaned' ? reason
+  : 'The topology has ended' + (reason ? ': ' + reason : '') + '. The page shows what it has recorded.';
+
 function showHealth() {
   const health = shownHealth();
   const found = health ? health.diagnoses : [];
-  const urgent = found.filter((one) => one.severity !== 'note');
-  const style = health ? health.severity || 'well' : 'unknown';
+  const urgent = hasEnded() ? [] : found.filter((one) => one.severity !== 'note');
+  const style = health && !hasEnded() ? health.severity || 'well' : 'unknown';
   byId('health').className = 'wide ' + style;
-  const words = !health ? (model.at === null ? model.topology.reason || 'Not known yet' : 'Not known for this instant')
+  const words = hasEnded() ? endWords(model.topology) : !health ? (model.at === null ? model.topology.reason || 'Not known yet' : 'Not known for this instant')
     : urgent.length ? urgent[0].text : health.summary;
   putRows(byId('verdict'), [{ key: 'verdict', signature: style + words, build: () => make('span', null,
-    make('b', { class: 'badge ' + style }, SEVERITIES[style] || (health ? 'Well' : 'Unknown')), ' ', words) }]);
+    make('b', { class: 'badge ' + style }, hasEnded() ? model.topology.phase === 'orphaned' ? 'Orphaned' : 'Ended' : SEVERITIES[style] || (health ? 'Well' : 'Unknown')), ' ', words) }]);
   putRows(byId('remedy'), urgent.length ? [remedy(urgent[0])] : []);
   const others = found.filter((one) => one !== urgent[0]);
   byId('more').hidden = !others.length;
-  byId('more').textContent = others.length + ' more';
+  say('more', others.length + ' more');
   byId('problems').hidden = !others.length || byId('more').getAttribute('aria-expanded') !== 'true';
   putRows(byId('problems'), others.map((one) => ({ key: one.severity + one.cause + one.node, signature: JSON.stringify(one) +
-    model.readOnly, build: () => make('li', null, make('b', { class: 'badge ' + one.severity }, SEVERITIES[one.severity]), ' ',
+    model.readOnly + model.latest.running, build: () => make('li', null, make('b', { class: 'badge ' + one.severity }, SEVERITIES[one.severity]), ' ',
     one.text, ' ', remedy(one).build()) })));
 }
 
 function remedy(diagnosis) {
-  const canStart = diagnosis.starts && !model.readOnly && model.at === null;
+  const canStart = diagnosis.starts && !model.readOnly && model.at === null && model.latest.running;
   const label = canStart ? 'Start ' + diagnosis.starts : 'Show ' + diagnosis.node;
   return { key: label, signature: label, build: () => make('button', { type: 'button', 'data-key': label,
     onclick: () => canStart ? startNode(diagnosis.starts) : showSelected(diagnosis.node) }, label) };

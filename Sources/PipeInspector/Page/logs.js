@@ -17,21 +17,19 @@ function wantedLines() {
 }
 
 function showLogs() {
-  const box = byId('logbox');
   const found = wantedLines();
-  const isAtEnd = isAtNewest();
-  if (isAtEnd) heldAt = null;
+  if (isAtNewestLine) heldAt = null;
   else if (heldAt === null && found.length) heldAt = found[found.length - 1].id;
   const held = heldAt === null ? found : found.filter((line) => line.id <= heldAt);
   const rows = held.slice(-LINES);
   putRows(byId('logs'), rows.map((line) => ({ key: 'l' + line.id, signature: openLines.has(line.id) + ' ' + isLitLine(line),
     build: () => lineRow(line) })));
-  if (isAtEnd && !isAtNewest()) box.scrollTop = box.scrollHeight;
+  if (isAtNewestLine && rows.length) ends.add(byId('logbox'));
   byId('newest').disabled = heldAt === null;
   const parts = [held.length > LINES ? held.length - LINES + ' earlier' : '',
     found.length > held.length ? found.length - held.length + ' newer' : '',
     found.length ? '' : model.lines.length ? 'No matching lines.' : 'No log lines yet.'];
-  byId('lines').textContent = parts.filter((part) => part).join(', ');
+  say('lines', parts.filter((part) => part).join(', '));
 }
 
 function forgetLogs() {
@@ -57,15 +55,15 @@ function lineRow(line) {
       "; 'orchestrator logs' shows all)" : null);
 }
 
-// The comparison is exact. Scrolling by key moves gradually, and with a tolerance, each small move
-// would be undone because the view would follow new lines again.
-const isAtNewest = () => isAtFloor(byId('logbox'));
+let isAtNewestLine = true;   // Whether the view follows new lines.
 
 function toNewest() {
-  const box = byId('logbox');
-  box.scrollTop = box.scrollHeight;
+  isAtNewestLine = true;
   show();
 }
 
 // Redraws only if scrolling has changed whether the view follows new lines.
-byId('logbox').addEventListener('scroll', () => { if (isAtNewest() === (heldAt !== null)) show(); });
+byId('logbox').addEventListener('scroll', () => {
+  isAtNewestLine = isAtFloor(byId('logbox'));
+  if (isAtNewestLine === (heldAt !== null)) show();
+});

@@ -35,6 +35,8 @@ function forget() {
   Object.assign(model, { steps: [], lines: [], topologies: [], health: [], takeovers: [], skipped: 0, at: null });
   forgetLogs();
   forgetCausality();
+  forgetLanes();
+  forgetPulses();
   forgetSequence();
 }
 
@@ -63,12 +65,17 @@ function addSteps(delta) {
     if (last && (last.time || 0) > (step.time || 0)) isSorted = false;
     model.steps.push(trimStep(step));
     link(step);
+    addToLane(step);
+    if (!delta.whole && model.at === null && !document.hidden) notePulses(step);
   }
   model.skipped += inside + Math.max(before, delta.skipped);
   if (!isSorted) model.steps.sort((a, b) => (a.time || 0) - (b.time || 0) || a.id - b.id);
   // More steps are kept while the user looks at an earlier instant, follows an event, or has scrolled back.
   const most = model.at === null && !followed && isAtNewestStep() ? MAX_STEPS : 5 * MAX_STEPS;
-  if (model.steps.length > most) for (const step of model.steps.splice(0, model.steps.length - most)) unlink(step);
+  if (model.steps.length <= most) return;
+  const removed = model.steps.splice(0, model.steps.length - most);
+  for (const step of removed) unlink(step);
+  cutLanes(removed);
 }
 
 // Returns the number of steps that are missing before a step. The steps of a process have
@@ -96,7 +103,10 @@ function trimStep(step) {
     if (length > LARGE) step[part] = { [caseName(step[part]) || '…']: { _0: '… ' + amount(length) } };
   }
   if (step.large && step.state === undefined) step.state = '… ' + amount(step.large);
-  for (const sent of step.sent || []) delete sent.event;
+  for (const sent of step.sent || []) {
+    if (sent.event !== undefined) sent.name = caseName(sent.event);
+    delete sent.event;
+  }
   return step;
 }
 
@@ -213,7 +223,8 @@ function shownStates() {
   const states = new Map();
   for (const step of model.steps) {
     if (step.time > model.at) break;
-    if (step.state === undefined || !isStep(step)) continue;
+    // A step of an instance is not the state of its node.
+    if (step.state === undefined || step.instance || !isStep(step)) continue;
     states.set(step.node, step);
   }
   for (const node of model.topology.nodes) {
@@ -226,7 +237,7 @@ function shownStates() {
   }
   // For an instant before a node's first known step, the state is the one in which this step began.
   for (const step of model.steps) {
-    if (step.from !== undefined && !states.has(step.node)) {
+    if (step.from !== undefined && !step.instance && !states.has(step.node)) {
       states.set(step.node, { node: step.node, state: step.from, time: null });
     }
   }

@@ -29,7 +29,7 @@ async function fetchSelected() {
     // Keeps the events, so that the form keeps what the user has typed.
     if (model.chosen === name) model.enabled = { events: [], ...model.enabled, error: error.message };
   }
-  show();
+  showUpdate();
   // The events are fetched at most twice a second.
   setTimeout(() => {
     isFetching = false;
@@ -112,7 +112,7 @@ async function fetchWholeState(name) {
 
 // The commands to the node's process.
 function controlPart(node) {
-  const canControl = model.at === null && !model.readOnly && node.kind !== 'monitor';
+  const canControl = model.at === null && !model.readOnly && model.latest.running && node.kind !== 'monitor';
   const isDown = ['stopped', 'failed', 'completed', 'idle', 'lost'].includes(node.phase);
   const actions = isDown ? ['start'] : ['restart', 'stop', 'kill'];
   return { key: 'control', signature: [canControl, ...actions].join(), build: () => make('p', { class: 'buttons' },

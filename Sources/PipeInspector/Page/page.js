@@ -29,12 +29,17 @@ function partOfAddress(name) {
   try { return found && decodeURIComponent(found[1]); } catch { return null; }
 }
 
+// An instant as milliseconds since 1970, such as `1767261602000.125`. It is rounded up to microseconds, so that it
+// includes a step at this instant.
+const instantText = (time) => (Math.ceil(time / 1e3) / 1e3).toFixed(3).replace(/\.?0+$/, '');
+const instantOf = (text) => Math.round(Number(text) * 1e3) * 1e3;
+
 // The address names the selected node, the followed event and the shown instant, so that it can be shared.
 function putAddress() {
   const parts = [];
   if (model.chosen) parts.push('node=' + encodeURIComponent(model.chosen));
-  if (followed) parts.push('event=' + encodeURIComponent(followed.start.node + '@' + followed.start.version));
-  if (model.at !== null) parts.push('at=' + Math.round(model.at / 1e6));
+  if (followed) parts.push('event=' + encodeURIComponent(nameOf(followed.start) + '@' + followed.start.version));
+  if (model.at !== null) parts.push('at=' + instantText(model.at));
   const hash = parts.length ? '#' + parts.join('&') : '';
   if (location.hash !== hash) history.replaceState(null, '', location.pathname + hash);
 }

@@ -9,6 +9,7 @@ const SLICE = 12;   // The time after which another task draws the remaining pan
 let isDue = false;       // Whether the page will be drawn, or is being drawn.
 let isDrawing = false;
 let isOutdated = false;  // Whether the contents have changed while the page was being drawn.
+let isWhole = false;     // Whether the next drawing includes the panels that are out of sight.
 
 let dueUpdate = null;    // The timer of an update that waits.
 let drawnAt = 0;
@@ -16,14 +17,17 @@ let drawnAt = 0;
 // Draws an update from the inspector. Updates are drawn less often than the changes that the user makes.
 const UPDATES = 200;     // The least time between two drawn updates. Unit: milliseconds.
 function showUpdate() {
-  const pause = UPDATES - (performance.now() - drawnAt);
-  if (dueUpdate !== null) return;
-  if (isDue || pause <= 0) { show(); return; }
+  if (isDrawing) isOutdated = true;
+  if (isDue) return;
   isDue = true;
-  dueUpdate = setTimeout(() => { dueUpdate = null; isDue = false; show(); }, pause);
+  const pause = UPDATES - (performance.now() - drawnAt);
+  if (pause <= 0) requestAnimationFrame(startDrawing);
+  else dueUpdate = setTimeout(() => { dueUpdate = null; requestAnimationFrame(startDrawing); }, pause);
 }
 
+// Draws a change that the user has made, in all panels.
 function show() {
+  isWhole = true;
   if (dueUpdate !== null) {
     clearTimeout(dueUpdate);
     dueUpdate = null;
@@ -32,11 +36,13 @@ function show() {
   if (isDrawing) isOutdated = true;
   if (isDue) return;
   isDue = true;
-  requestAnimationFrame(() => {
-    isDrawing = true;
-    drawnAt = performance.now();
-    drawRest(panels());
-  });
+  requestAnimationFrame(startDrawing);
+}
+
+function startDrawing() {
+  isDrawing = true;
+  drawnAt = performance.now();
+  drawRest(panels());
 }
 
 function drawRest(rest) {
@@ -46,20 +52,95 @@ function drawRest(rest) {
     if (rest.length && performance.now() - start > SLICE) { setTimeout(drawRest, 0, rest); return; }
   }
   isDue = isDrawing = false;
-  if (isOutdated) { isOutdated = false; show(); }
+  if (!isOutdated) return;
+  isOutdated = false;
+  if (isWhole) show(); else showUpdate();
 }
 
-function showAll() { for (const draw of panels()) draw(); }
+function showAll() {
+  isWhole = true;
+  for (const draw of panels()) draw();
+}
+
+// Panels that are out of sight are drawn when they come into sight, and once in a while for the search of the browser
+// and for screen readers.
+const UNSEEN = 2000;     // The least time between two drawings of panels that are out of sight. Unit: milliseconds.
+const unseen = new Set();    // The sections that are out of sight.
+const outdated = new Set();  // The sections among them that have not been drawn since the last update.
+let wholeAt = -UNSEEN;
+let dueWhole = null;
+
+const sight = new IntersectionObserver((entries) => {
+  let isMissing = false;
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) unseen.add(target);
+    else if (unseen.delete(target) && outdated.has(target)) isMissing = true;
+  }
+  if (isMissing) show();
+}, { rootMargin: '100px' });
 
 // Returns the functions that draw the panels, in order.
 function panels() {
   if (!model.latest) return [];
+  const isAll = isWhole || performance.now() - wholeAt >= UNSEEN;
+  isWhole = false;
   model.topology = shownTopology();
   const states = shownStates();
   indexPipes();
   indexConditions(states);
-  return [() => { showHead(); showHealth(); showFollowed(); }, () => showGraph(states), showTimeline,
-    () => { showNodes(states); showPipes(); }, () => showNode(states), showChart, showLogs, putAddress];
+  const found = [() => { showHead(); showHealth(); showFollowed(); }];
+  if (isAll) {
+    wholeAt = performance.now();
+    outdated.clear();
+    clearTimeout(dueWhole);
+    dueWhole = null;
+  }
+  for (const [name, draw] of PANELS) {
+    const section = byId(name).closest('section');
+    if (isAll || !unseen.has(section)) found.push(() => draw(states));
+    else outdated.add(section);
+  }
+  if (outdated.size && dueWhole === null) {
+    dueWhole = setTimeout(() => { dueWhole = null; showUpdate(); }, UNSEEN - (performance.now() - wholeAt) + 1);
+  }
+  return [...found, putAddress, settle];
+}
+const PANELS = [['graph', (states) => showGraph(states)], ['timebox', () => showTimeline()], ['nodes', (states) => showNodes(states)],
+  ['pipes', () => showPipes()], ['node', (states) => showNode(states)], ['chart', () => showChart()], ['logs', () => showLogs()]];
+for (const [name] of PANELS) sight.observe(byId(name).closest('section'));
+
+// The sizes of elements, which are read when they change: a read between two changes of the page computes its layout
+// each time.
+const sizes = new WeakMap();
+const resizes = new ResizeObserver((entries) => {
+  let isChanged = false;
+  for (const { target } of entries) {
+    const [former, size] = [sizes.get(target), { width: target.clientWidth, height: target.clientHeight }];
+    sizes.set(target, size);
+    isChanged = isChanged || former.width !== size.width || former.height !== size.height;
+  }
+  if (isChanged) show();
+});
+function sizeOf(element) {
+  if (!sizes.has(element)) {
+    sizes.set(element, { width: element.clientWidth, height: element.clientHeight });
+    resizes.observe(element);
+  }
+  return sizes.get(element);
+}
+
+// Boxes that show their end, once everything is drawn.
+const ends = new Set();
+function settle() {
+  for (const box of ends) box.scrollTop = 1e9;
+  ends.clear();
+  if (movedTo !== null && !isAtEnd) byId('chart').scrollTop = movedTo;
+  movedTo = null;
+}
+
+function say(id, text) {
+  const element = byId(id);
+  if (element.textContent !== text) element.textContent = text;
 }
 
 // Replaces the contents of an element. If the element with the focus has a key, the new element
@@ -68,26 +149,40 @@ function put(parent, ...parts) {
   keepingFocus(parent, () => parent.replaceChildren(...parts));
 }
 
-// Replaces the rows of a table. Rows are given as [{ key, signature, build }]. A row whose key and
-// signature have not changed keeps its element.
+// Replaces the rows of a table. Rows are given as [{ key, signature, build, shape, update }]. A row whose key and
+// signature have not changed keeps its element. If only the signature has changed, and the row has a shape that has not
+// changed, `update` changes the element.
 function putRows(parent, rows) {
   const known = drawn.get(parent) || new Map();
   const next = new Map();
-  keepingScroll(parent, () => keepingFocus(parent, () => {
-    for (const row of rows) {
-      const former = known.get(row.key);
-      const { key, signature } = row;
-      next.set(key, former && former.signature === signature ? former : { signature, element: row.build() });
+  const outdated = new Set();
+  for (const row of rows) {
+    const former = known.get(row.key);
+    if (former && former.signature === row.signature) next.set(row.key, former);
+    else if (former && row.shape !== undefined && former.shape === row.shape) {
+      row.update(former.element);
+      former.signature = row.signature;
+      next.set(row.key, former);
+    } else {
+      next.set(row.key, row);
+      if (former) outdated.add(former.element);
     }
-    for (const [key, { element }] of known) {
-      if (!next.has(key) || next.get(key).element !== element) element.remove();
-    }
-    let place = parent.firstChild;
-    for (const { element } of next.values()) {
-      if (element === place) place = place.nextSibling;
-      else parent.insertBefore(element, place);
-    }
-  }));
+  }
+  for (const [key, { element }] of known) if (!next.has(key)) outdated.add(element);
+  const added = [...next.values()].filter((row) => row.element === undefined);
+  if (outdated.size || added.length) {
+    keepingScroll(parent, outdated, () => keepingFocus(parent, () => {
+      for (const row of added) next.set(row.key, { signature: row.signature, shape: row.shape, element: row.build() });
+      for (const element of outdated) element.remove();
+      let place = parent.firstChild;
+      for (const { element } of next.values()) {
+        if (element === place) place = place.nextSibling;
+        else parent.insertBefore(element, place);
+      }
+    }));
+  } else if (![...next.keys()].every((key, index) => parent.children[index] === next.get(key).element)) {
+    keepingFocus(parent, () => parent.append(...[...next.values()].map((row) => row.element)));
+  }
   drawn.set(parent, next);
 }
 const drawn = new WeakMap();
@@ -97,8 +192,10 @@ function keyed(parent, key) {
   return null;
 }
 
-function keepingScroll(parent, change) {
-  const places = [...parent.querySelectorAll('.scroll[data-key]')].filter((one) => one.scrollLeft || one.scrollTop)
+// Keeps how far the parts of elements that will be replaced are scrolled.
+function keepingScroll(parent, outdated, change) {
+  const places = [...outdated].flatMap((element) => [...element.querySelectorAll('.scroll[data-key]')])
+    .filter((one) => one.scrollLeft || one.scrollTop)
     .map((one) => [one.getAttribute('data-key'), one.scrollLeft, one.scrollTop]);
   change();
   for (const [key, left, top] of places) {
@@ -120,14 +217,16 @@ const isAtFloor = (box) => box.scrollTop + box.clientHeight >= box.scrollHeight 
 
 function showHead() {
   const topology = model.topology;
-  byId('title').textContent = topology.topology;
-  byId('phase').textContent = topology.phase + (topology.reason ? ': ' + topology.reason : '') +
-    (model.readOnly ? ' · read only' : '');
+  say('title', topology.topology);
+  const reason = topology.reason || '';
+  say('phase', (reason.startsWith(topology.phase) ? reason : topology.phase + (reason ? ': ' + reason : '')) +
+    (model.readOnly ? ' · read only' : ''));
   byId('phase').className = !topology.running ? 'down' : topology.phase === 'running' ? 'up' : 'degraded';
-  document.title = topology.topology + ' · PipeRuntime';
-  byId('skipped').textContent = model.skipped ? model.skipped + ' steps not shown' : '';
+  const title = topology.topology + ' · PipeRuntime';
+  if (document.title !== title) document.title = title;
+  say('skipped', model.skipped ? model.skipped + ' steps not shown' : '');
   const isNow = model.at === null;
-  byId('moment').textContent = isNow ? 'now' : clock(model.at);
+  say('moment', isNow ? 'now' : clock(model.at));
   byId('time').className = isNow ? '' : 'past';
   byId('live').disabled = isNow;
   byId('freeze').setAttribute('aria-pressed', String(!isNow));
@@ -151,21 +250,32 @@ function showNodes(states) {
     const isChosen = node.name === model.chosen;
     const isDim = followed && !followed.nodes.has(node.name);
     const hue = hueOf(node.name, caseName(state.state) || state.case);
-    return { key: node.name, signature: cells.join('\n') + condition.style + isChosen + isDim + hue, build: () =>
-      make('tr', { class: [isChosen ? 'chosen' : '', isDim ? 'dim' : ''].join(' ').trim() || null },
-        make('td', null, make('button', { type: 'button', class: 'plain', 'data-key': 'n' + node.name,
-          'aria-pressed': isChosen ? 'true' : 'false', onclick: () => choose(node.name) }, node.name)),
-        make('td', { class: 'code' + (hue === null ? '' : ' swatch hue' + hue), title: cells[0] }, cells[0]),
-        make('td', { class: 'life ' + (condition.style === 'letters' ? 'well' : condition.style) }, cells[1]),
-        make('td', { class: 'number' }, cells[2]),
-        make('td', { class: cells[3] ? 'number letters' : 'number' }, cells[3]),
-        make('td', { class: 'number' }, cells[4])) };
+    const classes = ['code' + (hue === null ? '' : ' swatch hue' + hue), 'life ' + (condition.style === 'letters' ? 'well' : condition.style),
+      'number', cells[3] ? 'number letters' : 'number', 'number'];
+    const update = (element) => {
+      setClass(element, [isChosen ? 'chosen' : '', isDim ? 'dim' : ''].join(' ').trim());
+      element.querySelector('button').setAttribute('aria-pressed', isChosen ? 'true' : 'false');
+      if (element.cells[1].title !== cells[0]) element.cells[1].title = cells[0];
+      cells.forEach((text, index) => setCell(element.cells[index + 1], text, classes[index]));
+      return element;
+    };
+    return { key: node.name, signature: cells.join('\n') + condition.style + isChosen + isDim + hue, shape: '', update, build: () =>
+      update(make('tr', null, make('td', null, make('button', { type: 'button', class: 'plain', 'data-key': 'n' + node.name,
+        onclick: () => choose(node.name) }, node.name)), ...cells.map(() => make('td')))) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 6));
   if (!found.length && byId('search').value) rows.push(row('No matching nodes.', 6));
   putRows(byId('nodes'), rows);
-  byId('found').textContent = byId('search').value
-    ? found.length + ' of ' + model.topology.nodes.length : '';
+  say('found', byId('search').value ? found.length + ' of ' + model.topology.nodes.length : '');
+}
+
+function setCell(cell, text, style) {
+  if (cell.textContent !== String(text)) cell.textContent = text;
+  setClass(cell, style);
+}
+function setClass(element, style) {
+  if ((element.getAttribute('class') || '') === style) return;
+  if (style) element.setAttribute('class', style); else element.removeAttribute('class');
 }
 
 // Returns whether a node accepts no events because one of its outbound pipes is full.
@@ -208,11 +318,16 @@ function showPipes() {
       (ends.in && ends.in.waiting ? ', ' + ends.in.waiting + ' at the receiver' : '') : '–') + down.join('');
     const [sent, applied] = ends.out ? [ends.out.events, ends.out.applied] : ['–', '–'];
     const isDim = followed && !followed.pipes.has(pipe.name);
-    return { key: pipe.name, signature: [fill, sent, applied, isDim].join('\n'), build: () =>
-      make('tr', { class: isDim ? 'dim' : null }, make('td', { class: 'code' }, make('button', { type: 'button', class: 'plain',
+    const style = ends.full ? 'blocked' : down.length ? 'alert' : ends.underWay ? 'up' : '';
+    const update = (element) => {
+      setClass(element, isDim ? 'dim' : '');
+      [[fill, style], [sent, 'number'], [applied, 'number']].forEach(([text, own], index) => setCell(element.cells[index + 1], text, own));
+      return element;
+    };
+    return { key: pipe.name, signature: [fill, sent, applied, isDim, style].join('\n'), shape: '', update, build: () =>
+      update(make('tr', null, make('td', { class: 'code' }, make('button', { type: 'button', class: 'plain',
         title: 'Follow the last event', 'data-key': 'p' + pipe.name, onclick: () => followPipes([pipe.name]) }, pipe.name)),
-        make('td', { class: ends.full ? 'blocked' : down.length ? 'alert' : ends.underWay ? 'up' : '' }, fill),
-        make('td', { class: 'number' }, sent), make('td', { class: 'number' }, applied)) };
+      make('td'), make('td'), make('td'))) };
   });
   if (found.length > ROWS) rows.push(more(found.length - ROWS, 4));
   byId('pipes').closest('section').hidden = !model.topology.pipes.length;

@@ -15,34 +15,40 @@ let active = null;          // The key of the row that the keyboard has selected
 let revealed = null;        // A step that becomes visible when the chart is drawn next.
 const seenLanes = new Set();
 
+let chartTop = 0;           // How far the chart is scrolled. Unit: pixels.
+let movedTo = null;         // Where the chart will be scrolled to once everything is drawn.
+
 const isAtNewestStep = () => isAtEnd;
+const headHeight = () => sequence.isNarrow ? 92 : 28;
+const sequenceHeight = () => sequence.rows.length * ROW + 8;
 
 function forgetSequence() {
   seenLanes.clear();
-  active = revealed = null;
+  active = revealed = movedTo = null;
   isAtEnd = true;
 }
 
 function showChart() {
   const box = byId('chart');
+  const size = sizeOf(box);
   const former = sequence;
-  const anchor = isAtEnd ? null : former.rows[Math.floor(box.scrollTop / ROW)];
+  const anchor = isAtEnd ? null : former.rows[Math.floor(chartTop / ROW)];
   const rows = sequenceRows();
   const lanes = usedLanes(rows);
   // On a narrow screen, the names of nodes are vertical, and each label begins with the name.
-  const isNarrow = box.clientWidth < 500;
-  byId('chart').classList.toggle('narrow', isNarrow);
-  const width = Math.max(isNarrow ? LANE.narrow : LANE.least, Math.min(LANE.most, Math.floor((box.clientWidth - CLOCK - 16) / Math.max(1, lanes.length))));
+  const isNarrow = size.width < 500;
+  box.classList.toggle('narrow', isNarrow);
+  const width = Math.max(isNarrow ? LANE.narrow : LANE.least, Math.min(LANE.most, Math.floor((size.width - CLOCK - 16) / Math.max(1, lanes.length))));
   sequence = { rows, lanes, width, isNarrow, index: new Map(), waiting: waitingEvents(rows),
     x: new Map(lanes.map((name, index) => [name, CLOCK + index * width + LANE.dot])) };
   rows.forEach((row, index) => { for (const step of row.steps) sequence.index.set(step, index); });
-  const [full, height] = [CLOCK + lanes.length * width, rows.length * ROW + 8];
+  const [full, height] = [CLOCK + lanes.length * width, sequenceHeight()];
   for (const one of [byId('field'), byId('chartheads')]) one.style.width = full + 'px';
   byId('field').style.height = height + 'px';
   byId('chartlines').setAttribute('width', full);
   byId('chartlines').setAttribute('height', height);
   byId('rows').hidden = byId('chartheads').hidden = !rows.length;
-  byId('nosteps').textContent = rows.length ? '' : 'No steps yet. Send an event to a node, and its step appears here.';
+  say('nosteps', rows.length ? '' : 'No steps yet. Send an event to a node, and its step appears here.');
   putRows(byId('chartheads'), lanes.map((name) => ({ key: name, signature: sequence.x.get(name) + ' ' + width + (name === model.chosen),
     build: () => { const head = make('button', { type: 'button', 'data-key': 'h' + name, title: name,
       'aria-pressed': name === model.chosen ? 'true' : 'false', onclick: () => choose(name) }, name);
@@ -52,22 +58,24 @@ function showChart() {
   putRows(byId('lifelines'), lanes.map((name) => ({ key: name, signature: sequence.x.get(name),
     build: () => draw('line', { class: 'lifeline', x1: sequence.x.get(name), x2: sequence.x.get(name), y1: 0, y2: '100%' }) })));
   if (revealed && sequence.index.has(revealed)) scrollToRow(sequence.index.get(revealed));
-  else if (isAtEnd) box.scrollTop = box.scrollHeight;
-  else if (anchor) {
+  else if (!isAtEnd && anchor) {
     // The rows hold still although earlier rows have been removed.
     const index = sequence.index.get(anchor.steps[0]);
     const before = former.index.get(anchor.steps[0]);
-    if (index !== undefined && index !== before) box.scrollTop += (index - before) * ROW;
+    if (index !== undefined && index !== before) chartTop = movedTo = Math.max(0, chartTop + (index - before) * ROW);
+  }
+  if (isAtEnd) {
+    chartTop = Math.max(0, height + headHeight() - size.height);
+    ends.add(box);
   }
   revealed = null;
   drawRows();
 }
 
 function drawRows() {
-  const box = byId('chart');
   const { rows } = sequence;
-  const first = Math.max(0, Math.floor(box.scrollTop / ROW) - OVERSCAN);
-  const end = Math.min(rows.length, Math.ceil((box.scrollTop + box.clientHeight) / ROW) + OVERSCAN);
+  const first = Math.max(0, Math.floor(chartTop / ROW) - OVERSCAN);
+  const end = Math.min(rows.length, Math.ceil((chartTop + sizeOf(byId('chart')).height) / ROW) + OVERSCAN);
   const shown = [];
   const arrows = [];
   for (let index = 0; index < rows.length; index += 1) {
@@ -142,18 +150,23 @@ function usedLanes(rows) {
 function rowElement(row, index) {
   const waits = row.steps.flatMap((step) => sequence.waiting.get(step) || []);
   const isFocus = followed && row.steps.includes(followed.at);
-  const signature = [index, sequence.width, sequence.lanes.length, row.key === active, isFocus, row.steps.length, row.gap,
+  const shape = [sequence.width, sequence.lanes.length, sequence.isNarrow, row.steps.length, row.gap,
     row.steps.map((step) => sequence.x.get(step.node)), waits.map((one) => one.pipe + one.count)].join();
-  return { key: row.key, signature, build: () => {
-    const label = clock(row.steps[0].time) + ' ' + row.steps.map(stepSentence).join('; ') +
-      waits.map((one) => '; ' + (one.count > 1 ? one.count + ' events wait' : 'an event waits') + ' for ' + one.to).join('');
-    const element = make('li', { role: 'option', id: 'row' + row.key, 'aria-selected': row.key === active ? 'true' : 'false',
-      'aria-setsize': sequence.rows.length, 'aria-posinset': index + 1, 'aria-label': label,
-      class: (isFocus ? 'focus ' : '') + (index % 2 ? 'odd' : 'even') },
-    make('span', { class: 'when' }, clock(row.steps[0].time)), ...row.steps.map((step) => stepLabel(step, row)),
-    row.gap ? make('span', { class: 'gap' }, counted(row.gap, 'other step')) : null);
+  // A row that has only moved keeps its elements.
+  const update = (element) => {
+    element.setAttribute('aria-selected', row.key === active ? 'true' : 'false');
+    element.setAttribute('aria-setsize', sequence.rows.length);
+    element.setAttribute('aria-posinset', index + 1);
+    element.classList.toggle('focus', Boolean(isFocus));
     element.style.transform = 'translateY(' + index * ROW + 'px)';
     return element;
+  };
+  return { key: row.key, shape, signature: [shape, index, row.key === active, isFocus].join(), update, build: () => {
+    const label = clock(row.steps[0].time) + ' ' + row.steps.map(stepSentence).join('; ') +
+      waits.map((one) => '; ' + (one.count > 1 ? one.count + ' events wait' : 'an event waits') + ' for ' + one.to).join('');
+    return update(make('li', { role: 'option', id: 'row' + row.key, 'aria-label': label },
+      make('span', { class: 'when' }, clock(row.steps[0].time)), ...row.steps.map((step) => stepLabel(step, row)),
+      row.gap ? make('span', { class: 'gap' }, counted(row.gap, 'other step')) : null));
   } };
 }
 
@@ -166,12 +179,15 @@ function stepLabel(step, row) {
       : (row.steps.length > 1 ? '→ ' : event + ' → ') + short(step.state, 60);
   const label = make('span', { class: 'label' + (isRefused || (step.is === 'life' && !step.running) ? ' alert' : ''), 'data-step': step.id,
     title: step.is === 'life' ? step.node + ': ' + step.phase + (step.reason ? ', ' + step.reason : '')
-      : step.node + ': ' + stateText(step.from) + ' — ' + stateText(step.event) + ' → ' + stateText(step.state) + ' (' + (step.cause || '') + ')' },
-  (sequence.isNarrow ? step.node + ': ' : '') + words, ...(sequence.waiting.get(step) || []).map(({ to, count }) =>
+      : nameOf(step) + ': ' + stateText(step.from) + ' — ' + stateText(step.event) + ' → ' + stateText(step.state) + ' (' + (step.cause || '') + ')' },
+  (sequence.isNarrow ? nameOf(step) + ': ' : keyText(step)) + words, ...(sequence.waiting.get(step) || []).map(({ to, count }) =>
     make('span', { class: 'waiting' }, ' … ' + (count > 1 ? count + ' wait' : 'waits') + ' for ' + to)));
   place(label, step, row);
   return label;
 }
+
+// The key of an instance, such as `[4711] `.
+const keyText = (step) => step.instance ? short(step.instance.slice(step.instance.indexOf('[')), 24) + ' ' : '';
 
 // Places a label beside its dot: at the right, or at the left if there is more space.
 function place(label, step, row) {
@@ -190,52 +206,58 @@ function place(label, step, row) {
   }
 }
 
-// Draws the arrow to a step, its dot, and the arrows of its events that have not arrived yet.
+// Draws the arrow to a step, its dot, and the arrows of its events that have not arrived yet, around the middle of the
+// step's row.
 function arrowElement(row, step, index, start) {
   const x = sequence.x.get(step.node);
   const from = step.origin ? sequence.x.get(step.origin.node) : undefined;
   const waits = sequence.waiting.get(step) || [];
   const isLit = followed !== null;
-  const signature = [index, start, x, from, isLit, row.steps.length, waits.map((one) => one.pipe + sequence.x.get(one.to))].join();
-  return { key: step.id, signature, build: () => draw('g', { class: isLit ? 'lit' : null },
-    ...arrowParts(row, step, index, start, x, from),
-    ...waits.map((one) => waitingArrow(one, x, sequence.x.get(one.to), index * ROW + ROW / 2))) };
+  const above = step.origin && start !== undefined ? (start - index) * ROW : null;
+  const shape = [above, index === 0, x, from, isLit, row.steps.map((one) => sequence.x.get(one.node)),
+    waits.map((one) => one.pipe + one.count + sequence.x.get(one.to))].join();
+  const update = (element) => {
+    element.setAttribute('transform', 'translate(0 ' + (index * ROW + ROW / 2) + ')');
+    return element;
+  };
+  return { key: step.id, shape, signature: shape + ' ' + index, update, build: () => update(draw('g', { class: isLit ? 'lit' : null },
+    ...arrowParts(row, step, above, x, from, index),
+    ...waits.map((one) => waitingArrow(one, x, sequence.x.get(one.to))))) };
 }
 
-function arrowParts(row, step, index, start, x, from) {
-  const y = index * ROW + ROW / 2;
+function arrowParts(row, step, above, x, from, index) {
   const tip = followed ? 'url(#tip-lit)' : 'url(#tip)';
-  if (step.is === 'life') return [draw('path', { class: 'gone', d: `M${x - 14} ${y}H${x + 14}` })];
+  if (step.is === 'life') return [draw('path', { class: 'gone', d: `M${x - 14} 0H${x + 14}` })];
   const parts = [];
   const isRefused = step.refused !== undefined;
   if (row.group && step === row.steps[0] && row.steps.length > 1) {
     const places = row.steps.map((one) => sequence.x.get(one.node));
-    parts.push(draw('rect', { class: 'bar', x: Math.min(...places) - 8, y: y - 8, width: Math.max(...places) - Math.min(...places) + 16,
+    parts.push(draw('rect', { class: 'bar', x: Math.min(...places) - 8, y: -8, width: Math.max(...places) - Math.min(...places) + 16,
       height: 16, rx: 8 }, draw('title', null, 'together: ' + row.steps.map((one) => one.node).join(', '))));
   }
-  if (step.source && start !== undefined && step.origin) {
+  if (step.source && above !== null) {
     // An event to the node itself goes around the node's line.
-    const [above, side] = [start * ROW + ROW / 2, Math.sign(x - from)];
+    const side = Math.sign(x - from);
     parts.push(draw('path', { class: isRefused ? 'arrow refused' : 'arrow', 'marker-end': tip, d: from === x
-      ? `M${x + 5} ${above}q14 0 14 10V${y - 10}q0 10 -8 10` : `M${from} ${above}L${x - 6 * side} ${y - 6 * (y - above) / Math.max(6, Math.abs(x - from))}` },
+      ? `M${x + 5} ${above}q14 0 14 10V-10q0 10 -8 10` : `M${from} ${above}L${x - 6 * side} ${6 * above / Math.max(6, Math.abs(x - from))}` },
     draw('title', null, step.source.pipe)));
   }
   if (step.effect !== undefined) {
-    const above = start === undefined || !step.origin ? Math.max(0, y - 24) : start * ROW + ROW / 2;
+    const top = above === null ? Math.max(-index * ROW - ROW / 2, -24) : above;
     parts.push(draw('path', { class: 'arrow effect', 'marker-end': tip, 'data-effect': step.effect,
-      d: step.origin ? `M${x - 4} ${above}q-9 0 -9 8V${y - 8}q0 8 8 8` : `M${x - 13} ${above}V${y - 8}q0 8 8 8` },
+      d: step.origin ? `M${x - 4} ${top}q-9 0 -9 8V-8q0 8 8 8` : `M${x - 13} ${top}V-8q0 8 8 8` },
     draw('title', null, step.node + ': an effect of version ' + step.effect + ' gave the event' +
       (step.origin ? '' : ', before the first shown step'))));
   }
-  parts.push(isRefused ? draw('path', { class: 'cross', d: `M${x - 5} ${y - 5}l10 10m0 -10l-10 10` })
-    : draw('circle', { class: 'dot', cx: x, cy: y, r: 5 }));
+  parts.push(isRefused ? draw('path', { class: 'cross', d: `M${x - 5} -5l10 10m0 -10l-10 10` })
+    : draw('circle', { class: 'dot', cx: x, cy: 0, r: 5 }));
   return parts;
 }
 
-function waitingArrow({ pipe, count }, from, to, y) {
+function waitingArrow({ pipe, count }, from, to) {
   // A pipe from a node to itself ends beside the node's line.
   const end = to === undefined || from === to ? from + 40 : to + (to > from ? -8 : 8);
-  return draw('path', { class: 'arrow waits', 'marker-end': 'url(#tip)', d: `M${from} ${y}H${end}` },
+  return draw('path', { class: 'arrow waits', 'marker-end': 'url(#tip)', d: `M${from} 0H${end}` },
     draw('title', null, pipe + ': ' + (count > 1 ? count + ' wait' : 'waits')));
 }
 
@@ -246,7 +268,7 @@ function waitingEvents(rows) {
   const pipes = new Map(model.topology.pipes.map((pipe) => [pipe.name, pipe]));
   const composites = new Set(model.topology.nodes.filter((node) => node.kind === 'composite').map((node) => node.name));
   const streams = new Map();
-  for (const step of visibleSteps()) for (const event of step.sent || []) streams.set(event.pipe, String(event.stream));
+  for (const step of visibleSteps()) for (const event of step.sent || []) streams.set(event.pipe, event.stream);
   const waiting = new Map();
   for (const row of rows) for (const step of row.steps) {
     if (!step.sent || !step.sent.length) continue;
@@ -255,7 +277,7 @@ function waitingEvents(rows) {
       const [pipe, ends] = [pipes.get(event.pipe), pipeEnds(event.pipe)];
       if (!pipe || composites.has(pipe.to) || !ends.out) continue;
       const applied = Math.max(ends.out.applied, ends.in ? ends.in.applied : 0);
-      if (String(event.stream) !== streams.get(event.pipe) || event.number <= applied) continue;
+      if (String(event.stream) !== String(streams.get(event.pipe)) || event.number <= applied) continue;
       if (step.results.some((one) => one.source && keyOf(one.source) === keyOf(event) && (model.at === null || one.time <= model.at))) continue;
       const one = events.get(event.pipe) || { pipe: event.pipe, to: pipe.to, count: 0 };
       one.count += 1;
@@ -269,11 +291,12 @@ function waitingEvents(rows) {
 // Scrolling and keys
 
 function scrollToRow(index) {
-  const box = byId('chart');
-  const head = byId('chartheads').offsetHeight;
-  if (index * ROW < box.scrollTop) box.scrollTop = index * ROW;
-  else if ((index + 1) * ROW + head > box.scrollTop + box.clientHeight) box.scrollTop = (index + 1) * ROW + head - box.clientHeight;
-  isAtEnd = isAtFloor(box);
+  const { height } = sizeOf(byId('chart'));
+  const head = headHeight();
+  if (index * ROW < chartTop) chartTop = index * ROW;
+  else if ((index + 1) * ROW + head > chartTop + height) chartTop = (index + 1) * ROW + head - height;
+  isAtEnd = chartTop + height >= sequenceHeight() + head - 4;
+  movedTo = chartTop;
 }
 
 // Makes a step visible when the chart is drawn next.
@@ -288,13 +311,14 @@ function activate(index) {
   active = row.key;
   scrollToRow(sequence.index.get(row.steps[0]));
   drawRows();
+  settle();
 }
 
 byId('rows').addEventListener('keydown', (event) => {
   const last = sequence.rows.length - 1;
   const found = sequence.rows.findIndex((row) => row.key === active);
   const current = found < 0 ? last : found;
-  const page = Math.max(1, Math.floor(byId('chart').clientHeight / ROW) - 2);
+  const page = Math.max(1, Math.floor(sizeOf(byId('chart')).height / ROW) - 2);
   const to = { ArrowDown: current + 1, ArrowUp: found < 0 ? last : current - 1, Home: 0, End: last,
     PageDown: current + page, PageUp: current - page }[event.key];
   if (to !== undefined && !event.ctrlKey && !event.altKey && !event.metaKey) {
@@ -320,6 +344,7 @@ byId('rows').addEventListener('click', (event) => {
   else follow(step);
 });
 byId('chart').addEventListener('scroll', () => {
+  chartTop = byId('chart').scrollTop;
   isAtEnd = isAtFloor(byId('chart'));
   drawRows();
 });

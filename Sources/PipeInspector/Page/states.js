@@ -20,7 +20,12 @@ function fetchChart() {
   ask('/api/chart?node=' + encodeURIComponent(node.name)).then(keep, (error) => {
     // Without the chart, the page shows the names of the states and the seen transitions.
     ask('/api/machine?node=' + encodeURIComponent(node.name)).then((machine) => keep({ error: error.message, notes: [], transitions: [],
-      states: machine.states.map((one) => ({ name: one.name, fields: [], isReached: true })) }), () => keep({ error: error.message }));
+      states: machine.states.map((one) => ({ name: one.name, fields: [], isReached: true })) }), () => {
+      // Without the topology, only the recorded steps are known.
+      const names = [...new Set(model.steps.filter((step) => step.node === node.name && isStep(step))
+        .flatMap((step) => [caseName(step.from), caseName(step.state)]))].filter((name) => name);
+      keep({ error: error.message, notes: [], transitions: [], states: names.map((name) => ({ name, fields: [], isReached: true })) });
+    });
   });
 }
 
@@ -73,15 +78,28 @@ function chartParts(name, state) {
     return [{ key: 'chart', signature: String(chart.error), build: () => make('div', null, make('h3', null, 'State chart'),
       make('div', { class: 'scroll statechart' }, make('p', { class: 'empty' }, chart.error || 'Asking the program for its transitions…'))) }];
   }
-  const now = caseName(state.state) || state.case;
+  // The state of a node with a key is the number of its instances in each state.
+  const isCount = isObject(state.state) && Object.values(state.state).every((one) => typeof one === 'number');
+  const now = isCount ? null : caseName(state.state) || state.case;
   const seen = seenTransitions(name);
   const transitions = allTransitions(chart, seen);
   const holder = chartHolder(name);
   drawChart(holder, name, chart, transitions, now);
   const notes = [...(chart.error ? ['Only seen transitions: ' + chart.error] : []), ...chart.notes];
-  return [{ key: 'chart', signature: name + notes.join(), build: () => make('div', null, make('h3', null, 'State chart'), holder,
+  return [{ key: 'chart', signature: name + notes.join() + isEnlarged, build: () => make('div', null, make('h3', { class: 'title' }, 'State chart',
+    make('button', { type: 'button', 'data-key': 'enlarge', 'aria-pressed': String(isEnlarged), onclick: () => enlarge(!isEnlarged) }, 'Enlarge')), holder,
     make('p', { class: 'legend' }, make('span', null, '━ seen, with the count'), make('span', null, '┄ possible'), make('span', null, '[guard] decides by values')),
     ...notes.map((note) => make('p', { class: 'hint' }, note))) }];
+}
+
+// An enlarged chart has the width of the page.
+let isEnlarged = false;
+function enlarge(isWanted) {
+  isEnlarged = isWanted;
+  document.body.classList.toggle('enlarged', isEnlarged);
+  show();
+  const holder = document.querySelector('.statechart');
+  if (holder) holder.scrollIntoView({ block: 'nearest' });
 }
 
 const holders = new Map();
@@ -115,7 +133,7 @@ function drawChart(holder, name, chart, transitions, now) {
     wires.get(key).push(one);
   }
   const length = (wire) => Math.min(LABEL + 6, Math.max(...wire.map((one) => (one.event + (one.guard ? ' [' + one.guard + ']' : '')).length)) + 6);
-  const request = JSON.stringify({ direction: 'down', length: 48,
+  const request = JSON.stringify({ direction: 'down', length: isEnlarged ? 120 : 48,
     boxes: boxes.map((box) => ({ name: box.name, width: Math.max(8, ...[box.name + (box.isUnknown ? '' : '  '), ...box.lines].map((line) => line.length)),
       height: 1 + box.lines.length })),
     composites: [], wires: [...wires.values()].map((wire) => ({ from: wire[0].from, to: wire[0].to, isPart: false, label: length(wire), lines: Math.min(12, wire.length) })) });
@@ -126,7 +144,7 @@ function drawChart(holder, name, chart, transitions, now) {
     chartPicture.svg.setAttribute('aria-label', 'States of ' + name);
     put(holder, chartPicture.svg);
   }
-  const scale = Math.max(.6, Math.min(1, (holder.clientWidth - 8) / chartPicture.width, (holder.clientHeight - 8) / chartPicture.height) || 1);
+  const scale = Math.max(.6, Math.min(isEnlarged ? 1.3 : 1, (sizeOf(holder).width - 8) / chartPicture.width, (sizeOf(holder).height - 8) / chartPicture.height) || 1);
   chartPicture.svg.setAttribute('width', Math.round(chartPicture.width * scale));
   chartPicture.svg.setAttribute('height', Math.round(chartPicture.height * scale));
   const ofLine = (line) => wires.get(line.from + '\n\n' + line.to) || [];

@@ -48,17 +48,18 @@ let wanted = { event: partOfAddress('event'), at: partOfAddress('at') };
 function openAddress() {
   const { event, at } = wanted;
   wanted = { event: null, at: null };
-  if (event) {
-    const [node, version] = event.split('@');
-    const step = model.steps.find((one) => one.node === node && String(one.version) === version && isStep(one));
-    if (step) follow(step);
-  }
-  if (at && Number(at)) showInstant(Number(at) * 1e6);
+  const found = /^(.*)@([^@]*)$/.exec(event || '');
+  const step = found && model.steps.find((one) => isStep(one) && nameOf(one) === found[1] && String(one.version) === found[2]);
+  if (step) follow(step);
+  else if (event) say('answer', 'The event ' + event + ' is not in memory.');
+  if (at && Number(at)) showInstant(instantOf(at));
 }
 addEventListener('hashchange', () => {
   const name = partOfAddress('node');
   if (name && name !== model.chosen) choose(name);
   wanted = { event: partOfAddress('event'), at: partOfAddress('at') };
+  if (!wanted.event) leaveEvent();
+  if (!wanted.at && model.at !== null) showInstant(null);
   openAddress();
 });
 

@@ -44,55 +44,88 @@ function firstInstant() {
   return step ? step.time : model.topologies.length ? model.topologies[0].time : model.time - WINDOW;
 }
 
-// Returns the states of each node as [{ from, to, name, words, kind }], and the marks of each node. `kind` is `state`,
-// `down` for a node that does not run, or `gap` for a time about which nothing is known.
-function timelineLanes() {
-  const lanes = new Map(timelineNodes().map((node) => [node.name, { node, spans: [], marks: [], phase: null }]));
-  const put = (lane, time, span) => {
+// The lane of each node: { spans, marks, ticks }. `spans` are its states as [{ from, to, name, words, kind }]; `kind` is
+// `state`, `down` for a node that does not run, or `gap` for a time about which nothing is known. `ticks` are the times
+// of steps of instances, which are not states of the node. Lanes grow with each step.
+const book = new Map();
+
+function forgetLanes() { book.clear(); }
+
+function addSpan(lane, time, span) {
+  const last = lane.spans[lane.spans.length - 1];
+  if (last && last.to === null) last.to = time;
+  if (last && last.from === time && last.kind !== 'down') lane.spans.pop();
+  lane.spans.push({ from: time, to: null, ...span });
+}
+
+function spanOf(step, value, large) {
+  const name = caseName(value) || step.case || (value === undefined ? null : 'state');
+  return { kind: name === null ? 'gap' : 'state', name, state: value, large };
+}
+
+function addToLane(step) {
+  if (!step.time) return;
+  if (!book.has(step.node)) book.set(step.node, { spans: [], marks: [], ticks: [], time: 0 });
+  const lane = book.get(step.node);
+  // The steps of a node arrive in order, unless the clock of its host was set back.
+  if (step.time < lane.time) lane.isUnsorted = true;
+  lane.time = step.time;
+  if (step.is === 'life') addLife(lane, step);
+  else if (step.refused !== undefined) lane.marks.push({ time: step.time, kind: 'refused', words: () => stepSentence(step), step });
+  else if (step.instance) lane.ticks.push(step.time);
+  else {
+    // Steps of a process have consecutive indices. Between others, nothing is known.
+    const isGap = lane.index !== undefined && step.index !== undefined && lane.incarnation === step.incarnation && step.index > lane.index + 1;
     const last = lane.spans[lane.spans.length - 1];
-    if (last && last.to === null) last.to = time;
-    if (last && last.from === time && last.kind !== 'down') lane.spans.pop();
-    lane.spans.push({ from: time, to: null, ...span });
-  };
-  const ofState = (step, value, large) => {
-    const name = caseName(value) || step.case || (value === undefined ? null : 'state');
-    return { kind: name === null ? 'gap' : 'state', name, state: value, large };
-  };
-  for (const step of model.steps) {
-    const lane = lanes.get(step.node);
-    if (!lane || !step.time) continue;
-    if (step.is === 'life') {
-      // The process was replaced between two reads of the nodes' status.
-      if (step.again && step.running) lane.marks.push({ time: step.time, kind: 'ended', words: step.node + ': ended' });
-      lane.marks.push({ time: step.time, kind: step.running ? 'started' : 'ended', words: step.node + ': ' + step.phase +
-        (step.reason ? ', ' + step.reason : '') });
-      const last = lane.spans.findLast((span) => span.kind === 'state');
-      if (!step.running) put(lane, step.time, { kind: 'down', name: step.phase });
-      else put(lane, step.time, last ? { ...last, to: null, from: step.time } : { kind: 'gap' });
-    } else if (step.refused !== undefined) {
-      lane.marks.push({ time: step.time, kind: 'refused', words: stepSentence(step), step });
-    } else {
-      // Steps of a process have consecutive indices. Between others, nothing is known.
-      const isGap = lane.index !== undefined && step.index !== undefined && lane.incarnation === step.incarnation && step.index > lane.index + 1;
-      const last = lane.spans[lane.spans.length - 1];
-      if (isGap && last && last.to === null && last.kind === 'state') last.kind = 'gap';
-      if (!lane.spans.length && step.from !== undefined) lane.before = ofState(step, step.from);
-      put(lane, step.time, { ...ofState(step, step.state), step });
-      if (step.index !== undefined) [lane.index, lane.incarnation] = [step.index, step.incarnation];
-    }
+    if (isGap && last && last.to === null && last.kind === 'state') last.kind = 'gap';
+    addSpan(lane, step.time, { ...spanOf(step, step.state), step });
+    if (step.index !== undefined) [lane.index, lane.incarnation] = [step.index, step.incarnation];
   }
-  for (const [name, lane] of lanes) {
+}
+
+function addLife(lane, step) {
+  // The process was replaced between two reads of the nodes' status.
+  if (step.again && step.running) lane.marks.push({ time: step.time, kind: 'ended', words: () => step.node + ': ended' });
+  lane.marks.push({ time: step.time, kind: step.running ? 'started' : 'ended', words: () => step.node + ': ' + step.phase +
+    (step.reason ? ', ' + step.reason : '') });
+  const last = lane.spans.findLast((span) => span.kind === 'state');
+  if (!step.running) addSpan(lane, step.time, { kind: 'down', name: step.phase });
+  else addSpan(lane, step.time, last ? { ...last, to: null, from: step.time } : { kind: 'gap' });
+}
+
+// Forgets the beginning of the lanes, whose steps are no longer in memory.
+function cutLanes(removed) {
+  const first = model.steps.length ? model.steps[0].time : 0;
+  for (const name of new Set(removed.map((step) => step.node))) {
+    const lane = book.get(name);
+    if (!lane) continue;
+    while (lane.spans.length > 1 && lane.spans[1].from < first) lane.spans.shift();
+    while (lane.marks.length && lane.marks[0].time < first) lane.marks.shift();
+    while (lane.ticks.length && lane.ticks[0] < first) lane.ticks.shift();
+  }
+}
+
+// Returns the lanes of the shown nodes.
+function timelineLanes() {
+  if ([...book.values()].some((lane) => lane.isUnsorted)) {
+    forgetLanes();
+    for (const step of model.steps) addToLane(step);
+    for (const lane of book.values()) lane.isUnsorted = false;
+  }
+  return timelineNodes().map((node) => {
+    const known = book.get(node.name) || { spans: [], marks: [], ticks: [] };
+    const lane = { node, spans: known.spans, ticks: known.ticks, marks: known.marks.concat(letterMarks(node.name)) };
     // A node that has taken no step since the page was opened has its state since the time that the node reports.
-    const state = model.states.get(name);
-    if (!lane.spans.some((span) => span.kind === 'state') && state && state.time) {
-      lane.spans.unshift({ from: state.time, to: lane.spans.length ? lane.spans[0].from : null, ...ofState(state, state.state) });
+    const state = model.states.get(node.name);
+    if (state && state.time && !lane.spans.some((span) => span.kind === 'state')) {
+      lane.spans = [{ from: state.time, to: lane.spans.length ? lane.spans[0].from : null, ...spanOf(state, state.state) }, ...lane.spans];
     }
-    if (!lane.node.running && (!lane.spans.length || lane.spans[lane.spans.length - 1].kind !== 'down')) {
-      put(lane, model.topologies.length ? model.topologies[0].time : model.time, { kind: 'down', name: lane.node.phase });
+    if (!node.running && (!lane.spans.length || lane.spans[lane.spans.length - 1].kind !== 'down')) {
+      lane.spans = lane.spans.map((span) => ({ ...span }));
+      addSpan(lane, model.topologies.length ? model.topologies[0].time : model.time, { kind: 'down', name: node.phase });
     }
-    addLetterMarks(name, lane);
-  }
-  return [...lanes.values()];
+    return lane;
+  });
 }
 
 function timelineNodes() {
@@ -101,13 +134,15 @@ function timelineNodes() {
   return shown.slice(0, MAX_BOXES);
 }
 
-function addLetterMarks(name, lane) {
+function letterMarks(name) {
+  const marks = [];
   let former = null;
   for (const { time, state } of model.samples.get(name) || []) {
     const count = state.counts ? state.counts.deadLetters : former;
-    if (former !== null && count > former) lane.marks.push({ time, kind: 'letter', words: name + ': ' + counted(count, 'dead letter') });
+    if (former !== null && count > former) marks.push({ time, kind: 'letter', words: () => name + ': ' + counted(count, 'dead letter') });
     former = count;
   }
+  return marks;
 }
 
 function showTimeline() {
@@ -143,13 +178,14 @@ function themeColors() {
   theme = { font: '11px ' + getComputedStyle(document.body).fontFamily, hues: [] };
   for (const name of ['fg', 'bg', 'soft', 'line', 'dim', 'mark', 'failed', 'blocked', 'letters', 'doubt', 'well']) theme[name] = read(name);
   for (let hue = 0; hue < HUES; hue += 1) theme.hues.push(read('hue' + hue));
+  theme.hatch = hatching(theme.line);
   return theme;
 }
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { theme = null; show(); });
 
 function drawSpans(lanes, { from, to }, height) {
   const canvas = byId('spans');
-  const width = byId('slider').clientWidth;
+  const { width } = sizeOf(byId('slider'));
   const scale = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale);
@@ -164,14 +200,20 @@ function drawSpans(lanes, { from, to }, height) {
   context.font = colors.font;
   context.textBaseline = 'middle';
   const x = (time) => (time - from) / (to - from) * width;
-  drawnRange = { from, to, width, lanes };
+  drawnRange = { from, to, width, lanes, height };
   drawAxis(context, colors, from, to, width, height, x);
-  fillStates(context, colors, lanes, x, to, width);
-  lanes.forEach((lane, index) => {
-    const top = AXIS + index * LANE_HEIGHT + 2;
+  // Only the lanes that are scrolled into view are drawn.
+  const box = sizeOf(byId('timebox'));
+  const [top, bottom] = [lanesTop - LANE_HEIGHT, lanesTop + box.height];
+  const seen = lanes.map((lane, index) => ({ lane, top: AXIS + index * LANE_HEIGHT + 2 })).filter((one) => one.top >= top && one.top <= bottom)
+    .map((one) => ({ ...one, spans: spansWithin(one.lane.spans, from, to) }));
+  fillStates(context, colors, seen, x, to, width);
+  for (const { lane, spans, top } of seen) {
     const first = lane.spans.length ? lane.spans[0].from : to;
     drawUnknown(context, colors, 0, Math.min(width, x(first)), top);
-    for (const span of lane.spans) drawSpan(context, colors, span, x(span.from), x(span.to === null ? to : span.to), top, width);
+    for (const span of spans) drawSpan(context, colors, span, x(span.from), x(span.to === null ? to : span.to), top, width);
+    context.fillStyle = colors.mark;
+    for (const time of lane.ticks) if (time >= from && time <= to) context.fillRect(x(time), top + LANE_HEIGHT - 9, 1, 5);
     for (const mark of lane.marks) {
       const place = x(mark.time);
       if (place < 0 || place > width) continue;
@@ -181,7 +223,7 @@ function drawSpans(lanes, { from, to }, height) {
       }
       badge(context, colors, MARKS[mark.kind], place, top + (mark.kind === 'refused' || mark.kind === 'letter' ? 13 : 5));
     }
-  });
+  }
   context.fillStyle = colors.doubt;
   for (const { time } of model.takeovers) if (time >= from && time <= to) context.fillRect(x(time) - 1, AXIS, 2, height - AXIS);
   if (model.at !== null) {
@@ -193,6 +235,19 @@ function drawSpans(lanes, { from, to }, height) {
     context.lineTo(x(model.at), 8);
     context.fill();
   }
+}
+
+let lanesTop = 0;   // How far the lanes are scrolled. Unit: pixels.
+byId('timebox').addEventListener('scroll', () => {
+  lanesTop = byId('timebox').scrollTop;
+  if (drawnRange) drawSpans(drawnRange.lanes, drawnRange, drawnRange.height);
+});
+
+// Returns the spans in a part of time. Spans are in the order of their times.
+function spansWithin(spans, from, to) {
+  let first = spans.length;
+  while (first > 0 && (spans[first - 1].to === null || spans[first - 1].to >= from)) first -= 1;
+  return spans.slice(first).filter((span) => span.from <= to);
 }
 
 function badge(context, colors, { sign, color }, x, y) {
@@ -219,38 +274,39 @@ function drawAxis(context, colors, from, to, width, height, x) {
   }
 }
 
-function drawUnknown(context, colors, left, right, top) {
-  if (right - left < 1) return;
-  context.save();
-  context.beginPath();
-  context.rect(left, top, right - left, LANE_HEIGHT - 4);
-  context.clip();
-  context.fillStyle = colors.soft;
-  context.fillRect(left, top, right - left, LANE_HEIGHT - 4);
-  context.strokeStyle = colors.line;
+// A pattern of slanted lines.
+function hatching(color) {
+  const tile = make('canvas', { width: 8, height: 8 });
+  const context = tile.getContext('2d');
+  context.strokeStyle = color;
   context.globalAlpha = .5;
-  context.lineWidth = 1;
-  context.beginPath();
-  for (let place = Math.floor(left / 8) * 8 - 20; place < right; place += 8) {
-    context.moveTo(place, top + LANE_HEIGHT);
-    context.lineTo(place + 20, top - 2);
+  for (const left of [-8, 0, 8]) {
+    context.moveTo(left, 8);
+    context.lineTo(left + 8, 0);
   }
   context.stroke();
-  context.restore();
+  return context.createPattern(tile, 'repeat');
+}
+
+function drawUnknown(context, colors, left, right, top) {
+  if (right - left < 1) return;
+  context.fillStyle = colors.soft;
+  context.fillRect(left, top, right - left, LANE_HEIGHT - 4);
+  context.fillStyle = colors.hatch;
+  context.fillRect(left, top, right - left, LANE_HEIGHT - 4);
   if (right - left > 70) label(context, colors, 'unknown', left, right, top, colors.dim);
 }
 
 // Fills the spans of all lanes, one color after another, because a change of the color is slow.
 function fillStates(context, colors, lanes, x, to, width) {
   const areas = colors.hues.map(() => []);
-  lanes.forEach((lane, index) => {
-    const top = AXIS + index * LANE_HEIGHT + 2;
-    for (const span of lane.spans) {
+  for (const { lane, spans, top } of lanes) {
+    for (const span of spans) {
       if (span.kind !== 'state') continue;
       const [left, right] = [Math.max(-4, x(span.from)), Math.min(width + 4, x(span.to === null ? to : span.to))];
       if (right > 0 && left < width) areas[hueOf(lane.node.name, span.name)].push(left, top, Math.max(1, right - left - 1));
     }
-  });
+  }
   areas.forEach((places, hue) => {
     context.fillStyle = colors.hues[hue];
     context.beginPath();
@@ -339,6 +395,7 @@ function play() {
     const time = performance.now();
     const next = model.at + (time - player.last) * 1e6 * Number(byId('speed').value);
     player.last = time;
+    for (const step of model.steps.slice(indexBefore(model.at) + 1, indexBefore(next) + 1)) notePulses(step);
     showInstant(next >= model.time ? null : next);
   }, 50) };
   showPlaying();
@@ -414,7 +471,8 @@ function nearMark(lane, x) {
   const span = 6 / drawnRange.width * (drawnRange.to - drawnRange.from);
   const time = timeAt(x);
   const near = (lane ? lane.marks : []).concat(model.takeovers.map((one) => ({ time: one.time, kind: 'takeover',
-    words: 'Orchestrator ' + one.pid + ' took over from ' + one.former + ' and adopted ' + counted(one.adopted, 'process') })))
+    words: () => 'Orchestrator ' + one.pid + ' took over from ' + one.former + ' and adopted ' + one.adopted +
+      (one.adopted === 1 ? ' process' : ' processes') })))
     .filter((mark) => Math.abs(mark.time - time) <= span);
   return near.sort((a, b) => Math.abs(a.time - time) - Math.abs(b.time - time))[0];
 }
@@ -425,10 +483,10 @@ function pointAt(x, y) {
   const time = timeAt(x);
   const mark = nearMark(lane, x);
   const span = lane && lane.spans.findLast((one) => one.from <= time);
-  const words = mark ? mark.words : !lane ? '' : lane.node.name + ': ' + (!span || span.kind === 'gap' ? 'unknown'
+  const words = mark ? mark.words() : !lane ? '' : lane.node.name + ': ' + (!span || span.kind === 'gap' ? 'unknown'
     : (span.kind === 'down' ? span.name : short(span.state === undefined ? span.name : span.state, 80)) + ' from ' + clock(span.from) +
       (span.to === null ? '' : ' for ' + spanText(span.to - span.from)));
-  byId('pointed').textContent = clock(mark ? mark.time : time) + (words ? '  ' + words : '');
+  say('pointed', clock(mark ? mark.time : time) + (words ? '  ' + words : ''));
 }
 
 function clickAt(x, y) {

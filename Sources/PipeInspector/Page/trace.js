@@ -9,7 +9,9 @@ const EFFECTS = 200;   // The maximum number of steps that a followed event show
 const causality = { sent: new Map(), entered: new Map(), groups: new Map(), orphans: new Map() };
 
 const keyOf = (event) => event.pipe + ' ' + event.stream + ' ' + event.number;
-const versionOf = (step, version) => step.node + ' ' + version;
+// The name of the machine that has taken a step: an instance such as `orders[4711]`, or a node.
+const nameOf = (step) => step.instance || step.node;
+const versionOf = (step, version) => nameOf(step) + ' ' + version;
 const isStep = (step) => step.is === undefined && step.refused === undefined;
 
 // The numbers of transactions are unique among the composites that share nodes.
@@ -158,15 +160,15 @@ const eventName = (step) => step.event === undefined ? step.cause || 'a step' : 
 // One sentence about a step, for the bar of the followed event and for screen readers.
 function stepSentence(step) {
   if (step.is === 'life') return step.node + ' ' + step.phase;
-  const from = step.effect !== undefined ? ' by an effect' : step.origin ? ' from ' + step.origin.node
+  const from = step.effect !== undefined ? ' by an effect' : step.origin ? ' from ' + nameOf(step.origin)
     : step.cause && step.event !== undefined ? ' (' + step.cause + ')' : '';
   if (step.refused !== undefined) {
-    return step.node + (step.postponed ? ' postponed ' : ' refused ') + eventName(step) + from + ': ' +
+    return nameOf(step) + (step.postponed ? ' postponed ' : ' refused ') + eventName(step) + from + ': ' +
       String(step.refused).replace(/^refused: /, '');
   }
-  return step.node + ': ' + eventName(step) + from + ', ' + (step.from === undefined ? '' : short(step.from, 40) + ' → ') +
+  return nameOf(step) + ': ' + eventName(step) + from + ', ' + (step.from === undefined ? '' : short(step.from, 40) + ' → ') +
     short(step.state, 60) + (step.together && step.together.length > 1
-    ? ', together with ' + step.together.filter((one) => one !== step).map((one) => one.node).join(', ') : '');
+    ? ', together with ' + step.together.filter((one) => one !== step).map(nameOf).join(', ') : '');
 }
 
 function showFollowed() {

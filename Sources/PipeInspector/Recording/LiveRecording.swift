@@ -15,6 +15,9 @@ package final class LiveRecording: PageDataSource {
   private let tasks = Locked<[Task<Void, Never>]>([])
   private let stateCharts: StateChartReader
   private let orchestratorTracker = Locked(OrchestratorTracker())
+  private let lifecycleTracker = Locked(LifecycleTracker())
+  /// The last directory of the topology with its composites; `nil` before the first one.
+  private let lastTopology = Locked<(TopologyDirectory, [(name: String, nodes: [String])])?>(nil)
   private let hasAddedPast = Locked(false)
 
   /// The interval between two reads of the nodes' status.
@@ -79,15 +82,43 @@ package final class LiveRecording: PageDataSource {
     }
   }
 
+  /// Records that the topology has ended. The page keeps its nodes and their last states.
   private func recordLoss(because reason: String) {
     client.withLock { $0 = nil }
-    recorder.keep(only: ["topology"])
-    recorder.set(
-      "topology",
-      [
-        "is": "topology", "topology": .string(name), "running": false, "phase": "down",
-        "reason": .string(reason), "nodes": [], "pipes": [],
-      ])
+    guard let last = lastTopology.withLock({ $0 }) else {
+      return recorder.set(
+        "topology",
+        [
+          "is": "topology", "topology": .string(name), "running": false, "phase": "down",
+          "reason": .string(reason), "nodes": [], "pipes": [],
+        ])
+    }
+    var directory = last.0
+    // Nodes whose orchestrator was killed run on, until another orchestrator adopts them.
+    let orphans = target.remote == nil ? orphanedTopology : nil
+    let orphanedNodes = Set(orphans?.nodes.map(\.node) ?? [])
+    (directory.phase, directory.isRunning) = (orphans == nil ? "down" : "orphaned", false)
+    for index in directory.nodes.indices
+    where directory.nodes[index].isRunning && !orphanedNodes.contains(directory.nodes[index].name) {
+      directory.nodes[index].phase = "down"
+      (directory.nodes[index].isRunning, directory.nodes[index].pid) = (false, nil)
+    }
+    recordLifecycles(in: directory)
+    guard case .object(var record) = directory.inspectionRecord(last.1) else { return }
+    record["reason"] = .string(
+      orphans.map { "\($0.status); '\($0.upCommand)' adopts the nodes" } ?? reason)
+    recorder.set("topology", .object(record))
+  }
+
+  private var orphanedTopology: OrphanedTopology? {
+    (try? RuntimeDirectories(topology: name)).flatMap(OrphanedTopology.find)
+  }
+
+  private func recordLifecycles(in directory: TopologyDirectory) {
+    let changes = lifecycleTracker.withLock {
+      $0.changes(in: directory, now: WallClock.nanoseconds)
+    }
+    for change in changes { recorder.append(change) }
   }
 
   /// Adds the steps in the nodes' journals to the recording, before the first live steps. Only the
@@ -123,10 +154,7 @@ package final class LiveRecording: PageDataSource {
     }
     let (overloadedTopics, overloadedContinuation) = AsyncStream.makeStream(
       of: UInt32.self, bufferingPolicy: .bufferingNewest(nodes.count))
-    // The page shows the state of a node at an instant, and a step of an instance is not the state of
-    // its node.
-    let stepping = nodes.filter { $0.instanceField == nil }
-    let following = try await client.followSteps(of: stepping, ending: {}) { frame in
+    let following = try await client.followSteps(of: nodes, ending: {}) { frame in
       if frame.reportsSkipped { overloadedContinuation.yield(frame.topic) }
       guard !recorder.append(frame.json), let node = names[frame.topic] else { return }
       recorder.append(frame.placeholder(of: node))
@@ -157,12 +185,10 @@ package final class LiveRecording: PageDataSource {
       }
     }
     defer { stateTask.cancel() }
-    var lifecycleTracker = LifecycleTracker()
     var current = directory
     while current.nodes.map(\.feedName) == directory.nodes.map(\.feedName), !Task.isCancelled {
-      for event in lifecycleTracker.changes(in: current, now: WallClock.nanoseconds) {
-        recorder.append(event)
-      }
+      recordLifecycles(in: current)
+      lastTopology.withLock { [current] in $0 = (current, composites) }
       recorder.set("topology", current.inspectionRecord(composites))
       current.nodes = latestStates.withLock { $0.merged(into: current.nodes) }
       recorder.set(

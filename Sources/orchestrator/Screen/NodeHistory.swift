@@ -5,6 +5,8 @@ package struct NodeHistory: Hashable, Sendable {
   /// A state, with its cause and event if they are known.
   package struct Entry: Hashable, Sendable {
     package var incarnation: UInt64
+    /// The name of the instance, such as `orders[4711]`; `nil` for a state of the node itself.
+    package var instance: String?
     package var version: UInt64
     /// The time of the state. Unit: nanoseconds since 1970.
     package var time: Int64?
@@ -18,7 +20,7 @@ package struct NodeHistory: Hashable, Sendable {
     package var missedCount: UInt64 = 0
 
     /// The identifier of the entry. It is unique among the entries of a node.
-    package var identifier: String { "\(incarnation).\(version)" }
+    package var identifier: String { "\(incarnation).\(instance.map { $0 + "." } ?? "")\(version)" }
   }
 
   /// The maximum number of entries.
@@ -32,7 +34,9 @@ package struct NodeHistory: Hashable, Sendable {
   /// Adds a state, unless the step that leads to this state was already added: the step has more
   /// details.
   package mutating func take(_ change: StateChange) {
-    guard !change.isRepeated, !change.isIntermediate, isNew(change.incarnation, change.version)
+    // The steps of instances say more than the number of instances in each state.
+    guard !change.isRepeated, !change.isIntermediate, entries.last?.instance == nil,
+      isNew(change.incarnation, change.version)
     else {
       return
     }
@@ -51,6 +55,11 @@ package struct NodeHistory: Hashable, Sendable {
       event: step.event)
     entry.sentEvents = (step.sent ?? []).map {
       "\($0.pipe) \($0.number): \($0.event?.caseText ?? "?")"
+    }
+    entry.instance = step.instance
+    guard step.instance == nil else {
+      if !entries.contains(where: { $0.name == entry.name }) { append(entry) }
+      return
     }
     let existingIndex = entries.lastIndex {
       $0.incarnation == step.incarnation && $0.version == step.version

@@ -50,14 +50,17 @@ extension Screen {
     if frozenData != nil { line = line + "  " + StyledLine("FROZEN", .bold, .reversed) }
     if !filter.isEmpty { line = line + "  " + StyledLine("filter '\(filter)'", .color(.yellow)) }
     line = line + "  "
-    for page in ScreenTab.allCases {
-      let text = " \(page.key) \(page.title) "
-      line =
-        line
-        + (page == self.page && subject == nil
-          ? StyledLine(text, .reversed) : StyledLine(text, .dim))
+    let full = line + tabs(hasTitles: true)
+    return full.width <= size.columns ? full : line + tabs(hasTitles: false)
+  }
+
+  /// The keys of the pages. On a narrow terminal, only the current page has its title.
+  private func tabs(hasTitles: Bool) -> StyledLine {
+    ScreenTab.allCases.reduce(StyledLine("")) { line, page in
+      let isCurrent = page == self.page && subject == nil
+      let text = hasTitles || isCurrent ? " \(page.key) \(page.title) " : " \(page.key)"
+      return line + (isCurrent ? StyledLine(text, .reversed) : StyledLine(text, .dim))
     }
-    return line
   }
 
   private var footer: StyledLine {
@@ -73,6 +76,10 @@ extension Screen {
     case .confirmation(.steer(let nodeAction, let name)):
       return StyledLine(
         nodeAction.prompt(for: name, columns: size.columns), .bold, .color(.yellow))
+    case .confirmation(.drop(let id, let node)):
+      return StyledLine(
+        "Delete dead letter \(id) of '\(node)'? D or y confirms, any other key cancels", .bold,
+        .color(.yellow))
     case .help: return StyledLine("any key goes back", .dim)
     case .text: return StyledLine("j k move, Esc goes back", .dim)
     case .form(let form): return form.footer
@@ -84,15 +91,17 @@ extension Screen {
     }
     let first = subject == nil ? "Enter more" : "Esc back"
     return StyledLine(
-      "j/k move  \(first)  Tab next  s send  w why  / filter  : all  ? help  q quit", .dim)
+      "j/k move  \(first)  o sort  s send  w why  / filter  : all  ? help  q quit", .dim)
   }
 
   private static var help: [StyledLine] {
     func line(_ keys: String, _ meaning: String) -> StyledLine {
       StyledLine("  " + keys.padded(to: 9), .bold) + StyledLine(meaning)
     }
+    let pages = ScreenTab.allCases.map(\.title).joined(separator: ", ")
     return ScreenCommand.movementKeys.map { line($0.keys, $0.meaning) }
-      + ScreenCommand.all.map { command in
+      + [line("1 … \(ScreenTab.allCases.count)", pages)]
+      + ScreenCommand.all.filter { !$0.isPage }.map { command in
         line(command.key == " " ? "Space" : String(command.key), command.meaning)
       }
   }
@@ -127,9 +136,10 @@ extension Screen {
     guard !list.rows.isEmpty else {
       return [heading, StyledLine("  \(list.emptyListText)", .dim)]
     }
+    // A drawing has no rows to select.
     return [heading]
       + window.map { row in
-        row == selected && isFocused
+        row == selected && isFocused && part != .graph
           ? StyledLine("▶ ", .bold, .color(.cyan)) + list.rows[row].line.adding(.bold)
           : "  " + list.rows[row].line
       }

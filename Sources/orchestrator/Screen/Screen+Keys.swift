@@ -27,9 +27,24 @@ extension Screen {
     case .backTab: moveFocus(by: -1)
     default:
       guard let shown = lists.first(where: { $0.part == focus }) else { break }
-      _ = selections[focus, default: Self.selection(of: focus)]
-        .press(key, in: shown.list.rows.map(\.identifier), height: max(1, shown.height - 1))
+      let (names, height) = (shown.list.rows.map(\.identifier), max(1, shown.height - 1))
+      if focus == .graph { return scrollGraph(key, names, height) }
+      _ = selections[focus, default: Self.selection(of: focus)].press(
+        key, in: names, height: height)
     }
+    return []
+  }
+
+  /// Scrolls the drawing of the topology by lines. No line of the drawing is selected.
+  private mutating func scrollGraph(_ key: Key, _ names: [String], _ height: Int) -> [Action] {
+    var selection = self.selection(.graph)
+    let window = selection.window(of: names, height: height)
+    let first = Self.scrolled(window.lowerBound, of: names.count, height, by: key)
+    guard let first, let selected = selection.selectedRow(in: names) else { return [] }
+    // The first and then the last line of the wanted part become visible.
+    selection.move(by: first - selected, in: names, height: height)
+    selection.move(by: min(height, names.count - first) - 1, in: names, height: height)
+    selections[.graph] = selection
     return []
   }
 
@@ -76,6 +91,10 @@ extension Screen {
   private mutating func handleConfirmation(_ confirmation: Confirmation, _ key: Key) -> [Action] {
     switch confirmation {
     case .leave: return [.character("q"), .character("y")].contains(key) ? [.leave] : []
+    case .drop(let id, let node):
+      guard [.character(ScreenCommand.DeadLetterAction.drop.key), .character("y")].contains(key)
+      else { return [] }
+      return [.ask(.deadLetter(.drop, id: id, of: node))]
     case .steer(let nodeAction, let name):
       guard [.character(nodeAction.key), .character("y")].contains(key) else { return [] }
       notice = Notice(text: "\(nodeAction.rawValue) \(name)…", isProblem: false)
@@ -111,6 +130,23 @@ extension Screen {
     case .filter:
       guard !parts.isEmpty else { return showError("this page has no rows") }
       overlay = .filter(TerminalTextField(filter, byteLimit: 200))
+    case .sort: return sort()
+    case .reverse:
+      guard var order = orders[focus], let columns = sortedColumns else {
+        return showError("sort the list first, with 'o'")
+      }
+      order.isReversed.toggle()
+      orders[focus] = order
+      notice = Notice(text: order.wording(columns[order.column]), isProblem: false)
+    case .deadLetter(let action):
+      guard focus == .deadLetters, let row = selected(.deadLetters),
+        let name = DeadLetterName(row.name), let id = name.id
+      else { return showError("select a dead letter on page 6 to \(action.rawValue) it") }
+      guard action == .resend else {
+        overlay = .confirmation(.drop(id: id, of: name.node))
+        return []
+      }
+      return [.ask(.deadLetter(.resend, id: id, of: name.node))]
     case .send: return requestForm()
     case .why:
       guard let name = target, let node = data.node(name),
@@ -137,6 +173,24 @@ extension Screen {
       guard endsTopology else { return [.leave] }
       overlay = .confirmation(.leave)
     }
+    return []
+  }
+
+  /// The columns of the list with the focus; `nil` if it cannot be sorted.
+  private var sortedColumns: [Table.Column]? {
+    let columns = lists.first { $0.part == focus }?.list.columns ?? []
+    return columns.isEmpty || focus == .events ? nil : columns
+  }
+
+  private mutating func sort() -> [Action] {
+    guard let columns = sortedColumns else { return showError("this list cannot be sorted") }
+    // The bars of recent rates have no order.
+    let order = ScreenOrder.next(
+      after: orders[focus], columns: columns.count { $0.heading != "TREND" })
+    orders[focus] = order
+    notice = Notice(
+      text: order.map { $0.wording(columns[$0.column]) } ?? "sorted as the topology",
+      isProblem: false)
     return []
   }
 
@@ -188,8 +242,11 @@ extension Screen {
     case .nodes, .composites: return show(.node(row.identifier))
     case .pipes: return show(.pipe(row.identifier))
     case .events: return requestForm()
-    case .logs, .history:
-      overlay = .text(title: "\(focus)", lines: Self.wrapped(row.text, size.columns), first: 0)
+    case .graph: return []
+    case .logs, .history, .deadLetters:
+      overlay = .text(
+        title: focus == .deadLetters ? "dead letter" : "\(focus)",
+        lines: Self.wrapped(row.text, size.columns), first: 0)
       return []
     }
   }

@@ -22,7 +22,7 @@ extension Screen {
     switch part {
     case .logs: NamedSelection(newest: .last)
     case .history: NamedSelection(newest: .first)
-    case .nodes, .pipes, .composites, .events: NamedSelection()
+    case .nodes, .pipes, .composites, .events, .deadLetters, .graph: NamedSelection()
     }
   }
 
@@ -38,7 +38,8 @@ extension Screen {
 
   /// Lays out the page. Selected rows stay selected.
   mutating func layOut() {
-    let all = parts.map { (part: $0, list: list($0)) }
+    var all: [(part: ScreenPart, list: ScreenList)] = []
+    for part in parts { all.append((part, list(part))) }
     let isOverview = subject == nil && page == .all
     let wanted = all.filter {
       // The overview omits empty lists, except the lists of nodes and of logs.
@@ -55,12 +56,33 @@ extension Screen {
     }
   }
 
-  private func list(_ part: ScreenPart) -> ScreenList {
-    var list = shownData.list(part, of: subjectName, columns: max(1, size.columns - 2))
+  /// The time for which a drawing of the graph is kept. Unit: nanoseconds.
+  private static let drawingLifetime: Int64 = 500_000_000
+
+  private mutating func list(_ part: ScreenPart) -> ScreenList {
+    let columns = max(1, size.columns - 2)
+    var list =
+      part == .graph
+      ? graph(columns)
+      : shownData.list(part, of: subjectName, columns: columns, order: orders[part])
     guard !filter.isEmpty else { return list }
     let text = filter.lowercased()
     list.rows = list.rows.filter { $0.text.lowercased().contains(text) }
     if list.rows.isEmpty { list.emptyListText = "no row contains '\(filter)'" }
+    return list
+  }
+
+  /// Returns the drawing of the topology. It is not made for each frame, because it takes longer
+  /// than all other lists.
+  private mutating func graph(_ columns: Int) -> ScreenList {
+    let now = shownData.now
+    if let drawing, drawing.columns == columns, now - drawing.time < Self.drawingLifetime,
+      now >= drawing.time
+    {
+      return drawing.list
+    }
+    let list = shownData.list(.graph, of: nil, columns: columns)
+    drawing = (now, columns, list)
     return list
   }
 
@@ -75,7 +97,7 @@ extension Screen {
     switch focus {
     case .nodes, .composites: return selected(focus)?.identifier
     case .pipes: return selected(.pipes).flatMap { data.pipe($0.identifier)?.pipe.to }
-    case .logs, .events, .history: return nil
+    case .logs, .events, .history, .deadLetters, .graph: return nil
     }
   }
 

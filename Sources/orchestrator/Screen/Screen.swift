@@ -29,6 +29,9 @@ package struct Screen: Sendable {
     case why(String)
     case send(JSONValue, to: String)
     case steer(ScreenCommand.NodeAction, String)
+    case deadLetters(of: [String])
+    case deadLetter(ScreenCommand.DeadLetterAction, id: UInt64, of: String)
+    case wiring
   }
 
   /// The outcome of a request.
@@ -37,6 +40,8 @@ package struct Screen: Sendable {
     case chart(of: String, ScreenData.QueryResult<StateChart>)
     case alphabet(of: String, ScreenData.QueryResult<[CaseDescription]>)
     case why(String, ScreenData.QueryResult<[String]>)
+    case deadLetters([String: ScreenData.QueryResult<[DeadLetter]>])
+    case wiring(ScreenData.QueryResult<Wiring>)
     case done(String)
     case failed(String)
   }
@@ -61,6 +66,7 @@ package struct Screen: Sendable {
   /// An action that the user must confirm.
   package enum Confirmation: Hashable, Sendable {
     case steer(ScreenCommand.NodeAction, String)
+    case drop(id: UInt64, of: String)
     case leave
   }
 
@@ -116,6 +122,15 @@ package struct Screen: Sendable {
   /// The nodes with a pending request for their enabled events.
   private var pendingRequests: Set<String> = []
   var requestedCharts: Set<String> = []
+  /// The orders of the lists that the user has sorted.
+  package internal(set) var orders: [ScreenPart: ScreenOrder] = [:]
+  /// The last request for dead letters: its time, and the numbers of dead letters at that time.
+  private var deadLetterRequest: (time: Int64, counts: [String: UInt64])?
+  private var isRequestingDeadLetters = false
+  /// The names of the nodes and pipes for which the wiring was requested.
+  private var requestedWiring: [String]?
+  /// The last drawing of the graph, with the time and the width for which it was made.
+  var drawing: (time: Int64, columns: Int, list: ScreenList)?
 
   /// The minimum time between two requests for the events of the same node. Unit: nanoseconds.
   private static let minimumRequestInterval: Int64 = 250_000_000
@@ -184,6 +199,12 @@ package struct Screen: Sendable {
       pendingRequests.remove(name)
       data.enabledEventsByNode[name] = found
     case .chart(let name, let found): data.chartsByNode[name] = found
+    case .deadLetters(let found):
+      isRequestingDeadLetters = false
+      data.deadLetters = found
+    case .wiring(let found):
+      data.wiring = found
+      drawing = nil
     case .alphabet(let name, let found):
       guard let pending = pendingForm, pending.target == name, overlay == nil else { return }
       pendingForm = nil
@@ -213,6 +234,7 @@ package struct Screen: Sendable {
   /// Returns the requests for enabled events that are due now.
   private mutating func dueRequests() -> [Action] {
     guard frozenData == nil, data.noAnswerReason == nil, data.directory != nil else { return [] }
+    if let action = dueListRequest() { return [action] }
     var names: [String] = []
     if case .node(let name) = subject {
       names = [name]
@@ -236,5 +258,28 @@ package struct Screen: Sendable {
     lastRequests[name] = (data.now, data.node(name)?.status?.version)
     pendingRequests.insert(name)
     return [.ask(.enabled(of: name))]
+  }
+
+  /// Returns the request for the contents of the page with dead letters or of the graph, if it is
+  /// due now.
+  private mutating func dueListRequest() -> Action? {
+    if parts.contains(.deadLetters), !isRequestingDeadLetters {
+      let counts = data.deadLetterCounts
+      let isDue =
+        deadLetterRequest.map {
+          $0.counts != counts || data.now - $0.time >= 2 * Self.enabledEventsLifetime
+        } ?? true
+      guard isDue, !counts.isEmpty else { return nil }
+      deadLetterRequest = (data.now, counts)
+      isRequestingDeadLetters = true
+      return .ask(.deadLetters(of: counts.keys.sorted()))
+    }
+    if parts.contains(.graph), let directory = data.directory {
+      let names = directory.nodes.map(\.name) + directory.pipes.map(\.name)
+      guard requestedWiring != names else { return nil }
+      requestedWiring = names
+      return .ask(.wiring)
+    }
+    return nil
   }
 }

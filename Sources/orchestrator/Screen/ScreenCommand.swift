@@ -3,9 +3,15 @@ import PipeRuntime
 /// A page of the screen.
 package enum ScreenTab: Int, CaseIterable, Hashable, Sendable {
   case all = 1
-  case nodes, pipes, composites, logs
+  case nodes, pipes, composites, logs, deadLetters, graph
 
-  package var title: String { self == .all ? "overview" : "\(self)" }
+  package var title: String {
+    switch self {
+    case .all: "overview"
+    case .deadLetters: "dead letters"
+    case .nodes, .pipes, .composites, .logs, .graph: "\(self)"
+    }
+  }
   package var key: Character { Character("\(rawValue)") }
 
   /// The lists on the page, from top to bottom.
@@ -16,19 +22,39 @@ package enum ScreenTab: Int, CaseIterable, Hashable, Sendable {
     case .pipes: [.pipes]
     case .composites: [.composites]
     case .logs: [.logs]
+    case .deadLetters: [.deadLetters]
+    case .graph: [.graph]
     }
   }
 }
 
 /// A list on a page.
-package enum ScreenPart: Hashable, Sendable { case nodes, pipes, composites, logs, events, history }
+package enum ScreenPart: Hashable, Sendable {
+  case nodes, pipes, composites, logs, deadLetters, graph, events, history
+}
 
 /// The commands of the screen, except movements. Each command has a key and a name.
 package enum ScreenCommand: Hashable, Sendable {
   case page(ScreenTab)
-  case filter, send, why
+  case filter, sort, reverse, send, why
   case steer(NodeAction)
+  case deadLetter(DeadLetterAction)
   case freeze, copy, palette, help, quit
+
+  /// An action on a dead letter.
+  package enum DeadLetterAction: String, CaseIterable, Hashable, Sendable {
+    case resend, drop
+
+    package var key: Character { self == .resend ? "R" : "D" }
+
+    /// The meaning of the action, as the help shows it.
+    package var meaning: String {
+      switch self {
+      case .resend: "sends the selected dead letter again"
+      case .drop: "deletes the selected dead letter; asks first"
+      }
+    }
+  }
 
   /// An action on a node.
   package enum NodeAction: String, CaseIterable, Hashable, Sendable {
@@ -77,13 +103,20 @@ package enum ScreenCommand: Hashable, Sendable {
 
   /// All commands, in the order in which the help lists them.
   package static let all: [ScreenCommand] =
-    ScreenTab.allCases.map(Self.page) + [.filter, .send, .why]
-    + NodeAction.allCases.map(Self.steer) + [.freeze, .copy, .palette, .help, .quit]
+    ScreenTab.allCases.map(Self.page) + [.filter, .sort, .reverse, .send, .why]
+    + NodeAction.allCases.map(Self.steer) + DeadLetterAction.allCases.map(Self.deadLetter)
+    + [.freeze, .copy, .palette, .help, .quit]
+
+  /// Whether the command shows a page. The help has one line for all pages.
+  var isPage: Bool { if case .page = self { true } else { false } }
 
   package var key: Character {
     switch self {
     case .page(let page): page.key
     case .filter: "/"
+    case .sort: "o"
+    case .reverse: "O"
+    case .deadLetter(let action): action.key
     case .send: "s"
     case .why: "w"
     case .steer(let nodeAction): nodeAction.key
@@ -100,6 +133,9 @@ package enum ScreenCommand: Hashable, Sendable {
     switch self {
     case .page(let page): page.title
     case .filter: "filter"
+    case .sort: "sort"
+    case .reverse: "reverse"
+    case .deadLetter(let action): action.rawValue
     case .send: "send"
     case .why: "why"
     case .steer(let nodeAction): nodeAction.rawValue
@@ -115,8 +151,12 @@ package enum ScreenCommand: Hashable, Sendable {
   package var meaning: String {
     switch self {
     case .page(.all): "shows all lists"
+    case .page(.graph): "draws the topology with its states and pipes"
     case .page(let page): "shows only the \(page.title)"
     case .filter: "shows only the rows that contain a text; Esc shows all rows"
+    case .sort: "sorts the list by its next column, or as the topology"
+    case .reverse: "reverses the order of the sorted list"
+    case .deadLetter(let action): action.meaning
     case .send: "sends an event with a form, also through the selected pipe"
     case .why: "shows which events are enabled, and which nodes block the others"
     case .steer(let nodeAction): "\(nodeAction.meaning); asks first"

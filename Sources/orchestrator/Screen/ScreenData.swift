@@ -30,12 +30,18 @@ package struct ScreenData: Sendable {
   private var snapshotsByPipe: [String: PipeSnapshot] = [:]
   package private(set) var ratesByPipe: [String: PipeRate] = [:]
   package private(set) var logs: [ScreenRow] = []
+  /// The times of the log lines.
+  private var logTimes: [Timestamp] = []
   /// The number of log lines that were received, including lines that were dropped.
   private var logCount = 0
   /// For each node and composite, the last result of a request for its enabled events.
   package var enabledEventsByNode: [String: QueryResult<EnabledEvents>] = [:]
   /// For each node, the result of the request for its state chart.
   package var chartsByNode: [String: QueryResult<StateChart>] = [:]
+  /// For each node with dead letters, the last result of a request for them.
+  package var deadLetters: [String: QueryResult<[DeadLetter]>] = [:]
+  /// The result of the request for the wiring of the topology; `nil` before the answer.
+  package var wiring: QueryResult<Wiring>?
 
   /// The nodes to show, together with their pipes and logs. If the list is empty, all nodes are
   /// shown.
@@ -73,12 +79,20 @@ package struct ScreenData: Sendable {
     historiesByNode[step.node, default: NodeHistory()].take(step)
   }
 
+  /// Adds log lines in the order of their times: the line of one node may be read after a later
+  /// line of another node.
   package mutating func take(_ entries: [LogEntry]) {
-    let rows = entries.filter { isShown($0.node) }.map { entry in
+    for entry in entries where isShown(entry.node) {
       logCount += 1
-      return ScreenRow(log: entry, name: String(logCount))
+      var index = logTimes.endIndex
+      while index > 0, logTimes[index - 1] > entry.time { index -= 1 }
+      logTimes.insert(entry.time, at: index)
+      logs.insert(ScreenRow(log: entry, name: String(logCount)), at: index)
     }
-    logs = Array((logs + rows).suffix(Self.logLimit))
+    let surplus = logs.count - Self.logLimit
+    guard surplus > 0 else { return }
+    logs.removeFirst(surplus)
+    logTimes.removeFirst(surplus)
   }
 
   private mutating func take(_ node: NodeInformation) {
@@ -108,11 +122,14 @@ package struct ScreenData: Sendable {
     directory?[node: name].flatMap { latestStates.merged(into: [$0]).first }
   }
 
+  /// Returns nodes with the latest data that they have reported.
+  func merged(_ nodes: [NodeInformation]) -> [NodeInformation] { latestStates.merged(into: nodes) }
+
   /// The root causes of all problems of the topology; `nil` until the orchestrator has answered.
   package var health: TopologyHealth? {
     directory.map { directory in
       var directory = directory
-      directory.nodes = latestStates.merged(into: directory.nodes)
+      directory.nodes = merged(directory.nodes)
       return TopologyHealth(directory, at: now)
     }
   }

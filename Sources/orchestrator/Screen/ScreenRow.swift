@@ -22,6 +22,8 @@ package struct ScreenRow: Hashable, Sendable {
 package struct ScreenList: Hashable, Sendable {
   package var heading: String
   package var rows: [ScreenRow]
+  /// The columns by which the list can be sorted; empty if it cannot be sorted.
+  package var columns: [Table.Column] = []
   /// The text that is shown if the list is empty.
   package var emptyListText: String
 
@@ -34,16 +36,21 @@ package struct ScreenList: Hashable, Sendable {
   /// Creates a list from a table, with one row for each name.
   init(
     _ table: Table, names: [String], columns: Int, emptyListText: String,
-    styles: (Int) -> [TextStyle] = { _ in [] }
+    order: ScreenOrder? = nil, styles: (Int) -> [TextStyle] = { _ in [] }
   ) {
-    let lines = table.lines(width: columns)
+    var marked = table
+    if let order, table.columns.indices.contains(order.column) {
+      marked.columns[order.column].heading += order.mark(table.columns[order.column])
+    }
+    let lines = marked.lines(width: columns)
     heading = lines[0]
+    self.columns = table.columns
     self.emptyListText = emptyListText
-    rows = names.enumerated().map { index, name in
+    rows = (order?.indices(of: table) ?? Array(names.indices)).map { index in
       var line = StyledLine(lines[index + 1])
       for style in styles(index) { line = line.adding(style) }
       return ScreenRow(
-        name, line, text: table.rows[index].filter { !$0.isEmpty }.joined(separator: "  "))
+        names[index], line, text: table.rows[index].filter { !$0.isEmpty }.joined(separator: "  "))
     }
   }
 }
@@ -52,24 +59,32 @@ extension NodeInformation {
   /// The full pipes that prevent a running node from accepting events.
   var fullPipes: [String] { isRunning ? status?.blocked ?? [] : [] }
 
-  /// The phase that the screen shows. A running node with a full pipe is shown as blocked.
-  var shownPhase: String { fullPipes.isEmpty ? phase : "blocked" }
+  /// The phase that the screen shows. A running node with a full pipe is shown as blocked, and a
+  /// node that does not know the decision of its coordinator as in doubt.
+  var shownPhase: String {
+    guard fullPipes.isEmpty else { return "blocked" }
+    return isRunning && !doubts.isEmpty ? "in doubt" : phase
+  }
 }
 
 /// The lists of a screen with a given number of columns.
 extension ScreenData {
-  package func list(_ part: ScreenPart, of subject: String?, columns: Int) -> ScreenList {
+  package func list(
+    _ part: ScreenPart, of subject: String?, columns: Int, order: ScreenOrder? = nil
+  ) -> ScreenList {
     switch part {
-    case .nodes: nodeList(columns)
-    case .pipes: pipeList(columns)
-    case .composites: compositeList(columns)
+    case .nodes: nodeList(columns, order)
+    case .pipes: pipeList(columns, order)
+    case .composites: compositeList(columns, order)
     case .logs: logList
+    case .deadLetters: deadLetterList(columns, order)
+    case .graph: graphList(columns)
     case .events: eventList(of: subject ?? "", columns)
     case .history: historyList(of: subject ?? "", columns)
     }
   }
 
-  private func nodeList(_ columns: Int) -> ScreenList {
+  private func nodeList(_ columns: Int, _ order: ScreenOrder?) -> ScreenList {
     let nodes = nodes.filter { $0.kind != .composite }
     var table = Table(
       .init("NODE", minimumWidth: 10), .init("STATUS", minimumWidth: 7),
@@ -87,22 +102,28 @@ extension ScreenData {
         String(node.restarts), trend?.barText ?? "")
     }
     return ScreenList(
-      table, names: nodes.map(\.name), columns: columns, emptyListText: "no nodes"
+      table, names: nodes.map(\.name), columns: columns, emptyListText: "no nodes", order: order
     ) { Self.styles(of: nodes[$0]) }
   }
 
   /// Returns the colours of a node's row. The row also says in words what the colours emphasize.
   private static func styles(of node: NodeInformation) -> [TextStyle] {
-    if !node.doubts.isEmpty { return [.color(.red)] }
-    return switch node.shownPhase {
-    case "running": node.status.map { $0.deadLetters > 0 } == true ? [.color(.yellow)] : []
-    case "failed": [.color(.red)]
-    case "stopped", "held": [.dim]
-    default: [.color(.yellow)]
+    if let color = color(of: node) { return [.color(color)] }
+    return node.shownPhase == "running" ? [] : [.dim]
+  }
+
+  /// Returns the colour of a node with a problem, or of a phase that passes; `nil` for other nodes.
+  private static func color(of node: NodeInformation) -> TerminalColor? {
+    switch node.shownPhase {
+    case "running": node.status.map { $0.deadLetters > 0 } == true ? .yellow : nil
+    case "failed", "lost", "in doubt": .red
+    case "blocked": .magenta
+    case "stopped", "held", "completed": nil
+    default: .cyan
     }
   }
 
-  private func pipeList(_ columns: Int) -> ScreenList {
+  private func pipeList(_ columns: Int, _ order: ScreenOrder?) -> ScreenList {
     let pipes = pipes
     var table = Table(
       .init("PIPE", minimumWidth: 20, keepsEnd: true), .init("FILL"), .init("UNDER WAY", .right),
@@ -116,7 +137,8 @@ extension ScreenData {
         pipe.stallReason)
     }
     return ScreenList(
-      table, names: pipes.map(\.pipe.name), columns: columns, emptyListText: "no pipes"
+      table, names: pipes.map(\.pipe.name), columns: columns, emptyListText: "no pipes",
+      order: order
     ) { pipes[$0].stallReason.isEmpty ? [] : [.color(.yellow)] }
   }
 
@@ -131,7 +153,7 @@ extension ScreenData {
     return String(repeating: "■", count: filled) + String(repeating: "□", count: width - filled)
   }
 
-  private func compositeList(_ columns: Int) -> ScreenList {
+  private func compositeList(_ columns: Int, _ order: ScreenOrder?) -> ScreenList {
     let composites = nodes.filter { $0.kind == .composite }
     var table = Table(
       .init("COMPOSITE", minimumWidth: 10), .init("STATUS", dropOrder: 1, minimumWidth: 7),
@@ -144,7 +166,8 @@ extension ScreenData {
         blockedEvents(by: composite.name))
     }
     return ScreenList(
-      table, names: composites.map(\.name), columns: columns, emptyListText: "no composites"
+      table, names: composites.map(\.name), columns: columns, emptyListText: "no composites",
+      order: order
     ) { Self.styles(of: composites[$0]) }
   }
 
@@ -276,7 +299,9 @@ extension ScreenData {
         entry.sentEvents.isEmpty ? "" : "  sends " + entry.sentEvents.joined(separator: ", ")
       return ScreenRow(
         entry.identifier,
-        StyledLine(time + "  ", .dim) + StyledLine(event + state)
+        StyledLine(time + "  ", .dim)
+          + StyledLine(entry.instance.map { $0 + "  " } ?? "", .color(.cyan))
+          + StyledLine(event + state)
           + StyledLine("  (\(entry.cause)\(missed))\(sends)", .dim))
     }
     return ScreenList("HISTORY", rows, emptyListText: "no state reported yet")
@@ -316,7 +341,7 @@ extension ScreenData {
     }
     var lines = [first, StyledLine(versionLine), countLine]
     for pipe in node.fullPipes {
-      lines.append(StyledLine("blocked: pipe '\(pipe)' is full", .color(.yellow)))
+      lines.append(StyledLine("blocked: pipe '\(pipe)' is full", .color(.magenta)))
     }
     for doubt in node.doubts {
       lines.append(
@@ -331,11 +356,8 @@ extension ScreenData {
   }
 
   private static func emphasis(of node: NodeInformation) -> TextStyle {
-    switch node.shownPhase {
-    case "running": .color(.green)
-    case "failed": .color(.red)
-    default: .color(.yellow)
-    }
+    if node.shownPhase == "running" { return .color(.green) }
+    return color(of: node).map { .color($0) } ?? .dim
   }
 
   /// The lines of a page about a pipe.

@@ -220,8 +220,7 @@ final class ScreenShell {
     stepsTask = stream { [client] in
       try await client.steps(of: [node])
     } then: { shell, message in
-      // The history of a node does not show the steps of its instances.
-      if case .step(let step) = message, step.instance == nil { shell.handle(.step(step)) }
+      if case .step(let step) = message { shell.handle(.step(step)) }
     }
   }
 
@@ -295,11 +294,7 @@ struct ScreenRequestHandler: Sendable {
       return .chart(
         of: name,
         await query {
-          guard let directory else { throw CommandError("the topology is not loaded yet") }
-          guard client.remote == nil else {
-            throw CommandError("the state chart is available only on the host of the orchestrator")
-          }
-          return try await chart(of: name, directory)
+          try await load(directory, "the state chart") { try $0.chart(of: name) }
         })
     case .alphabet(let name):
       return .alphabet(of: name, await query { try await client.alphabet(of: name) })
@@ -310,6 +305,16 @@ struct ScreenRequestHandler: Sendable {
           let report = EnabledReport(enabledEvents: try await client.enabledEvents(of: name))
           let style = Style(isColored: false, usesLocalTime: true)
           return report.lines(style) + [""] + report.detailLines(style)
+        })
+    case .deadLetters(let names):
+      var found: [String: ScreenData.QueryResult<[DeadLetter]>] = [:]
+      for name in names { found[name] = await query { try await client.deadLetters(of: name) } }
+      return .deadLetters(found)
+    case .deadLetter(let action, let id, let name): return await handle(action, id, of: name)
+    case .wiring:
+      return .wiring(
+        await query {
+          try await load(directory, "the graph") { Wiring($0) }
         })
     case .send(let event, let name):
       do {
@@ -343,16 +348,43 @@ struct ScreenRequestHandler: Sendable {
     do { return .found(try await operation()) } catch { return .failed("\(error)") }
   }
 
-  /// The thread that computes state charts. It is blocked while a node's program computes single
-  /// steps.
-  private static let chartThread = LoopThread { _ in }
+  private func handle(
+    _ action: ScreenCommand.DeadLetterAction, _ id: UInt64, of name: String
+  ) async -> Screen.Response {
+    do {
+      switch action {
+      case .drop:
+        try await client.drop(deadLetter: id, of: name, timeout: Self.eventTimeout)
+        return .done("\(name): dead letter \(id) deleted")
+      case .resend:
+        switch try await client.resend(deadLetter: id, of: name, timeout: Self.eventTimeout) {
+        case .accepted, .done: return .done("\(name): dead letter \(id) accepted")
+        case .refused(let refusal, _):
+          return .failed("\(name): dead letter \(id) refused again: \(refusal.code)")
+        }
+      }
+    } catch {
+      return .failed("\(error)")
+    }
+  }
 
-  /// Computes the state chart of a node.
-  private func chart(of node: String, _ directory: TopologyDirectory) async throws -> StateChart {
-    try await withCheckedThrowingContinuation { continuation in
-      Self.chartThread.handle.post {
+  /// The thread that loads topology files. It is blocked while programs describe their machines or
+  /// compute single steps.
+  private static let loadingThread = LoopThread { _ in }
+
+  /// Loads the file of the topology, and computes a value from it.
+  private func load<Value: Sendable>(
+    _ directory: TopologyDirectory?, _ purpose: String,
+    _ compute: @escaping @Sendable (LoadedTopology) throws -> Value
+  ) async throws -> Value {
+    guard let directory else { throw CommandError("the topology is not loaded yet") }
+    guard client.remote == nil else {
+      throw CommandError("\(purpose) is available only on the host of the orchestrator")
+    }
+    return try await withCheckedThrowingContinuation { continuation in
+      Self.loadingThread.handle.post {
         continuation.resume(
-          with: Result { try LoadedTopology.load(fileOf: directory).chart(of: node) })
+          with: Result { try compute(try LoadedTopology.load(fileOf: directory)) })
       }
     }
   }

@@ -1,5 +1,6 @@
 import PipeRuntime
 import PipeRuntimeTestKit
+import TestNodes
 import TestTraits
 import Testing
 
@@ -93,6 +94,32 @@ struct ScreenRunTests {
       terminal.type("uu")
       try await terminal.expect("n2: started")
       try await terminal.expect("n2  running")
+      try await terminal.expectQuit()
+    }
+  }
+
+  @Test("The pages of dead letters and of the graph show a running topology, and lists are sorted")
+  func pages() async throws {
+    try await withTopology(Visitors.topology()) { topology in
+      for _ in 1...3 { try await topology.send("button", Button.Event.press) }
+      try await topology.expectStatus(of: "gate", "letters") { $0.status?.deadLetters == 4 }
+      let terminal = try topology.screen(columns: 100, rows: 30)
+      try await terminal.expect("▶ ")
+      terminal.type("6")
+      let lines = try await terminal.expect("▶ gate")
+      #expect(lines.count { $0.contains("refused: noTransition") } == 4, "\(lines)")
+      terminal.type("R")
+      try await terminal.expect("refused again: noTransition")
+      terminal.type("DD")
+      try await terminal.expect("deleted")
+      try await topology.expectStatus(of: "gate", "letters") { $0.status?.deadLetters == 3 }
+      terminal.type("7")
+      let drawing = try await terminal.expect("shut")
+      #expect(drawing.contains { $0.contains("button") }, "\(drawing)")
+      terminal.type("2o")
+      try await terminal.expect("sorted by NODE, from A to Z")
+      terminal.type("O")
+      try await terminal.expect("NODE▼")
       try await terminal.expectQuit()
     }
   }

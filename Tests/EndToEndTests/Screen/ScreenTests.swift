@@ -76,7 +76,7 @@ struct ScreenTests {
     var screen = Self.screen()
     #expect(
       Self.text(&screen) == [
-        "lift: running  up 5 s   1 overview  2 nodes  3 pipes  4 composites  5 logs",
+        "lift: running  up 5 s   1 overview  2 3 4 5 6 7",
         "motor has failed",
         "  NODE   STATUS   STATE               EV/S  QUEUE  LETTERS  RESTARTS  TREND",
         "▶ door   running  closed                 4      0        0         0  █",
@@ -85,8 +85,14 @@ struct ScreenTests {
         "  door.out->motor.in  ■■■■□□□□          5        10       -          -  receive…",
         "  COMPOSITE  STATUS   STATE    BLOCKED", "  pair       running  waiting  …",
         "  LOGS", "  no log lines yet", "", "", "", "", "", "", "", "", "", "", "", "",
-        "j/k move  Enter more  Tab next  s send  w why  / filter  : all  ? help  q quit",
+        "j/k move  Enter more  o sort  s send  w why  / filter  : all  ? help  q quit",
       ])
+    // A wide terminal shows the titles of all pages.
+    _ = screen.take(.resize(TerminalSize(columns: 120, rows: 24)), at: 7 * Self.second)
+    #expect(
+      Self.text(&screen)[0]
+        == "lift: running  up 5 s   1 overview  2 nodes  3 pipes  4 composites  5 logs  6 dead letters  7 graph"
+    )
   }
 
   @Test("A small terminal shows fewer columns and rows")
@@ -95,12 +101,12 @@ struct ScreenTests {
     let lines = Self.text(&screen)
     #expect(
       lines == [
-        "lift: running  up 5 s   1 overview  2 n…", "motor has failed",
+        "lift: running  up 5 s   1 overview  2 3…", "motor has failed",
         "  NODE   STATUS   STATE  1/2",
         "▶ door   running  closed", "  PIPE                FILL      UNDER W…",
         "  door.out->motor.in  ■■■■□□□□         …", "  COMPOSITE  STATUS   STATE    BLOCKED …",
         "  LOGS",
-        "j/k move  Enter more  Tab next  s send …",
+        "j/k move  Enter more  o sort  s send  w…",
       ])
     // On a larger terminal the screen shows more again, with the same row selected.
     Self.press("j", &screen)
@@ -288,7 +294,8 @@ struct ScreenTests {
   }
 
   @Test(
-    "A node with a full pipe is shown as blocked, and a node with dead letters in yellow")
+    "Words and colors distinguish blocked, failed, stopped and backing-off nodes, doubts and dead letters"
+  )
   func blocked() {
     var screen = Self.screen()
     var directory = Self.directory()
@@ -302,10 +309,26 @@ struct ScreenTests {
     #expect(lines[3].hasPrefix("▶ door    blocked"), "\(lines)")
     #expect(
       lines.contains { $0.contains("■■■■■■■■         10") && $0.contains("full") }, "\(lines)")
+    for (name, phase) in [("washer", "stopped"), ("dryer", "backing off"), ("oven", "running")] {
+      directory.nodes.append(Self.node(name, state: "idle", phase: phase))
+    }
+    directory.nodes[6].doubts = [
+      InDoubtTransaction(
+        participant: "oven", composite: "kitchen", event: "bake",
+        transaction: TransactionID(epoch: 1, sequence: 2), since: 0)
+    ]
+    _ = screen.take(.directory(directory), at: 9 * Self.second)
     let list = screen.data.list(.nodes, of: nil, columns: 80)
-    for name in ["door", "sorter"] {
-      let row = list.rows.first { $0.name == name }
-      #expect(row?.line.spans.allSatisfy { $0.styles.contains(.color(.yellow)) } == true)
+    let looks: [(name: String, words: String, style: TextStyle)] = [
+      ("door", "blocked", .color(.magenta)), ("motor", "failed", .color(.red)),
+      ("sorter", "1", .color(.yellow)), ("washer", "stopped", .dim),
+      ("dryer", "backing off", .color(.cyan)), ("oven", "in doubt", .color(.red)),
+    ]
+    for look in looks {
+      let row = list.rows.first { $0.name == look.name }
+      #expect(row?.line.spans.allSatisfy { $0.styles.contains(look.style) } == true, "\(look)")
+      // Without colors, the row says the same.
+      #expect(row?.text.contains(look.words) == true, "\(look)")
     }
     #expect(screen.data.pipes[0].stallReason == "full, receiver failed")
     Self.press("⏎", &screen)
@@ -378,7 +401,13 @@ struct ScreenTests {
     var screen = Self.screen()
     Self.press("?", &screen)
     let text = Self.text(&screen).joined(separator: "\n")
-    for command in ScreenCommand.all { #expect(text.contains(command.meaning.prefix(60))) }
+    for command in ScreenCommand.all {
+      if case .page(let page) = command {
+        #expect(text.contains(page.title))
+      } else {
+        #expect(text.contains(command.meaning.prefix(60)))
+      }
+    }
     // Any key closes the help and does nothing else.
     #expect(Self.press("q", &screen).isEmpty && screen.overlay == nil)
     #expect(Set(ScreenCommand.all.map(\.key)).count == ScreenCommand.all.count)
