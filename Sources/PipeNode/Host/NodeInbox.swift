@@ -198,7 +198,8 @@ final class NodeInbox {
     if let unavailableReason { return answer(.unavailable(unavailableReason)) }
     switch header.kind {
     case .deadLetter:
-      content.resolveDeadLetter(header.incarnationOrSession, drops: header.count == 1, reply: answer)
+      content.resolveDeadLetter(
+        header.incarnationOrSession, drops: header.count == 1, reply: answer)
     case .explain:
       // The body begins with the key of the instance, and the event follows.
       let keyLength = min(Int(header.count), body.count)

@@ -140,7 +140,7 @@ extension Screen {
       notice = Notice(text: order.wording(columns[order.column]), isProblem: false)
     case .deadLetter(let action):
       guard focus == .deadLetters, let row = selected(.deadLetters),
-        let name = DeadLetterName(row.name), let id = name.id
+        let name = DeadLetterName(row.identifier), let id = name.id
       else { return showError("select a dead letter on page 6 to \(action.rawValue) it") }
       guard action == .resend else {
         overlay = .confirmation(.drop(id: id, of: name.node))
