@@ -7,7 +7,7 @@ import PipeRuntime
 @main enum Benchmarks {
   static func main() {
     switch CommandLine.arguments.dropFirst().first {
-    case "run", "describe", "list": BenchmarkNodes.main()
+    case "run", "describe", "list", "explore": BenchmarkNodes.main()
     case RawPeer.verb: RawPeer.main(CommandLine.arguments.dropFirst(2))
     default: exit(measure())
     }
@@ -77,7 +77,7 @@ struct Options {
 /// A section of the report. The raw value is the name on the command line.
 enum Section: String, CaseIterable, Sendable {
   case roundtrip, oneway, durability, synchronized, start, restart, recovery, memory, endurance
-  case watched, inspected, coding, growth, commands, peers, reduce, steady, styles
+  case watched, inspected, recording, coding, growth, commands, peers, reduce, steady, styles
   case largeStates = "large-states"
   case explore, network, slurm, agents, instances
 
@@ -95,6 +95,7 @@ enum Section: String, CaseIterable, Sendable {
     case .memory: "what a node holds resident"
     case .watched: "what a monitor costs a node at full rate"
     case .inspected: "what a page in a browser costs nodes at full rate"
+    case .recording: "what it costs to record a run, and how fast it is checked and replayed"
     case .coding: "what it costs to write and read an event"
     case .growth: "what more nodes do to the rate and to the cost of an event"
     case .commands: "how long starting, listing and stopping take with more nodes"
@@ -127,6 +128,7 @@ enum Section: String, CaseIterable, Sendable {
     case .memory: try MemorySection(setting).run(&report)
     case .watched: try WatchedSection(setting).run(&report)
     case .inspected: try InspectedSection(setting).run(&report)
+    case .recording: try RecordingSection(setting).run(&report)
     case .coding: try CodingSection(setting).run(&report)
     case .growth: try GrowthSection(setting).run(&report)
     case .commands: try CommandsSection(setting).run(&report)

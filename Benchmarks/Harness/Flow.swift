@@ -13,16 +13,18 @@ struct Flow {
   ///   - count: The number of events in each measurement; a multiple of 8.
   ///   - idle: The number of idle nodes in the same topology.
   ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
+  ///   - run: The directory in which the run is recorded; `nil` if it is not recorded.
   init(
     hasPayload: Bool = true, durability: Durability = .volatile, count: Int, idle: Int = 0,
-    deployment: String? = nil, in directory: TemporaryDirectory
+    deployment: String? = nil, recordedIn run: String? = nil, in directory: TemporaryDirectory
   ) throws {
     self.count = count
     let name =
       "oneway-" + (hasPayload ? durability.rawValue : "bare") + (deployment == nil ? "" : "-apart")
+      + (run == nil ? "" : "-recorded")
     topology = try TopologyRun(
       Self.text(named: name, count: count, hasPayload: hasPayload, durability, idle: idle),
-      named: name, deployment: deployment, in: directory)
+      named: name, deployment: deployment, recordedIn: run, in: directory)
   }
 
   mutating func measure(isCounted: Bool = true) throws {

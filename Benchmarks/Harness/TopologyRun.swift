@@ -18,14 +18,16 @@ final class TopologyRun {
   ///   - deployment: The text of the deployment file; `nil` if all nodes run on one host.
   ///   - hosts: The Slurm hosts on which the orchestrator runs; `nil` for this host.
   ///   - agents: The agents that start the nodes; `nil` if the orchestrator starts them.
+  ///   - run: The directory in which the run is recorded; `nil` if it is not recorded.
   init(
     _ text: String, named name: String, deployment: String? = nil, on hosts: SlurmHosts? = nil,
-    by agents: Agents? = nil, in directory: TemporaryDirectory
+    by agents: Agents? = nil, recordedIn run: String? = nil, in directory: TemporaryDirectory
   ) throws {
     self.name = name
     try Programs.check()
     let orchestrator = OrchestratorCommand(directory: directory, hosts: hosts)
-    var arguments = ["run", "--plain", try directory.write(text, to: name + ".yaml")]
+    let file = try directory.write(text, to: name + ".yaml")
+    var arguments = run.map { ["record", file, "--out", $0] } ?? ["run", "--plain", file]
     let deployment = deployment ?? agents?.deployment
     if let agents { arguments += ["--keys", agents.keys] }
     if let deployment {

@@ -10,4 +10,12 @@ package enum FNV {
     let digits = String(hash(of: text), radix: 16)
     return String(repeating: "0", count: 8 - digits.count) + digits
   }
+
+  /// Returns the 64-bit hash of bytes.
+  @inlinable
+  package static func hash64(of bytes: UnsafeRawBufferPointer) -> UInt64 {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    return hash
+  }
 }

@@ -56,7 +56,9 @@ enum Orchestrator {
 /// Every verb, in the order of the help page.
 package enum Verbs {
   package static let all: [any Verb] = [
-    Init(), Check(), Test(), Run(), Record(), Conform(), Up(), Submit(), Apply(), Down(), List(),
+    Init(), Check(), Test(), Run(), Record(), Conform(), ReplayRun(), Up(), Submit(), Apply(),
+    Down(),
+    List(),
     Processes(), Status(),
     Pipe(),
     NodeControlVerb.start,

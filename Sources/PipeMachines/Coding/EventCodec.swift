@@ -124,6 +124,19 @@ extension EventCodec {
     return inPlaceCodec.make(text, of: caseIndex, in: storage)
   }
 
+  /// The hash function for the JSON of the type's values. If each case is written in place, equal
+  /// values have equal texts in all processes.
+  package var stateHash: StateHash {
+    let layout = EnumLayout.of(Value.self)
+    guard !layout.cases.isEmpty else { return .unordered }
+    let isPlain = layout.cases.indices.allSatisfy { tag in
+      if layout.isBare(tag) { return true }
+      guard let plainCases, let place = plainCases.caseIndex(ofTag: tag) else { return false }
+      return matchesCodable(place, in: plainCases)
+    }
+    return isPlain ? .fnv1a : .unordered
+  }
+
   /// Returns whether a case can be encoded and decoded in place, with the same result as by
   /// `Codable`.
   /// - Parameter caseIndex: The index of the case in `codec`.

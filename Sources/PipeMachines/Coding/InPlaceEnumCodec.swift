@@ -54,6 +54,9 @@ final class InPlaceEnumCodec {
   /// Returns the index in `cases` of a value's case; `nil` if the case is not supported.
   func caseIndex(of value: UnsafeRawPointer) -> Int? { indicesByTag[metadata.tag(of: value)] }
 
+  /// Returns the index in `cases` of the case with a tag; `nil` if the case is not supported.
+  func caseIndex(ofTag tag: Int) -> Int? { indicesByTag[tag] }
+
   /// Returns the index in `cases` of the case that the text encodes. Returns `nil` if the case is
   /// not supported, or if the text does not have the form that `append` writes.
   func caseIndex(of text: UnsafeRawBufferPointer) -> Int? {

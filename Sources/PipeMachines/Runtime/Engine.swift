@@ -295,11 +295,13 @@ extension Engine {
       isInTransition = false
       isTakingEffectEvent = ended.isFromEffect
       trace.tally?.countTransition(ended.event, in: settledState)
+      trace.isAsynchronous = true
       if next.isInternal {
         stay(in: next.state, on: ended.event, because: ended.cause)
       } else {
         move(to: next.state, on: ended.event, because: ended.cause)
       }
+      trace.isAsynchronous = false
       isTakingEffectEvent = false
       (ended.done ?? onTransitionEnd)?(.accepted(state, version: version))
     case .transitionThrew(let refusal):

@@ -61,6 +61,7 @@ package final class StepEvaluator<
   private let machine: StateMachine<State, Event, Output>
   private let runtime: Runtime<State, Event, Output>
   private let entered: (State) -> Void
+  private var sequenceEngine: Engine<State, Event, Output>?
   /// Whether some state may have timers.
   package let hasTimers: Bool
 
@@ -136,6 +137,66 @@ package final class StepEvaluator<
       }
     }
     return refusal.map { .refused($0, configuration) }
+  }
+
+  // MARK: Sequences of steps
+
+  /// The outcome of one of several steps that follow one another.
+  package enum SequenceAnswer {
+    case taken(TransitionKind)
+    case refused(Refusal)
+    /// The transition is asynchronous, so its outcome is unknown without running it.
+    case asynchronous
+    /// The machine enters a state with a timer that cannot run.
+    case failed(reason: String)
+  }
+
+  /// Begins a sequence of steps in a state.
+  package func beginSequence(in state: State) {
+    sequenceEngine = makeEngine(in: Configuration(state: state))
+  }
+
+  /// The state after the steps of the sequence so far.
+  /// - Precondition: ``beginSequence(in:)`` was called.
+  package var sequenceState: State { sequenceEngine!.state }
+
+  /// Takes the next step of the sequence: the step of an event or, if `event` is `nil`, of the timer
+  /// that is due first. After `asynchronous` and `failed`, begin another sequence.
+  /// - Precondition: ``beginSequence(in:)`` was called.
+  package func advanceSequence(on event: Event?) throws -> SequenceAnswer {
+    // Effects of former steps must not become more and more. Only a new engine has none.
+    if hasEffects { beginSequence(in: sequenceState) }
+    let engine = sequenceEngine!
+    guard let event else { return try advanceTimer(engine) }
+    switch machine.step(engine.state, event) {
+    case .next(let next):
+      engine.take(event, leadingTo: next, cause: "")
+      return failure.map { .failed(reason: $0) } ?? .taken(.external)
+    case .stays(let next):
+      engine.take(event, leadingTo: next, isInternal: true, cause: "")
+      return failure.map { .failed(reason: $0) } ?? .taken(.internal)
+    case .ignored: return .taken(.ignored)
+    case .refused(let refusal): return .refused(refusal)
+    case .suspended: return .asynchronous
+    }
+  }
+
+  private func advanceTimer(_ engine: Engine<State, Event, Output>) throws -> SequenceAnswer {
+    var refusal = Refusal.noTransition
+    for timer in try machine.timers(in: engine.state) {
+      switch machine.fire(timer.index, in: engine.state) {
+      case .next(let next):
+        engine.take(nil, leadingTo: next, cause: "")
+        return failure.map { .failed(reason: $0) } ?? .taken(.external)
+      case .refused(let reason): refusal = reason
+      case .stays, .ignored, .suspended, nil: continue
+      }
+    }
+    return .refused(refusal)
+  }
+
+  private var hasEffects: Bool {
+    hasTimers || !runtime.effects.isEmpty || !runtime.feedbacks.isEmpty
   }
 
   // MARK: Engines
@@ -238,6 +299,8 @@ package struct StepTrace<State, Event> {
 
   /// Whether the step that ends enters no state.
   package var isInternal = false
+  /// Whether the transition of the step was asynchronous.
+  package var isAsynchronous = false
   /// The version of the step that started the effect whose event was processed last.
   package var effectVersion: UInt64 = 0
 

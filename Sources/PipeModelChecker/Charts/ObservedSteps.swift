@@ -155,7 +155,7 @@ struct ObservedSteps {
       }
     case .answer(.undecided): found.isAsynchronous = true
     case .answer(.undecodable), .answer(.invalid), .answer(.opened), .answer(.projected),
-      .evaluatorError:
+      .answer(.replaying), .answer(.replayed), .evaluatorError:
       found.isUnanswered = true
     case .impure(let answers):
       for case .accepted(let next, _, _) in answers {

@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSystem
 import PipeWire
 
 /// The result of the comparison of a recorded run with its topology.
@@ -8,7 +9,9 @@ package struct ConformanceReport: Codable, Hashable, Sendable {
     package enum Code: String, Codable, Hashable, Sendable {
       /// A log lacks steps that the node has taken.
       case missingSteps = "missing-steps"
-      /// The state before a step is not the state after the previous step.
+      /// A node whose events other nodes have consumed has no log.
+      case missingLog = "missing-log"
+      /// A process does not begin in the state in which the process before it ended.
       case otherState = "other-state"
       /// The machine does not take the step that the node has taken.
       case otherStep = "other-step"
@@ -30,13 +33,17 @@ package struct ConformanceReport: Codable, Hashable, Sendable {
     package var node: String
     package var incarnation: UInt64
     package var version: UInt64
+    /// The name of the log's file.
+    package var file: String
+    /// The number of the line in the log.
+    package var line: Int
     package var message: String
   }
 
   /// The number of compared steps.
   package var steps = 0
-  /// The number of steps that the program cannot compute alone, because their transitions are
-  /// asynchronous.
+  /// The number of steps that were not compared: their transitions are asynchronous, or they follow
+  /// a step that does not conform.
   package var unverifiedSteps = 0
   /// The number of events of pipes whose sender and receiver were compared.
   package var events = 0
@@ -44,6 +51,10 @@ package struct ConformanceReport: Codable, Hashable, Sendable {
   package var transactions = 0
   /// The nodes without a step log: nodes with a `key`, constant nodes and monitors.
   package var unrecordedNodes: [String] = []
+  /// The incomplete lines at the ends of logs, as `FILE:LINE`. They were left out.
+  package var tornLines: [String] = []
+  /// The programs that have changed since the run was recorded.
+  package var changedPrograms: [String] = []
   /// The violations in the order of their discovery, up to ``maximumViolations``.
   package private(set) var violations: [Violation] = []
   /// The number of violations, including the ones beyond the limit.
@@ -55,20 +66,24 @@ package struct ConformanceReport: Codable, Hashable, Sendable {
   package init() {}
 
   mutating func add(
-    _ code: Violation.Code, _ line: StepLogLine, _ message: String
+    _ code: Violation.Code, _ scan: NodeScan, _ place: NodeScan.Place, _ message: String
   ) {
     violationCount += 1
     guard violations.count < Self.maximumViolations else { return }
+    let log = scan.logs[place.log]
     violations.append(
       Violation(
-        code: code, node: line.node, incarnation: line.incarnation, version: line.version,
-        message: message))
+        code: code, node: scan.node, incarnation: log.header.incarnation, version: place.version,
+        file: log.name, line: place.line, message: message))
   }
+
+  /// Counts violations that are not listed.
+  mutating func add(unlisted count: Int) { violationCount += count }
 }
 
 extension ConformanceReport.Violation: CustomStringConvertible {
-  /// The violation as a line: `gate@17 (incarnation 2): …`.
+  /// The violation as a line: `gate@17 (gate.2.steps.jsonl:18): …`.
   package var description: String {
-    "\(node)@\(version) (incarnation \(incarnation)): \(message) [\(code.rawValue)]"
+    "\(node)@\(version) (\(file):\(line)): \(message) [\(code.rawValue)]"
   }
 }

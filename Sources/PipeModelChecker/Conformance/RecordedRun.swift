@@ -1,4 +1,5 @@
 import PipeMachines
+import PipeSupport
 import PipeSystem
 import PipeWire
 
@@ -7,14 +8,10 @@ package struct RecordedRun {
   /// The step log of one process of a node.
   struct Log {
     let path: String
-    let node: String
-    let incarnation: UInt64
-    /// The version and the state in which the process began.
-    let first: (version: UInt64, state: JSONValue)
-    /// The lines after the first.
-    var lines: [StepLogLine]
-    /// Whether the process has ended gracefully.
-    let hasEnded: Bool
+    let header: StepLogHeader
+
+    /// The name of the file.
+    var name: String { String(path.split(separator: "/").last ?? "") }
   }
 
   package let directory: String
@@ -22,7 +19,7 @@ package struct RecordedRun {
   /// The logs of each node, in the order of the node's incarnations.
   let logsByNode: [String: [Log]]
 
-  /// Reads a directory.
+  /// Reads a directory, and the first line of each log.
   package init(readingFrom directory: String) throws(RecordedRunError) {
     guard FileSystem.isDirectory(directory) else { throw .notFound(directory) }
     let file = "\(directory)/\(RunDirectory.descriptionFile)"
@@ -37,34 +34,27 @@ package struct RecordedRun {
     var logsByNode: [String: [Log]] = [:]
     for name in FileSystem.entryNames(of: directory).sorted()
     where name.hasSuffix(RunDirectory.stepLogSuffix) {
-      if let log = try Self.log("\(directory)/\(name)") {
-        logsByNode[log.node, default: []].append(log)
-      }
+      let path = "\(directory)/\(name)"
+      do throws(StepLogError) {
+        // A process that was killed before it wrote the first line has taken no step.
+        guard let header = try StepLogReader(path).header else { continue }
+        logsByNode[header.node, default: []].append(Log(path: path, header: header))
+      } catch { throw .invalidLog(error) }
     }
     guard !logsByNode.isEmpty else { throw .noSteps(directory) }
-    self.logsByNode = logsByNode.mapValues { $0.sorted { $0.incarnation < $1.incarnation } }
-  }
-
-  /// - Returns: The log; `nil` if the process was killed before it wrote the first line.
-  private static func log(_ path: String) throws(RecordedRunError) -> Log? {
-    guard let bytes = FileSystem.contents(of: path, limit: .max) else { throw .unreadable(path) }
-    var lines: [StepLogLine] = []
-    // The last line is incomplete if the process was killed while it wrote the line.
-    var rest = bytes[...]
-    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-      do {
-        lines.append(try JSONRecord.decode(StepLogLine.self, from: Array(rest[..<end])))
-      } catch {
-        throw .malformed(path, line: lines.count + 1)
-      }
-      rest = rest[(end + 1)...]
+    self.logsByNode = logsByNode.mapValues {
+      $0.sorted { $0.header.incarnation < $1.header.incarnation }
     }
-    guard let first = lines.first else { return nil }
-    guard let state = first.begins else { throw .malformed(path, line: 1) }
-    let hasEnded = lines.last?.ended == true
-    return Log(
-      path: path, node: first.node, incarnation: first.incarnation, first: (first.version, state),
-      lines: lines.dropFirst().filter { $0.ended != true }, hasEnded: hasEnded)
+  }
+}
+
+/// The fingerprint of a program's file, which shows whether a run was recorded with the same build.
+package enum ProgramFingerprint {
+  /// Returns the fingerprint; `nil` if the file cannot be read.
+  package static func make(of path: String) -> String? {
+    guard let bytes = FileSystem.contents(of: path, limit: .max) else { return nil }
+    let hash = bytes.withUnsafeBytes { FNV.hash64(of: $0) }
+    return "\(bytes.count)-" + String(hash, radix: 16)
   }
 }
 
@@ -74,9 +64,7 @@ package enum RecordedRunError: Error, Hashable, Sendable {
   case noDescription(String)
   case otherVersion(String, Int)
   case noSteps(String)
-  case unreadable(String)
-  /// A line of a step log is not valid.
-  case malformed(String, line: Int)
+  case invalidLog(StepLogError)
   /// The topology file is not the file of the run.
   case otherTopology(file: String, run: String)
 }
@@ -90,11 +78,10 @@ extension RecordedRunError: CustomStringConvertible {
         + "record a run with 'orchestrator record FILE --out DIR'"
     case .otherVersion(let directory, let version):
       "the run '\(directory)' has format \(version), and this version of the orchestrator reads "
-        + "format \(RunDescription.currentVersion)"
+        + "format \(RunDescription.currentVersion); use the version that recorded the run"
     case .noSteps(let directory):
       "the run '\(directory)' has no step log: no node of the topology was started"
-    case .unreadable(let path): "cannot read '\(path)'"
-    case .malformed(let path, let line): "\(path):\(line): the line is not valid JSON of a step log"
+    case .invalidLog(let error): "\(error)"
     case .otherTopology(let file, let run):
       "'\(file)' has changed since the run was recorded; restore the file from "
         + "'\(run)/\(RunDirectory.topologyFile)'"

@@ -7,17 +7,13 @@ import PipeWire
 /// Compares a recorded run with its topology: each step with the machine, the events of each pipe at
 /// its two ends, and the steps of each synchronized event.
 ///
-/// The comparison reads each line of the logs once.
+/// Two programs read each line of the logs once: this one, and the program of the line's node.
 package struct RunConformance {
   private let run: RecordedRun
   private let loaded: LoadedTopology
   private let answerTimeout: Duration
   private var report = ConformanceReport()
-  /// The lines of each node that belong to the run, without steps that a kill has undone.
-  private var linesByNode: [String: [StepLogLine]] = [:]
-  /// The lines after the last step of killed processes, by node: refused and ignored events, and the
-  /// events of the initial state. The journal may have a record of them, or not.
-  private var uncertainLinesByNode: [String: [StepLogLine]] = [:]
+  private var scans: [String: NodeScan] = [:]
 
   /// - Parameter answerTimeout: The time limit for one answer of a program.
   package init(
@@ -32,17 +28,22 @@ package struct RunConformance {
   package static func topology(of run: RecordedRun) throws -> LoadedTopology {
     let file = run.description.file
     guard
-      FileSystem.contents(of: file)
-        == FileSystem.contents(of: "\(run.directory)/\(RunDirectory.topologyFile)")
+      FileSystem.contents(of: file, limit: .max)
+        == FileSystem.contents(of: "\(run.directory)/\(RunDirectory.topologyFile)", limit: .max)
     else { throw RecordedRunError.otherTopology(file: file, run: run.directory) }
     return try LoadedTopology.load(.file(file), name: run.description.topology)
   }
 
-  package mutating func check() throws(EvaluatorError) -> ConformanceReport {
+  package mutating func check() throws -> ConformanceReport {
     report.unrecordedNodes = loaded.topology.nodes.map(\.name)
       .filter { run.logsByNode[$0] == nil }
-    for (node, logs) in run.logsByNode.sorted(by: { $0.key < $1.key }) {
-      linesByNode[node] = lines(of: node, logs)
+    report.changedPrograms = loaded.changedPrograms(since: run.description)
+    scans = try run.scan(loaded)
+    for (_, scan) in scans.sorted(by: { $0.key < $1.key }) {
+      for torn in scan.tornLines {
+        report.tornLines.append("\(scan.logs[torn.log].name):\(torn.line)")
+      }
+      for (code, place, message) in scan.problems { report.add(code, scan, place, message) }
     }
     for node in loaded.topology.nodes { try checkSteps(of: node) }
     for pipe in loaded.pipes { checkEvents(of: pipe) }
@@ -50,203 +51,172 @@ package struct RunConformance {
     return report
   }
 
-  // MARK: Processes
-
-  /// Returns the lines of all processes of a node, without the lines at the end of a killed process
-  /// that its journal does not have.
-  private mutating func lines(of node: String, _ logs: [RecordedRun.Log]) -> [StepLogLine] {
-    let isDurable = loaded.topology.durability(of: node) != .volatile
-    var result: [StepLogLine] = []
-    for (index, log) in logs.enumerated() {
-      var lines = log.lines[...]
-      if isDurable, index + 1 < logs.count {
-        let next = logs[index + 1]
-        while let last = lines.last, last.version > next.first.version || !last.isStep {
-          lines = lines.dropLast()
-          if last.version <= next.first.version {
-            uncertainLinesByNode[node, default: []].append(last)
-          }
-        }
-        let version = lines.last?.version ?? log.first.version
-        if version < next.first.version {
-          report.add(
-            .missingSteps, next.beginning,
-            "the process begins in version \(next.first.version), and the log of the process before "
-              + "it, '\(log.path)', ends with version \(version)")
-        }
-      }
-      checkOrder(of: lines, in: log)
-      result += lines
-    }
-    return result
-  }
-
-  /// Checks that the steps of one process follow one another.
-  private mutating func checkOrder(of lines: ArraySlice<StepLogLine>, in log: RecordedRun.Log) {
-    var (state, count, version) = (log.first.state, UInt64(0), log.first.version)
-    for line in lines where line.isStep {
-      count += 1
-      if line.index != count || line.version <= version {
-        report.add(
-          .missingSteps, line,
-          "this is step \(line.index) of the process, and the log has \(count - 1) steps before it")
-        count = line.index
-      }
-      if let from = line.from, from != state {
-        report.add(
-          .otherState, line,
-          "the step begins in state \(from.text), and the previous step ends in \(state.text)")
-      }
-      version = line.version
-      state = line.state ?? state
-    }
-  }
-
   // MARK: Steps
 
   private mutating func checkSteps(of node: NodeSpecification) throws(EvaluatorError) {
-    guard let lines = linesByNode[node.name], let machine = node.machine,
-      let path = loaded.programs[loaded.topology.program(of: node) ?? ""]
+    guard let scan = scans[node.name],
+      let replay = LogReplay(node, of: loaded, answerTimeout: answerTimeout)
     else { return }
-    let environment = ProcessEnvironment.current.merging(loaded.topology.environment(of: node)) {
-      _, own in own
-    }
-    let outs = loaded.pipes.filter { $0.sender == node.name }.map { pipe in
-      EvaluatorOutPipe(
-        name: pipe.name, port: pipe.outPort,
-        rule: pipe.eventTemplate.map { NodeConfiguration.Rule(when: pipe.enteredState, send: $0) })
-    }
-    let evaluator = StepReplay(
-      node: node.name, machine: machine, parameters: node.parameters, outs: outs,
-      path: path, environment: environment, answerTimeout: answerTimeout)
-    for line in lines where line.isStep {
-      report.steps += 1
-      switch try evaluator.compare(line) {
-      case .same: break
-      case .unverified: report.unverifiedSteps += 1
-      case .different(let code, let message): report.add(code, line, message)
+    for (index, log) in scan.logs.enumerated() {
+      let (steps, crash) = try replay.run(log.path, through: scan.lastLines[index])
+      report.steps += steps.steps
+      report.unverifiedSteps += steps.unverified
+      for difference in steps.differences {
+        report.add(
+          difference.kind == .step ? .otherStep : .otherEvents, scan,
+          NodeScan.Place(log: index, line: difference.line, version: difference.version),
+          difference.message)
       }
+      report.add(unlisted: steps.count - steps.differences.count)
+      guard let crash else { continue }
+      // The place of the step, with the version of the step before it.
+      let version = log.header.version + UInt64(steps.steps)
+      report.add(
+        .otherStep, scan, NodeScan.Place(log: index, line: crash.line, version: version + 1),
+        "the machine's step ends the process, and the steps after it are not compared: "
+          + crash.exit)
     }
   }
 
   // MARK: Pipes
 
-  private struct EventID: Hashable {
-    let stream: UInt64
-    let number: UInt64
-  }
-
   /// Compares the events that a pipe's sender has sent with the events that its receiver has consumed.
   private mutating func checkEvents(of pipe: PipeSpecification) {
-    guard let sent = linesByNode[pipe.sender], let received = linesByNode[pipe.receiver] else {
-      return
+    guard let receiver = scans[pipe.receiver] else { return }
+    let received = receiver.events(of: pipe.name)
+    guard let sender = scans[pipe.sender] else {
+      return checkMissingLog(of: pipe.sender, pipe, receiver, received)
     }
     let isDurable = loaded.topology.durability(of: pipe) != .volatile
-    var sentEvents: [EventID: JSONValue] = [:]
-    for line in sent + (uncertainLinesByNode[pipe.sender] ?? []) {
-      for event in line.sent ?? [] where event.pipe == pipe.name {
-        sentEvents[EventID(stream: event.stream, number: event.number)] = event.event ?? .null
-      }
-    }
-    var consumed: Set<EventID> = []
-    var lines: [UInt64: (highest: UInt64, line: StepLogLine)] = [:]
-    for line in received {
-      guard let source = line.source, source.pipe == pipe.name, line.postponed != true else {
-        continue
-      }
+    let sent = sender.events(of: pipe.name).sent
+    // A durable event that is sent again after a kill has the same number.
+    var sentEvents: [NodeScan.EventID: Int] = [:]
+    sentEvents.reserveCapacity(sent.count)
+    for (index, event) in sent.enumerated() { sentEvents[event.id] = index }
+    var consumed: Set<NodeScan.EventID> = []
+    consumed.reserveCapacity(received.consumed.count)
+    var highest: [UInt64: NodeScan.PipeEvent] = [:]
+    for event in received.consumed {
       report.events += 1
-      let id = EventID(stream: source.stream, number: source.number)
-      if source.number > (lines[source.stream]?.highest ?? 0) {
-        lines[source.stream] = (source.number, line)
+      if event.id.number > highest[event.id.stream]?.id.number ?? 0 {
+        highest[event.id.stream] = event
       }
-      guard let event = sentEvents[id] else {
+      guard let index = sentEvents[event.id] else {
         report.add(
-          .unknownEvent, line,
-          "the node consumed event \(source.number) of pipe '\(pipe.name)', and node "
+          .unknownEvent, receiver, event.place,
+          "the node consumed event \(event.id.number) of pipe '\(pipe.name)', and node "
             + "'\(pipe.sender)' has not sent it")
         continue
       }
-      if let own = line.event ?? line.ignored, own != event {
+      compare(event, of: receiver, with: sent[index], of: sender, in: pipe)
+      if !consumed.insert(event.id).inserted, isDurable {
         report.add(
-          .unknownEvent, line,
-          "the node consumed \(own.text) as event \(source.number) of pipe '\(pipe.name)', and node "
-            + "'\(pipe.sender)' has sent \(event.text)")
-      }
-      if !consumed.insert(id).inserted, isDurable {
-        report.add(
-          .repeatedEvent, line,
-          "the node consumed event \(source.number) of pipe '\(pipe.name)' a second time")
+          .repeatedEvent, receiver, event.place,
+          "the node consumed event \(event.id.number) of pipe '\(pipe.name)' a second time")
       }
     }
     guard isDurable else { return }
-    let postponed = received.filter { $0.postponed == true }
-    let possible = Set(
-      (postponed + (uncertainLinesByNode[pipe.receiver] ?? [])).compactMap { line in
-        line.source.flatMap {
-          $0.pipe == pipe.name ? EventID(stream: $0.stream, number: $0.number) : nil
-        }
-      })
-    for (id, event) in sentEvents.sorted(by: { $0.key.number < $1.key.number }) {
-      guard !consumed.contains(id), !possible.contains(id), let (highest, line) = lines[id.stream],
-        id.number < highest
+    for event in sent {
+      guard !consumed.contains(event.id), !received.possiblyConsumed.contains(event.id),
+        let last = highest[event.id.stream], event.id.number < last.id.number
       else { continue }
+      // An event that was sent again is reported once.
+      consumed.insert(event.id)
       report.add(
-        .lostEvent, line,
-        "the node consumed event \(highest) of pipe '\(pipe.name)', and not event \(id.number), "
-          + event.text)
+        .lostEvent, receiver, last.place,
+        "the node consumed event \(last.id.number) of pipe '\(pipe.name)', and not event "
+          + "\(event.id.number), " + sender.text(event.text, of: event.place.log).text)
     }
+  }
+
+  private mutating func compare(
+    _ event: NodeScan.PipeEvent, of receiver: NodeScan, with sent: NodeScan.PipeEvent,
+    of sender: NodeScan, in pipe: PipeSpecification
+  ) {
+    guard event.hash != sent.hash, !event.text.isEmpty else { return }
+    // Equal events can be written in different ways, for example with other escapes.
+    let own = receiver.text(event.text, of: event.place.log)
+    let other = sender.text(sent.text, of: sent.place.log)
+    guard own != other else { return }
+    report.add(
+      .unknownEvent, receiver, event.place,
+      "the node consumed \(own.text) as event \(event.id.number) of pipe '\(pipe.name)', and node "
+        + "'\(pipe.sender)' has sent \(other.text)")
+  }
+
+  private mutating func checkMissingLog(
+    of sender: String, _ pipe: PipeSpecification, _ receiver: NodeScan,
+    _ received: NodeScan.PipeEvents
+  ) {
+    guard loaded.isRecorded(sender), let event = received.consumed.first else { return }
+    report.add(
+      .missingLog, receiver, event.place,
+      "the node consumed event \(event.id.number) of pipe '\(pipe.name)', and the run has no log of "
+        + "node '\(sender)', '\(sender).1\(RunDirectory.stepLogSuffix)'")
   }
 
   // MARK: Synchronized events
 
+  private typealias Step = (scan: NodeScan, step: NodeScan.TransactionStep)
+
   private mutating func checkTransactions(of group: ConflictClassPlan) {
-    var lines: [TransactionID: [String: StepLogLine]] = [:]
+    var steps: [TransactionID: [String: Step]] = [:]
     var order: [TransactionID: Set<TransactionID>] = [:]
     for node in group.participants {
+      guard let scan = scans[node] else { continue }
       var last: TransactionID?
-      for line in linesByNode[node] ?? [] where line.isStep {
-        guard let transaction = line.transaction else { continue }
-        lines[transaction, default: [:]][node] = line
-        if let last { order[last, default: []].insert(transaction) }
-        last = transaction
+      for step in scan.steps {
+        steps[step.id, default: [:]][node] = (scan, step)
+        if let last { order[last, default: []].insert(step.id) }
+        last = step.id
       }
     }
     let vectors = Set(group.composites.flatMap(\.vectors))
-    for (transaction, taken) in lines.sorted(by: { $0.key < $1.key }) {
+    var candidatesByEvent: [String: [Set<String>]] = [:]
+    for vector in vectors {
+      candidatesByEvent[vector.event, default: []].append(Set(vector.participants))
+    }
+    for (transaction, taken) in steps.sorted(by: { $0.key < $1.key }) {
       report.transactions += 1
-      guard let line = taken.sorted(by: { $0.key < $1.key }).first?.value,
-        let event = line.event?.caseName
+      guard let (scan, step) = taken.min(by: { $0.key < $1.key })?.value,
+        let event = scan.text(step.text, of: step.place.log).caseName
       else { continue }
-      let candidates = vectors.filter { $0.event == event && $0.participants.contains(line.node) }
-        .map { Set($0.participants) }
-      if candidates.contains(Set(taken.keys)) { continue }
+      let nodes = Set(taken.keys)
+      let candidates = (candidatesByEvent[event] ?? []).filter { $0.contains(scan.node) }
+      if candidates.contains(nodes) { continue }
       let missing =
-        candidates.map { $0.subtracting(taken.keys) }
-        .min { $0.count < $1.count } ?? []
+        candidates.map { $0.subtracting(nodes) }.min { $0.count < $1.count } ?? []
+      if let lost = missing.sorted().first(where: { scans[$0] == nil && loaded.isRecorded($0) }) {
+        report.add(
+          .missingLog, scan, step.place,
+          "the node took the synchronized event '\(event)' (transaction \(transaction)), and the run "
+            + "has no log of node '\(lost)', '\(lost).1\(RunDirectory.stepLogSuffix)'")
+        continue
+      }
       // A participant that was killed last, and has not begun again, may take the step later.
       if !missing.isEmpty, missing.allSatisfy(mayTakeLater) { continue }
-      let nodes = taken.keys.sorted().map { "'\($0)'" }.joined(separator: ", ")
       report.add(
-        .tornTransaction, line,
-        "the synchronized event '\(event)' (transaction \(transaction)) was taken by \(nodes), and not "
-          + "by \(missing.sorted().map { "'\($0)'" }.joined(separator: ", "))")
+        .tornTransaction, scan, step.place,
+        "the synchronized event '\(event)' (transaction \(transaction)) was taken by "
+          + "\(Self.list(nodes)), and not by \(Self.list(missing))")
     }
-    checkOrder(order, lines)
+    checkOrder(order, steps)
+  }
+
+  private static func list(_ nodes: Set<String>) -> String {
+    nodes.sorted().map { "'\($0)'" }.joined(separator: ", ")
   }
 
   /// Whether the log of the node's last process ends without the end of the process.
-  private func mayTakeLater(_ node: String) -> Bool {
-    run.logsByNode[node].map { $0.last?.hasEnded != true } ?? true
-  }
+  private func mayTakeLater(_ node: String) -> Bool { scans[node]?.hasEnded != true }
 
   /// Checks that the nodes have taken the synchronized events in one common order.
   private mutating func checkOrder(
-    _ order: [TransactionID: Set<TransactionID>],
-    _ lines: [TransactionID: [String: StepLogLine]]
+    _ order: [TransactionID: Set<TransactionID>], _ steps: [TransactionID: [String: Step]]
   ) {
     var counts: [TransactionID: Int] = [:]
     for next in order.values.joined() { counts[next, default: 0] += 1 }
-    var ready = lines.keys.filter { counts[$0] == nil }
+    var ready = steps.keys.filter { counts[$0] == nil }
     var done = 0
     while let transaction = ready.popLast() {
       done += 1
@@ -255,20 +225,40 @@ package struct RunConformance {
         if counts[next] == 0 { ready.append(next) }
       }
     }
-    guard done < lines.count,
+    guard done < steps.count,
       let first = counts.filter({ $0.value > 0 }).keys.min(),
-      let line = lines[first]?.values.min(by: { $0.node < $1.node })
+      let (scan, step) = steps[first]?.min(by: { $0.key < $1.key })?.value
     else { return }
     report.add(
-      .contradictoryOrder, line,
+      .contradictoryOrder, scan, step.place,
       "the nodes have taken transaction \(first) and others in contradictory orders")
   }
 }
 
-extension RecordedRun.Log {
-  /// The beginning of the process as a line.
-  fileprivate var beginning: StepLogLine {
-    StepLogLine(
-      node: node, incarnation: incarnation, version: first.version, begins: first.state)
+extension RecordedRun {
+  /// Reads the logs of all nodes.
+  func scan(_ loaded: LoadedTopology) throws(RecordedRunError) -> [String: NodeScan] {
+    var scans: [String: NodeScan] = [:]
+    for (node, logs) in logsByNode {
+      do throws(StepLogError) {
+        scans[node] = try NodeScan(
+          node, logs, isDurable: loaded.topology.durability(of: node) != .volatile)
+      } catch { throw .invalidLog(error) }
+    }
+    return scans
+  }
+}
+
+extension LoadedTopology {
+  /// Returns whether each process of a node writes a step log in a recorded run.
+  func isRecorded(_ node: String) -> Bool {
+    topology.nodes.first { $0.name == node }.map { $0.machine != nil && $0.key == nil } ?? false
+  }
+
+  /// Returns the programs whose files have changed since a run was recorded.
+  package func changedPrograms(since run: RunDescription) -> [String] {
+    programs.filter { name, path in
+      run.programs?[name].map { $0 != ProgramFingerprint.make(of: path) } ?? false
+    }.keys.sorted()
   }
 }

@@ -79,36 +79,50 @@ final class EvaluatorProcess {
   func query(
     _ request: EvaluatorRequest, answerCount: Int
   ) -> (answers: [EvaluatorAnswer], evaluatorError: EvaluatorError?) {
+    guard answerCount > 0 else { return ([], nil) }
+    var answers: [EvaluatorAnswer] = []
+    let problem = query(request) { answer in
+      answers.append(answer)
+      return answers.count < answerCount
+    }
+    return (answers, problem)
+  }
+
+  /// Sends a request and passes each answer to `receive`, until it returns `false`.
+  /// - Returns: The error if answers are missing. After an error, the process cannot be used again.
+  func query(
+    _ request: EvaluatorRequest, _ receive: (EvaluatorAnswer) -> Bool
+  ) -> EvaluatorError? {
     guard var line = try? JSONRecord.encode(request) else {
-      return ([], .invalidAnswer("cannot encode a state or an event as JSON"))
+      return .invalidAnswer("cannot encode a state or an event as JSON")
     }
     line.append(UInt8(ascii: "\n"))
     // Unsolicited output would be mistaken for the answer to this request.
-    guard output.isEmpty else { return ([], .invalidAnswer(Self.text(of: output))) }
-    if let evaluatorError = send(line) { return ([], evaluatorError) }
-    var answers: [EvaluatorAnswer] = []
+    guard output.isEmpty else { return .invalidAnswer(Self.text(of: output)) }
+    if let evaluatorError = send(line) { return evaluatorError }
     var wait = Wait(for: child.pid)
-    while answers.count < answerCount {
+    while true {
       if let line = removeLine() {
+        let answer: EvaluatorAnswer
         do {
-          answers.append(try JSONRecord.decode(EvaluatorAnswer.self, from: Array(line)))
+          answer = try JSONRecord.decode(EvaluatorAnswer.self, from: Array(line))
         } catch {
-          return (answers, .invalidAnswer(Self.text(of: line)))
+          return .invalidAnswer(Self.text(of: line))
         }
+        guard receive(answer) else { return nil }
         wait.restart()
         continue
       }
       guard output.count < Self.maximumLineLength else {
-        return (answers, .invalidAnswer(Self.text(of: output)))
+        return .invalidAnswer(Self.text(of: output))
       }
-      guard openDescriptors.contains(child.outputDescriptor) else { return (answers, exitError()) }
+      guard openDescriptors.contains(child.outputDescriptor) else { return exitError() }
       if read(until: .now + min(answerTimeout, .milliseconds(500))) {
         wait.restart()
       } else if wait.time() >= answerTimeout {
-        return (answers, .timedOut(after: answerTimeout))
+        return .timedOut(after: answerTimeout)
       }
     }
-    return (answers, nil)
   }
 
   /// Measures how long a process has sent and received no bytes, not counting the time in which the

@@ -190,7 +190,8 @@ final class ProgramEvaluator {
     switch answer {
     case .invalid(let problem), .undecodable(let problem): problem
     case .undecided(let reason): reason
-    case .opened, .accepted, .fired, .refused, .projected: "the answer does not match the request"
+    case .opened, .accepted, .fired, .refused, .projected, .replaying, .replayed:
+      "the answer does not match the request"
     }
   }
 }

@@ -112,7 +112,8 @@ extension TopologyModel {
     case .answer(.undecided(let reason)):
       eventValues.note(.limit(.notEvaluated(node: node.name, event: action.event, because: reason)))
       return .none
-    case .answer(.opened), .answer(.invalid), .answer(.projected):
+    case .answer(.opened), .answer(.invalid), .answer(.projected), .answer(.replaying),
+      .answer(.replayed):
       eventValues.note(.limit(.noAnswer(program: program)))
       discover(.badAnswer(program: program, problem: Self.text(of: reply)))
     case .impure(let answers):
@@ -168,7 +169,7 @@ extension TopologyModel {
     case .refused(let refusal, _): "refused: \(refusal.code)"
     case .undecodable(let problem), .invalid(let problem): problem
     case .undecided(let reason): reason
-    case .opened, .projected: "the answer does not match the request"
+    case .opened, .projected, .replaying, .replayed: "the answer does not match the request"
     }
   }
 

@@ -133,7 +133,7 @@ package struct ScenarioReplay {
       case .undecided(let reason), .invalid(let reason):
         throw Failure(
           path: path, description: "node '\(mover.node)' cannot evaluate the step: \(reason)")
-      case .opened, .projected, nil: return
+      case .opened, .projected, .replaying, .replayed, nil: return
       }
     }
     if case .refused(let node, let reason) = step.outcome {

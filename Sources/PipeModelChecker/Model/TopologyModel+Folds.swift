@@ -94,7 +94,7 @@ extension TopologyModel {
       .fired(after: "", configuration: node.folded(next), sends: sends)
     case .refused(let refusal, let next):
       .refused(reason: refusal, configuration: node.folded(next))
-    case .opened, .undecodable, .undecided, .invalid, .projected: answer
+    case .opened, .undecodable, .undecided, .invalid, .projected, .replaying, .replayed: answer
     }
   }
 

@@ -67,6 +67,20 @@ package struct EvaluatorServer {
           return send(.invalid(error: "\(error)"))
         }
       }
+    case .replay(let request):
+      do {
+        guard let evaluator = nodes[request.node] else {
+          return send(.invalid(error: "node '\(request.node)' was not opened"))
+        }
+        var isRead = true
+        let report = try evaluator.replay(request) { line in
+          isRead = send(.replaying(line: line))
+          return isRead
+        }
+        return isRead && send(.replayed(report))
+      } catch {
+        return send(.invalid(error: "\(error)"))
+      }
     case .project(let composite, let states):
       do {
         guard let projection = host.projection(composite) else {

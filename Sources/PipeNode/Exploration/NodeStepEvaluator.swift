@@ -7,6 +7,10 @@ protocol AnyNodeStepEvaluator {
   func open() throws -> EvaluatorOpening
   func answer(_ input: EvaluatorInput, in configuration: EvaluatorConfiguration) throws
     -> EvaluatorAnswer
+  /// Takes the steps of a log again, and compares them with the log.
+  /// - Parameter announce: Called with the number of a line that is about to be read. Returns `false`
+  ///   if the report is not required any more.
+  func replay(_ request: EvaluatorReplay, announce: (Int) -> Bool) throws -> EvaluatorReplayReport
 }
 
 /// Computes single steps of a node that hosts a machine. An answer includes the events that the
@@ -19,8 +23,10 @@ final class NodeStepEvaluator<Hosted: Machine>: AnyNodeStepEvaluator, PortBinder
   /// Whether the evaluator computes the steps of one instance of a keyed node.
   private let isInstance: Bool
   private let pipesByPort: [String: [String]]
-  private let eventCodec = EventCodec<Hosted.Event>()
-  private let stateCodec = EventCodec<Hosted.State>()
+  private let eventCodec = EventCodec<Hosted.Event>(
+    isSynthesized: Hosted.Event._isSynthesizedCodable)
+  private let stateCodec = EventCodec<Hosted.State>(
+    isSynthesized: Hosted.State._isSynthesizedCodable)
 
   init(
     _: Hosted.Type, parameters: JSONValue, outs: [EvaluatorOutPipe], instance: EvaluatorInstance?
@@ -157,6 +163,14 @@ final class NodeStepEvaluator<Hosted: Machine>: AnyNodeStepEvaluator, PortBinder
     }
   }
 
+  func replay(
+    _ request: EvaluatorReplay, announce: (Int) -> Bool
+  ) throws -> EvaluatorReplayReport {
+    let replay = StepLogReplay(
+      evaluator, events: eventCodec, states: stateCodec, sentEvents: sentEvents)
+    return try replay.run(request, announce: announce)
+  }
+
   private func decode(_ event: JSONValue) throws -> Hosted.Event {
     try eventCodec.decode(event.bytes)
   }
@@ -172,10 +186,12 @@ final class NodeStepEvaluator<Hosted: Machine>: AnyNodeStepEvaluator, PortBinder
 
 /// The events that the current step sends.
 // `@unchecked`, because only one thread uses an evaluator.
-private final class SentEvents: @unchecked Sendable {
-  private var events: [(pipe: String, event: [UInt8])] = []
+final class SentEvents: @unchecked Sendable {
+  private(set) var events: [(pipe: String, event: [UInt8])] = []
 
   func append(_ event: [UInt8], to pipe: String) { events.append((pipe, event)) }
+
+  func removeAll() { events.removeAll(keepingCapacity: true) }
 
   func removeEvents() throws -> [EvaluatorSend] {
     defer { events = [] }

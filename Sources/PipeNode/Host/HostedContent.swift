@@ -95,8 +95,8 @@ extension HostedContent {
 
   /// Writes the steps to the log of a recorded run.
   /// - Returns: Whether the content has steps that can be recorded.
-  func logSteps(in log: StepLog, like feed: Feed) -> Bool {
-    content.asTraceable?.logSteps(in: log, like: feed) == true
+  func logSteps(in log: StepLog) -> Bool {
+    content.asTraceable?.logSteps(in: log) == true
   }
 
   func publishInstances(to feed: Feed) {

@@ -58,9 +58,8 @@ protocol TraceableContent: NodeContent {
   /// these reports.
   func reportRefusals(to feed: Feed?)
   /// Writes each step, and each event that is consumed without a step, to a log.
-  /// - Parameter feed: The feed of the node, which begins each line as it begins its reports.
   /// - Returns: Whether the content can write its steps.
-  func logSteps(in log: StepLog, like feed: Feed) -> Bool
+  func logSteps(in log: StepLog) -> Bool
 }
 
 extension SteppingContent {

@@ -218,11 +218,10 @@ final class NodeShell {
   }
 
   /// Writes the steps of the turn to the log of a recorded run. If this fails, the node continues
-  /// without a log.
+  /// without a log: the log then discards further lines.
   private func writeStepLog() {
     do throws(SystemError) { try stepLog?.write() } catch {
       log.warning("the run is recorded up to this point only: \(error)")
-      stepLog = nil
     }
   }
 
@@ -230,7 +229,7 @@ final class NodeShell {
     guard let stepLog, !content.hasUnrecordedChanges, let last = content.lastSteps.last else {
       return
     }
-    stepLog.end(feed.reportHead(of: arguments.node, version: last.version, index: 0))
+    stepLog.end(version: last.version)
   }
 
   /// Begins the log of a recorded run.
@@ -238,7 +237,7 @@ final class NodeShell {
     do throws(SystemError) {
       let stepLog = try StepLog(
         in: run, node: arguments.node, incarnation: arguments.incarnation)
-      guard content.logSteps(in: stepLog, like: feed) else {
+      guard content.logSteps(in: stepLog) else {
         unlink(stepLog.path)
         return
       }

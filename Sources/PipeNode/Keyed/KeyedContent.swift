@@ -536,7 +536,7 @@ final class KeyedContent<Hosted: Machine>: PipedContent, SteppingContent, Reques
   var transitions: TransitionCounts? { nil }
   func reportRefusals(to feed: Feed?) {}
   // A recorded run has no steps of instances yet: see docs/RUNS.md.
-  func logSteps(in log: StepLog, like feed: Feed) -> Bool { false }
+  func logSteps(in log: StepLog) -> Bool { false }
 
   @export(interface)
   func reportSteps(to feed: Feed?) { trace.reportSteps(to: feed, engines) }

@@ -341,9 +341,9 @@ final class MachineContent<Hosted: Machine>: PipedContent, SteppingContent, Requ
   func reportSteps(to feed: Feed?) { trace.reportSteps(to: feed) }
   func reportRefusals(to feed: Feed?) { refusals.report(to: feed) }
 
-  func logSteps(in log: StepLog, like feed: Feed) -> Bool {
-    trace.logSteps(in: log, like: feed)
-    refusals.logRefusals(in: log, like: feed)
+  func logSteps(in log: StepLog) -> Bool {
+    trace.logSteps(in: log)
+    refusals.logRefusals(in: trace.stepLog)
     return true
   }
 

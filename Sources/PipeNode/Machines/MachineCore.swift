@@ -15,7 +15,7 @@ final class MachineCore<Hosted: Machine> {
   @exclusivity(unchecked)
   var engine: Engine<State, Event, Hosted.Output> {
     // The cached state belongs to another instance, whose version may be the same.
-    didSet { encodedState = nil }
+    didSet { encodedVersion = nil }
   }
   let log: NodeLog
   /// The name of the node.
@@ -43,9 +43,12 @@ final class MachineCore<Hosted: Machine> {
   /// The timers of all instances of a keyed node; `nil` in a node without instances.
   var instanceTimers: InstanceTimers?
   let meter: StateMeter<State>
-  /// The state that was last encoded as JSON, and its version, which identifies the state.
+  /// The state that was last encoded as JSON.
   @exclusivity(unchecked)
-  private var encodedState: (version: UInt64, json: [UInt8])?
+  private var encodedState: [UInt8] = []
+  /// The version of the encoded state, which identifies the state; `nil` if there is none.
+  @exclusivity(unchecked)
+  private var encodedVersion: UInt64?
   /// The machine's participant in synchronized events; `nil` if the machine takes part in none.
   @exclusivity(unchecked)
   private(set) var participant: Participant?
@@ -103,16 +106,19 @@ final class MachineCore<Hosted: Machine> {
   /// contain it.
   /// - Parameter version: The version of the state.
   func encode(_ state: State, version: UInt64) throws -> [UInt8] {
-    if let encodedState, encodedState.version == version { return encodedState.json }
-    let json = try states.encode(state)
-    encodedState = (version, json)
-    return json
+    if encodedVersion != version {
+      encodedVersion = nil
+      // Reuses the memory, unless another record has the former state.
+      encodedState.removeAll(keepingCapacity: true)
+      try states.encode(state, into: &encodedState)
+      encodedVersion = version
+    }
+    return encodedState
   }
 
   /// Returns a state of the current version or an earlier version as JSON.
   func encode(earlier state: State, version: UInt64) throws -> [UInt8] {
-    if let encodedState, encodedState.version == version { return encodedState.json }
-    return try states.encode(state)
+    encodedVersion == version ? encodedState : try states.encode(state)
   }
 
   /// The timer of the current state that expires first; `nil` if no timer is running.
@@ -143,6 +149,12 @@ final class MachineCore<Hosted: Machine> {
   /// The current state as JSON; empty if the state cannot be encoded, or if there is no state.
   var stateBytes: [UInt8] {
     hasState ? (try? encode(engine.state, version: engine.version)) ?? [] : []
+  }
+
+  /// Returns the hash of the current state; `nil` if the state cannot be encoded.
+  func stateHash(by function: StateHash) -> UInt64? {
+    guard (try? encode(engine.state, version: engine.version)) != nil else { return nil }
+    return encodedState.withUnsafeBytes { function.hash(of: $0) }
   }
 
   var stateJSON: JSONValue? {

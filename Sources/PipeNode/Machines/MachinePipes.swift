@@ -40,6 +40,16 @@ final class MachinePipes<Hosted: Machine> {
     inFlight.map { (inPipes[$0.pipe].name, $0.event.stream, $0.event.sequence) }
   }
 
+  /// Appends the pipe, the stream and the number of the event whose step is in progress, as a member
+  /// of a JSON object. Returns `false` if its event did not come from a pipe.
+  func appendSource(to line: LineBuffer) -> Bool {
+    guard let inFlight else { return false }
+    line.append(#","source":"#)
+    line.append(pipe: inPipes[inFlight.pipe].name, inFlight.event.stream, inFlight.event.sequence)
+    line.append("]")
+    return true
+  }
+
   var pipeStatuses: [NodeStatus.Pipe] {
     inPipes.indices.map {
       inPipes[$0].status(waiting: core.inbox.waitingCount(of: $0) + heldCounts[$0])

@@ -36,9 +36,8 @@ final class MachineRefusals<Hosted: Machine> {
   private let core: MachineCore<Hosted>
   private let steps: MachineSteps<Hosted>
   private var feedOutput: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
-  /// The log of a recorded run, and the feed whose reports its lines resemble; `nil` if the run is
-  /// not recorded.
-  private var logOutput: (log: StepLog, feed: Feed)?
+  /// The log of a recorded run; `nil` if the run is not recorded.
+  private var stepLog: MachineStepLog<Hosted>?
 
   @export(interface)
   init(_ core: MachineCore<Hosted>, _ steps: MachineSteps<Hosted>) {
@@ -55,13 +54,13 @@ final class MachineRefusals<Hosted: Machine> {
 
   /// Writes each refused or postponed event to a log.
   @export(interface)
-  func logRefusals(in log: StepLog, like feed: Feed) {
-    logOutput = (log, feed)
+  func logRefusals(in stepLog: MachineStepLog<Hosted>?) {
+    self.stepLog = stepLog
     observeRefusals()
   }
 
   private func observeRefusals() {
-    let isObserved = feedOutput != nil || logOutput != nil
+    let isObserved = feedOutput != nil || stepLog != nil
     core.onRefusal = isObserved ? { [unowned self] in report($0) } : nil
   }
 
@@ -82,9 +81,9 @@ final class MachineRefusals<Hosted: Machine> {
 
   @export(interface)
   private func report(_ input: RefusedInput) {
+    stepLog?.logRefused(input)
     // An event that 'on_refused: ignore' drops is counted, and not reported to subscribers.
-    let isPublished = !input.isDropped && feedOutput?.rateLimitedFeed.countItem() == true
-    guard isPublished || logOutput != nil, let feed = feedOutput?.feed ?? logOutput?.feed
+    guard !input.isDropped, let (feed, rateLimitedFeed) = feedOutput, rateLimitedFeed.countItem()
     else { return }
     var body = reportHead(in: feed)
     body.add("time", WallClock.nanoseconds)
@@ -107,7 +106,6 @@ final class MachineRefusals<Hosted: Machine> {
       origin.add("number", key.id)
       body.add("request", origin)
     }
-    if isPublished { feedOutput?.rateLimitedFeed.report(core.engine.settledVersion, body) }
-    logOutput?.log.append(body)
+    rateLimitedFeed.report(core.engine.settledVersion, body)
   }
 }

@@ -15,12 +15,10 @@ final class MachineTrace<Hosted: Machine> {
   private let stateNames: [String]
   private let eventNames: [String]
   private var feedOutput: (feed: Feed, rateLimitedFeed: RateLimitedFeed)?
-  /// The log of a recorded run, and the feed whose reports its lines resemble; `nil` if the run is
-  /// not recorded.
-  private var logOutput: (log: StepLog, feed: Feed)?
-  /// Whether the step that is being reported also goes to the feed.
-  private var isPublished = false
-  /// The state before the step that is being reported, and the event of the step, as JSON.
+  /// The log of a recorded run; `nil` if the run is not recorded.
+  private(set) var stepLog: MachineStepLog<Hosted>?
+  /// The state before the step that is being reported to the feed, and the event of the step, as
+  /// JSON.
   private var reportedStep: (from: [UInt8], event: [UInt8]?)?
   /// The events that this step has sent so far.
   private var sentEvents: [FeedBody] = []
@@ -83,21 +81,17 @@ final class MachineTrace<Hosted: Machine> {
     observeSteps()
   }
 
-  /// Writes each step to a log, and each event that the machine ignores. The first line has the state
-  /// in which this process begins.
+  /// Writes each step to a log, and each event that the machine ignores.
   @export(interface)
-  func logSteps(in log: StepLog, like feed: Feed) {
-    logOutput = (log, feed)
-    var line = reportHead(in: feed)
-    line.add("begins", json: core.stateBytes)
-    line.add("time", WallClock.nanoseconds)
-    log.append(line)
-    core.engine.trace.didIgnore = { [unowned self] in logIgnored($0) }
+  func logSteps(in log: StepLog) {
+    let stepLog = MachineStepLog(in: log, core, steps, requests, pipes, machineParticipant)
+    self.stepLog = stepLog
+    core.engine.trace.didIgnore = { [unowned stepLog] in stepLog.logIgnored($0) }
     observeSteps()
   }
 
   private func observeSteps() {
-    let isObserved = feedOutput != nil || logOutput != nil
+    let isObserved = feedOutput != nil || stepLog != nil
     if isObserved != (core.engine.trace.willTakeStep != nil) {
       // Safe: the content owns this object and the engine, and the engine makes no calls once the
       // content is gone.
@@ -106,16 +100,6 @@ final class MachineTrace<Hosted: Machine> {
     }
     // Also watches the pipes that were added since the last call.
     outlets.watch(isObserved ? { [unowned self] in recordSentEvent($0, $1, $2, $3) } : nil)
-  }
-
-  @export(interface)
-  private func logIgnored(_ event: Hosted.Event) {
-    guard let (log, feed) = logOutput else { return }
-    var line = reportHead(in: feed)
-    line.add("time", WallClock.nanoseconds)
-    line.add("ignored", json: core.json(of: event).bytes)
-    addOrigin(to: &line)
-    log.append(line)
   }
 
   @export(interface)
@@ -135,8 +119,8 @@ final class MachineTrace<Hosted: Machine> {
   /// Begins the report of a step that the machine is about to take. Returns `false` if the step is
   /// left out.
   func willTakeStep(on event: Hosted.Event?, from state: Hosted.State) -> Bool {
-    isPublished = feedOutput?.rateLimitedFeed.countItem() == true
-    guard isPublished || logOutput != nil else { return false }
+    stepLog?.willTakeStep(on: event)
+    guard feedOutput?.rateLimitedFeed.countItem() == true else { return stepLog != nil }
     reportedStep = (
       (try? core.encode(state, version: core.engine.settledVersion)) ?? [],
       event.flatMap { try? core.events.encode($0) }
@@ -147,21 +131,18 @@ final class MachineTrace<Hosted: Machine> {
   private func recordSentEvent(
     _ pipe: String, _ stream: UInt64, _ number: UInt64, _ event: ArraySlice<UInt8>
   ) {
-    guard reportedStep != nil || logOutput != nil else { return }
+    stepLog?.recordSentEvent(pipe, stream, number, event)
+    guard reportedStep != nil else { return }
     var body = FeedBody(referringTo: pipe, stream, number)
     body.add("event", json: event)
-    if reportedStep != nil { return sentEvents.append(body) }
-    // The entry into the initial state is no step.
-    guard let (log, feed) = logOutput else { return }
-    var line = reportHead(in: feed)
-    line.add("sent", [body])
-    log.append(line)
+    sentEvents.append(body)
   }
 
   /// Completes the report of a step that the machine has taken.
   @export(interface)
   func didTakeStep() {
-    guard let reportedStep, let feed = feedOutput?.feed ?? logOutput?.feed else { return }
+    stepLog?.didTakeStep()
+    guard let reportedStep, let (feed, rateLimitedFeed) = feedOutput else { return }
     var body = reportHead(in: feed)
     body.add("time", steps.publishedStep.time)
     body.add("cause", text: steps.publishedStep.cause)
@@ -173,8 +154,7 @@ final class MachineTrace<Hosted: Machine> {
     if core.engine.trace.isInternal { body.add("entry", text: "internal") }
     addOrigin(to: &body)
     body.add("sent", sentEvents)
-    if isPublished { feedOutput?.rateLimitedFeed.report(core.engine.version, body) }
-    logOutput?.log.append(body)
+    rateLimitedFeed.report(core.engine.version, body)
     self.reportedStep = nil
     sentEvents.removeAll(keepingCapacity: true)
   }

@@ -13,6 +13,80 @@ package enum EvaluatorRequest: Codable, Hashable, Sendable {
   case row(node: String, configuration: EvaluatorConfiguration, inputs: [EvaluatorInput])
   /// Asks for the state of a composite, computed from its nodes' states by a registered projection.
   case project(composite: String, states: [JSONValue])
+  /// Asks to take the steps of a log again, and to compare them with the log. The evaluator reads
+  /// the log itself. It sends `replaying` regularly, and `replayed` at the end.
+  case replay(EvaluatorReplay)
+}
+
+/// A step log of a recorded run that an evaluator takes again.
+package struct EvaluatorReplay: Codable, Hashable, Sendable {
+  /// The node, which was opened.
+  package var node: String
+  /// The path of the log.
+  package var log: String
+  /// The number of the last line to read.
+  package var through: Int
+  /// The file to which the evaluator writes the state after each step, a line for each step; `nil`
+  /// if the states are not required.
+  package var states: String?
+  /// The number of the first line before which the evaluator sends `replaying`; `nil` if it sends
+  /// them from time to time. Identifies a step that ends the process.
+  package var announces: Int?
+
+  package init(
+    node: String, log: String, through: Int, states: String? = nil, announces: Int? = nil
+  ) {
+    self.node = node
+    self.log = log
+    self.through = through
+    self.states = states
+    self.announces = announces
+  }
+}
+
+/// The comparison of a step log with the steps that a machine takes.
+package struct EvaluatorReplayReport: Codable, Hashable, Sendable {
+  /// A step of the log that the machine does not take, or takes in another way.
+  package struct Difference: Codable, Hashable, Sendable {
+    package enum Kind: String, Codable, Hashable, Sendable {
+      /// The machine refuses the event, or goes to another state.
+      case step
+      /// The machine sends other events.
+      case events
+    }
+
+    package var kind: Kind
+    package var line: Int
+    package var version: UInt64
+    package var message: String
+
+    package init(kind: Kind, line: Int, version: UInt64, message: String) {
+      self.kind = kind
+      self.line = line
+      self.version = version
+      self.message = message
+    }
+  }
+
+  /// The maximum number of listed differences.
+  package static let maximumDifferences = 100
+
+  /// The number of steps in the log.
+  package var steps = 0
+  /// The number of steps that were not compared: the transition is asynchronous, or the state before
+  /// the step is unknown.
+  package var unverified = 0
+  /// The first differences.
+  package var differences: [Difference] = []
+  /// The number of differences, including the ones beyond the limit.
+  package var count = 0
+
+  package init() {}
+
+  package mutating func add(_ difference: Difference) {
+    count += 1
+    if differences.count < Self.maximumDifferences { differences.append(difference) }
+  }
 }
 
 /// An instance of a node with a `key`.
@@ -91,6 +165,10 @@ package enum EvaluatorAnswer: Codable, Hashable, Sendable {
   case undecodable(error: String)
   /// The composite state.
   case projected(state: JSONValue)
+  /// The evaluator reads this line of a log.
+  case replaying(line: Int)
+  /// All requested lines of a log were read.
+  case replayed(EvaluatorReplayReport)
   /// The evaluator cannot compute the step, for example because the transition is asynchronous.
   case undecided(reason: String)
   /// The request is invalid.

@@ -13,7 +13,7 @@ package enum RunDirectory {
 /// The description of a recorded run.
 package struct RunDescription: Codable, Hashable, Sendable {
   /// The version of the format of the directory.
-  package static let currentVersion = 1
+  package static let currentVersion = 2
 
   package var version: Int
   /// The name of the topology.
@@ -22,61 +22,96 @@ package struct RunDescription: Codable, Hashable, Sendable {
   package var file: String
   /// The time at which the recording began. Unit: nanoseconds since 1970.
   package var started: Int64
+  /// The fingerprint of each program at the start of the recording, by the program's path.
+  package var programs: [String: String]?
 
-  package init(topology: String, file: String, started: Int64) {
+  package init(topology: String, file: String, started: Int64, programs: [String: String]) {
     version = Self.currentVersion
     self.topology = topology
     self.file = file
     self.started = started
+    self.programs = programs
   }
 }
 
-/// A line of a node's step log.
-package struct StepLogLine: Codable, Hashable, Sendable {
+/// The first line of a node's step log.
+package struct StepLogHeader: Codable, Hashable, Sendable {
   package var node: String
   package var incarnation: UInt64
-  /// The node's version after the line.
+  /// The node's version when the process begins.
   package var version: UInt64
-  /// The number of steps that the process has taken so far.
-  package var index: UInt64
+  /// The state in which the process begins.
+  package var begins: JSONValue
+  /// The hash of this state, with 16 hexadecimal digits.
+  package var hash: String
+  /// The function that hashes the states of the log.
+  package var hashing: StateHash
+  /// The schema version of the machine.
+  package var schema: Int
   /// Unit: nanoseconds since 1970.
-  package var time: Int64?
-  /// The state in which the process begins; `nil` in all lines but the first.
-  package var begins: JSONValue?
-  /// The state before the step.
-  package var from: JSONValue?
-  /// The event of the step, or the refused event; `nil` for a timer's step.
-  package var event: JSONValue?
-  /// The state after the step, or the state that refused the event.
-  package var state: JSONValue?
-  package var entry: NodeStep.Entry?
-  /// The reason why the node has refused the event; `nil` if the line is no refusal.
-  package var refused: String?
-  /// Whether the node tries the refused event again.
-  package var postponed: Bool?
-  /// The event that the state has ignored; `nil` for any other line.
-  package var ignored: JSONValue?
-  package var source: NodeStep.PipedEvent?
-  package var request: NodeStep.RequestOrigin?
-  package var transaction: TransactionID?
-  package var cause: String?
-  package var sent: [NodeStep.PipedEvent]?
-  /// Whether the process has ended gracefully after this line.
-  package var ended: Bool?
+  package var time: Int64
 }
 
-extension StepLogLine {
-  /// Makes the first line of a log.
-  package init(
-    node: String, incarnation: UInt64, version: UInt64, begins state: JSONValue
-  ) {
-    self.node = node
-    self.incarnation = incarnation
-    self.version = version
-    index = 0
-    begins = state
+/// A line of a node's step log after the first. Ranges are positions in the text of the line.
+package struct StepLogLine: Sendable {
+  package enum Kind: Sendable {
+    /// A step of the node.
+    case step
+    /// An event that the node has refused or postponed.
+    case refused
+    /// An event that the state has ignored.
+    case ignored
+    /// Events that the entry into the initial state has sent.
+    case initialSends
+    /// The graceful end of the process.
+    case ended
   }
 
-  /// Whether the line is a step of the node.
-  package var isStep: Bool { state != nil && refused == nil }
+  /// The identity of an event in a pipe.
+  package struct PipedEvent: Sendable {
+    /// The pipe's name in the line.
+    package var pipe: Range<Int>
+    package var stream: UInt64
+    package var number: UInt64
+    /// The event in the line; empty for the event that a step has received.
+    package var event: Range<Int>
+  }
+
+  package var kind = Kind.step
+  /// The number of the line in its file, from 1.
+  package var number: Int
+  /// The position of the line in its file. Unit: bytes.
+  package var offset: Int
+  /// The number of steps that the process has taken, with this one.
+  package var step: UInt64 = 0
+  /// The node's version after the line.
+  package var version: UInt64
+  /// Unit: nanoseconds since 1970.
+  package var time: Int64
+  /// The event; `nil` for the step of a timer.
+  package var event: Range<Int>?
+  /// The whole state after the step; `nil` in most lines.
+  package var state: Range<Int>?
+  /// The hash of the state after the step; `nil` if the state could not be encoded.
+  package var hash: UInt64?
+  /// The reason of a refusal.
+  package var reason: Range<Int>?
+  package var source: PipedEvent?
+  package var request: RequestKey?
+  package var transaction: TransactionID?
+  package var cause: Range<Int>?
+  /// The version of the step that started the effect whose event this is.
+  package var effect: UInt64?
+  package var isPostponed = false
+  /// Whether the step has entered no state.
+  package var isInternal = false
+  /// The events that the step has sent, in order.
+  package var sent: [PipedEvent] = []
+
+  init(number: Int, offset: Int, version: UInt64, time: Int64) {
+    self.number = number
+    self.offset = offset
+    self.version = version
+    self.time = time
+  }
 }

@@ -1,4 +1,5 @@
 import PipeClient
+import PipeModelChecker
 import PipeRuntime
 import PipeSupervision
 
@@ -94,7 +95,7 @@ struct TopologyRun {
       loaded, directories: directories, job: job,
       at: agentKeys.map { (address ?? Deployment.defaultAddress, $0) })
     if let recordingDirectory {
-      plan.record(in: try beginRecording(in: recordingDirectory, of: loaded.topology.name))
+      plan.record(in: try beginRecording(in: recordingDirectory, of: loaded))
     }
     if let unknown = nodes.first(where: { !plan.commandNames.contains($0) }) {
       throw TopologyClientError.unknownNode(unknown, known: plan.commandNames)
@@ -142,16 +143,18 @@ struct TopologyRun {
 
   /// Creates the directory of a recorded run, or continues the run of the same file in it.
   /// - Returns: The absolute path of the directory.
-  private func beginRecording(in directory: String, of topology: String) throws -> String {
+  private func beginRecording(in directory: String, of loaded: LoadedTopology) throws -> String {
     let path = FileSystem.absolutePath(directory)
     let text = FileSystem.contents(of: file, limit: .max) ?? []
     let descriptionFile = "\(path)/\(RunDirectory.descriptionFile)"
     let copy = "\(path)/\(RunDirectory.topologyFile)"
     var description = RunDescription(
-      topology: topology, file: FileSystem.absolutePath(file), started: WallClock.nanoseconds)
+      topology: loaded.topology.name, file: FileSystem.absolutePath(file),
+      started: WallClock.nanoseconds,
+      programs: loaded.programs.compactMapValues(ProgramFingerprint.make))
     if let bytes = FileSystem.contents(of: descriptionFile) {
       let former = try? JSONRecord.decode(RunDescription.self, from: bytes)
-      description.started = former?.started ?? 0
+      (description.started, description.programs) = (former?.started ?? 0, former?.programs)
       guard former == description, FileSystem.contents(of: copy, limit: .max) == text else {
         throw CommandError(
           "'\(directory)' has the run of another topology file, or of another version of it; name "

@@ -68,6 +68,11 @@ struct Conform: Verb {
     } catch let error as RecordedRunError {
       throw CommandError("\(error)", code: .usage)
     }
+    if !report.changedPrograms.isEmpty, report.violationCount > 0, arguments.format == .text {
+      console.note(
+        "the run was recorded with another build of program "
+          + report.changedPrograms.map { "'\($0)'" }.joined(separator: ", "))
+    }
     for violation in report.violations where arguments.format == .text {
       console.note("\(violation)")
     }
@@ -87,7 +92,10 @@ struct Conform: Verb {
       "; \(report.steps.counted("step")), \(report.events.counted("pipe event")), "
       + report.transactions.counted("synchronized event")
     if report.unverifiedSteps > 0 {
-      text += "; \(report.unverifiedSteps.counted("step")) cannot be computed by the program alone"
+      text += "; \(report.unverifiedSteps.counted("step")) not compared"
+    }
+    if !report.tornLines.isEmpty {
+      text += "; left out as incomplete: \(report.tornLines.joined(separator: ", "))"
     }
     if !report.unrecordedNodes.isEmpty {
       text += "; not recorded: \(report.unrecordedNodes.joined(separator: ", "))"

@@ -102,7 +102,12 @@ struct RecordedRunTests {
       try write(former, node)
       guard case .array(let violations)? = try JSONValue(parsing: result.output.utf8)["violations"]
       else { return [] }
-      #expect(violations.allSatisfy { $0["node"] != nil && $0["version"] != nil })
+      #expect(
+        violations.allSatisfy { violation in
+          violation["node"] == .string(node) || violation["code"] == "unknown-event"
+            || violation["code"] == "torn-transaction" || violation["code"] == "contradictory-order"
+        })
+      #expect(violations.allSatisfy { ($0["line"]?.integer ?? 0) > 0 && $0["file"] != nil })
       return Set(violations.compactMap { $0["code"]?.string })
     }
 
@@ -133,21 +138,26 @@ struct RecordedRunTests {
   }
 
   private static func index(of step: Int, in lines: [JSONValue]) throws -> Int {
-    try #require(lines.firstIndex { $0["index"] == .integer(Int64(step)) && $0["state"] != nil })
+    try #require(lines.firstIndex { $0["step"] == .integer(Int64(step)) })
   }
 
   private static func setting(
-    _ keys: [String], of value: JSONValue, to new: JSONValue?
+    _ key: String, of value: JSONValue, to new: JSONValue?
   ) -> JSONValue {
-    guard case .object(var members) = value, let key = keys.first else { return new ?? .null }
-    members[key] =
-      keys.count == 1
-      ? new : setting(Array(keys.dropFirst()), of: members[key] ?? .null, to: new)
+    guard case .object(var members) = value else { return value }
+    members[key] = new
     return .object(members)
   }
 
+  /// Returns a line whose event has another number in its pipe.
+  private static func renumbering(_ line: JSONValue, to number: Int) -> JSONValue {
+    guard case .array(var source)? = line["source"] else { return line }
+    source[2] = .integer(Int64(number))
+    return setting("source", of: line, to: .array(source))
+  }
+
   @Test(
-    "'conform' finds each kind of mistake in a recorded run, and names the node and the version")
+    "'conform' finds each kind of mistake in a recorded run, and names the node and the line")
   func mistakes() async throws {
     try await Self.record { run in
       let result = try await run.tool.run("conform", "run")
@@ -157,23 +167,29 @@ struct RecordedRunTests {
       }
       #expect(codes.isSuperset(of: ["missing-steps", "lost-event"]))
       codes = try await run.codes(changing: "sink") { lines in
+        lines.swapAt(try Self.index(of: 7, in: lines), try Self.index(of: 9, in: lines))
+      }
+      #expect(codes.isSuperset(of: ["missing-steps", "other-step"]))
+      codes = try await run.codes(changing: "sink") { lines in
         let index = try Self.index(of: 7, in: lines)
-        lines[index] = Self.setting(["source", "number"], of: lines[index], to: 6)
+        lines[index] = Self.renumbering(lines[index], to: 6)
       }
       #expect(codes.isSuperset(of: ["repeated-event", "unknown-event", "lost-event"]))
       codes = try await run.codes(changing: "sink") { lines in
-        let index = try Self.index(of: 20, in: lines)
-        lines[index] = Self.setting(["state", "counting", "count"], of: lines[index], to: 21)
+        let index = try Self.index(of: 7, in: lines)
+        lines[index] = Self.setting("event", of: lines[index], to: ["number": ["n": 70]])
       }
-      #expect(codes == ["other-step"])
-      codes = try await run.codes(changing: "sink") { lines in
-        let index = try Self.index(of: 5, in: lines)
-        lines[index] = Self.setting(["state", "counting", "wrong"], of: lines[index], to: 1)
+      #expect(codes.isSuperset(of: ["other-step", "unknown-event"]))
+      for step in [5, 20] {
+        codes = try await run.codes(changing: "sink") { lines in
+          let index = try Self.index(of: step, in: lines)
+          lines[index] = Self.setting("hash", of: lines[index], to: "0123456789abcdef")
+        }
+        #expect(codes == ["other-step"])
       }
-      #expect(codes == ["other-state", "other-step"])
       codes = try await run.codes(changing: "source") { lines in
-        let index = try #require(lines.firstIndex { $0["sent"] != nil && $0["sent"] != .array([]) })
-        lines[index] = Self.setting(["sent"], of: lines[index], to: .array([]))
+        let index = try #require(lines.firstIndex { $0["sent"] != nil })
+        lines[index] = Self.setting("sent", of: lines[index], to: nil)
       }
       #expect(codes.isSuperset(of: ["other-events", "unknown-event"]))
       codes = try await run.codes(changing: "right") { lines in
@@ -183,10 +199,27 @@ struct RecordedRunTests {
       codes = try await run.codes(changing: "right") { lines in
         let (first, second) = try (Self.index(of: 2, in: lines), Self.index(of: 4, in: lines))
         let transactions = (lines[first]["transaction"], lines[second]["transaction"])
-        lines[first] = Self.setting(["transaction"], of: lines[first], to: transactions.1)
-        lines[second] = Self.setting(["transaction"], of: lines[second], to: transactions.0)
+        lines[first] = Self.setting("transaction", of: lines[first], to: transactions.1)
+        lines[second] = Self.setting("transaction", of: lines[second], to: transactions.0)
       }
       #expect(codes == ["contradictory-order"])
+    }
+  }
+
+  @Test("'conform' names the logs that a run lacks although other nodes have consumed their events")
+  func missingLog() async throws {
+    try await Self.record { run in
+      for (node, other) in [("source", "sink"), ("left", "right")] {
+        let path = "run/\(node).1.steps.jsonl"
+        let text = try #require(FileSystem.text(of: run.tool.directory.path + "/" + path))
+        FileSystem.removeTree(run.tool.directory.path + "/" + path)
+        let result = try await run.tool.run("conform", "run", code: 1)
+        #expect(result.error.contains("\(other)@"), "\(result)")
+        #expect(result.error.contains("no log of node '\(node)'"), "\(result)")
+        #expect(result.error.contains("[missing-log]"), "\(result)")
+        try run.tool.directory.write(text, to: path)
+      }
+      try await run.tool.run("conform", "run", code: 0)
     }
   }
 
@@ -198,7 +231,10 @@ struct RecordedRunTests {
       let text = try #require(FileSystem.text(of: path))
       try run.tool.directory.write(
         String(text.dropLast(text.count / 3)), to: "run/right.1.steps.jsonl")
-      try await run.tool.run("conform", "run", code: 0)
+      let result = try await run.tool.run("conform", "run", code: 0)
+      let torn = text.dropLast(text.count / 3).count { $0 == "\n" } + 1
+      #expect(
+        result.output.contains("left out as incomplete: right.1.steps.jsonl:\(torn)"), "\(result)")
     }
   }
 
@@ -226,8 +262,90 @@ struct RecordedRunTests {
       let log = tool.directory.path + "/run/right.1.steps.jsonl"
       try tool.directory.write(
         (FileSystem.text(of: log) ?? "") + "{}\n", to: "run/right.1.steps.jsonl")
+      for verb in ["conform", "replay"] {
+        let result = try await tool.run(verb, "run", code: 2)
+        #expect(result.error.contains("right.1.steps.jsonl:"), "\(result)")
+      }
+      let file = tool.directory.path + "/run/run.json"
+      let description = try JSONValue(parsing: (FileSystem.text(of: file) ?? "").utf8)
+      try tool.directory.write(
+        Self.setting("version", of: description, to: 1).text, to: "run/run.json")
       let result = try await tool.run("conform", "run", code: 2)
-      #expect(result.error.contains("right.1.steps.jsonl:"), "\(result)")
+      #expect(result.error.contains("format 1"), "\(result)")
+    }
+  }
+
+  // MARK: Replay
+
+  @Test("'replay' shows the states of all nodes after a step, at a state, and at a time")
+  func replayedPlaces() async throws {
+    try await Self.record { run in
+      let tool = run.tool
+      for place in [
+        ["--to", "sink@7"], ["--break", #"sink={"counting":{"count":7,"last":7,"wrong":0}}"#],
+      ] {
+        let result = try await tool.end(
+          of: tool.start(["replay", "run", "-o", "json"] + place), code: 0)
+        let record = try JSONValue(parsing: result.output.utf8)
+        #expect(record["node"] == "sink" && record["version"] == 7, "\(result)")
+        let states = try #require(record["states"])
+        #expect(
+          states["sink"] == [
+            "version": 7, "state": ["counting": ["last": 7, "count": 7, "wrong": 0]],
+          ])
+        // The events were sent before.
+        #expect((states["source"]?["version"]?.integer ?? 0) >= 7)
+      }
+      let text = try await tool.run("replay", "run", "--until", "1h", code: 0)
+      #expect(text.output.contains("(version 20)"), "\(text)")
+      for (arguments, problem, code) in [
+        (["--to", "sink@700"], "sink@700", Int32(1)), (["--to", "sink"], "NODE@VERSION", 2),
+        (["--to", "none@1"], "no node 'none'", 2),
+        (["--break", "sink=waiting"], "sink=waiting", 1),
+        (["--to", "sink@1", "--until", "1s"], "only one", 2),
+      ] {
+        let result = try await tool.end(of: tool.start(["replay", "run"] + arguments), code: code)
+        #expect(result.error.contains(problem), "\(result)")
+      }
+    }
+  }
+
+  @Test("'replay -o jsonl' writes each step after the steps that have sent its event")
+  func replayedOrder() async throws {
+    try await Self.record { run in
+      // A clock that was set back: the events are consumed an hour before they are sent.
+      var lines = try run.lines("sink")
+      let time = try #require(lines[0]["time"]?.integer)
+      lines[0] = Self.setting("time", of: lines[0], to: .integer(time - 3_600_000_000_000))
+      try run.tool.directory.write(
+        lines.map { $0.text + "\n" }.joined(), to: "run/sink.1.steps.jsonl")
+      let result = try await run.tool.run("replay", "run", "-o", "jsonl", code: 0)
+      var sent: Set<JSONValue> = []
+      var counts: [String: Int] = [:]
+      for line in result.output.split(separator: "\n") {
+        let step = try JSONValue(parsing: line.utf8)
+        #expect(step["state"] != nil || step["begins"] != nil)
+        if step["state"] != nil { counts[step["node"]?.string ?? "", default: 0] += 1 }
+        if let source = step["source"] { #expect(sent.contains(source), "\(step.text)") }
+        guard case .array(let events)? = step["sent"] else { continue }
+        for event in events { sent.insert(Self.setting("event", of: event, to: nil)) }
+      }
+      #expect(counts["sink"] == 20 && counts["left"] == 5 && counts["right"] == 5, "\(counts)")
+    }
+  }
+
+  @Test("'replay' says where the programs first take another step than the run")
+  func replayedDifference() async throws {
+    try await Self.record { run in
+      var lines = try run.lines("sink")
+      let index = try Self.index(of: 12, in: lines)
+      lines[index] = Self.setting("hash", of: lines[index], to: "0123456789abcdef")
+      try run.tool.directory.write(
+        lines.map { $0.text + "\n" }.joined(), to: "run/sink.1.steps.jsonl")
+      let result = try await run.tool.run("replay", "run", "--to", "left@1", code: 0)
+      #expect(
+        result.error.contains(
+          "first differs from the run at sink@12 (sink.1.steps.jsonl:\(index + 1))"), "\(result)")
     }
   }
 }
