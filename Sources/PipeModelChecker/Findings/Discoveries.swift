@@ -51,7 +51,10 @@ struct FindingGroup: Hashable {
         .ignoredEvent(let pipe, let node, let event, let state, _):
         [pipe, Self.nodeName(ofInstance: node), event.caseName ?? "", state.caseName ?? ""]
       case .crash(let node, let event, let state, let exitDescription):
-        [Self.nodeName(ofInstance: node), event?.caseName ?? "", state.caseName ?? "", exitDescription]
+        [
+          Self.nodeName(ofInstance: node), event?.caseName ?? "", state.caseName ?? "",
+          exitDescription,
+        ]
       case .impure(let node, let event, let state, _):
         [Self.nodeName(ofInstance: node), event.caseName ?? "", state.caseName ?? ""]
       case .brokenFold(let node, let field, _, let event, _):
