@@ -184,7 +184,7 @@ package final class Journal {
     try writer.releaseWrites()
     // Copies the write-ahead log into the database, and waits until both are on the disk.
     try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    leave()
+    releaseLock()
   }
 
   /// Whether the file of the log is missing, and may have contained records that the database

@@ -156,7 +156,8 @@ package struct JournalNames: Hashable, Sendable {
     for (pipe, receiver) in try receivers(in: database) {
       guard let name = members[receiver.name] else { continue }
       let key = JournalSnapshot.receiverKey + pipe
-      try setMeta.run(.text(key), .text("\(receiver.redirectedAfter) \(name)"), .text(key))
+      try setMeta.run(
+        .text(key), .text("\(receiver.lastNumberBeforeRedirection) \(name)"), .text(key))
     }
     for component in try components(in: database) {
       guard let name = members[component] else { continue }
@@ -209,7 +210,10 @@ package struct JournalNames: Hashable, Sendable {
       row -> (String, JournalContents.Receiver)? in
       let parts = row.text(1).split(separator: " ", maxSplits: 1).map(String.init)
       guard parts.count == 2, let number = UInt64(parts[0]) else { return nil }
-      return (String(row.text(0).dropFirst(key.count)), .init(parts[1], redirectedAfter: number))
+      return (
+        String(row.text(0).dropFirst(key.count)),
+        .init(parts[1], lastNumberBeforeRedirection: number)
+      )
     }.compactMap(\.self)
   }
 
@@ -245,7 +249,7 @@ package struct JournalNames: Hashable, Sendable {
   private static func commits(in database: Database) throws -> [Commit] {
     try database.select("SELECT epoch, sequence, caller, moves FROM committed") { row in
       guard case .object(let moves)? = try? JSONValue(parsing: row.bytes(3)) else {
-        throw DatabaseError(code: 11, message: "a commit cannot be read")
+        throw DatabaseError(resultCode: 11, message: "a commit cannot be read")
       }
       return Commit(
         epoch: row.unsigned(0), sequence: row.unsigned(1), caller: row.text(2), moves: moves)

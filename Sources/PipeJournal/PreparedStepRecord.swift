@@ -80,7 +80,7 @@ struct PreparedStepRecord {
 
   /// Deletes the step. Afterwards, its outcome is recorded only in the database.
   func erase() {
-    for word in [Word.checksum, Word.end, Word.epoch, Word.sequence] { words[word] = 0 }
+    for word in [Word.checksum, Word.outcome, Word.epoch, Word.sequence] { words[word] = 0 }
   }
 
   /// Returns the last prepared step. Returns `nil` if the memory contains no complete step.

@@ -36,7 +36,7 @@ extension Topology {
   /// own former names.
   private func formerPipes(of pipe: PipeSpecification) -> [PipeSpecification] {
     var variants = [pipe]
-    let ends = [pipe.sender, pipe.receiver] + (pipe.whenStates?.keys.sorted() ?? [])
+    let ends = [pipe.sender, pipe.receiver] + (pipe.enteredStatesByNode?.keys.sorted() ?? [])
     for name in Set(ends).sorted() {
       let formerNames = node(name)?.was ?? composite(name)?.was ?? []
       variants += formerNames.flatMap { former in

@@ -10,7 +10,7 @@ extension TopologyReading {
     for item in items {
       let owner = "\(item.kind.rawValue) '\(item.name)'"
       for (index, former) in item.was.enumerated() {
-        let mark = source.mark(
+        let mark = source.position(
           of: ["\(item.kind.rawValue)s", item.name, "was", String(index)])
         if former == item.name {
           report(.nameTaken, at: mark, "\(owner): 'was' lists its present name; remove it")
@@ -19,11 +19,11 @@ extension TopologyReading {
             .nameTaken, at: mark,
             "\(owner): '\(item.name)' and '\(former)' cannot exchange their names at once; rename "
               + "one of them to a third name first, and apply the file")
-        } else if let taken = definedNames[former] {
+        } else if let taken = definitionsByName[former] {
           report(
             .nameTaken, at: mark,
             "\(owner): 'was' lists '\(former)', which is the name of the \(taken.kind.rawValue) at "
-              + "line \(taken.mark.line), column \(taken.mark.column); rename that "
+              + "line \(taken.position.line), column \(taken.position.column); rename that "
               + "\(taken.kind.rawValue) first and apply the file, or remove '\(former)' from 'was'")
         } else if let first = owners[former] {
           report(
@@ -43,7 +43,7 @@ extension TopologyReading {
     var owners: [String: String] = [:]
     for (index, pipe) in topology.pipes.enumerated() {
       for (position, former) in pipe.was.enumerated() {
-        let mark = source.mark(of: ["pipes", String(index), "was", String(position)])
+        let mark = source.position(of: ["pipes", String(index), "was", String(position)])
         let owner = "pipe '\(pipe.name)'"
         if names.contains(former) {
           report(

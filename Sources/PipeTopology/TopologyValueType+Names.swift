@@ -108,13 +108,13 @@ extension TopologyValueType<[String]> {
   }
 }
 
-extension TopologyValue<[String]> {
+extension TopologyValueType<[String]> {
   /// The type of a list of former names of a node or composite.
   static var formerNames: Self {
     Self(schema: .reference("nodeList"), writeValue: { $0.isEmpty ? nil : .names($0) }) {
       reading, cursor in
       reading.readNames(cursor)?.filter {
-        reading.checkName($0, dots: false, at: cursor.node.position, title: cursor.title)
+        reading.checkName($0, allowingDots: false, at: cursor.node.position, title: cursor.title)
       }
     }
   }

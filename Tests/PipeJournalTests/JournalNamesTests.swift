@@ -9,7 +9,7 @@ import Testing
 struct JournalNamesTests {
   private let directory: TemporaryDirectory
   private let coordinator = RecordedCoordinator(
-    name: "pair", journal: 77, since: TransactionID(epoch: 1, sequence: 2))
+    name: "pair", journal: 77, lastTransaction: TransactionID(epoch: 1, sequence: 2))
 
   init() throws { directory = try TemporaryDirectory() }
 
@@ -34,22 +34,22 @@ struct JournalNamesTests {
   /// - Parameter preparedState: The state after the step that the node is prepared for.
   private func record(in journal: Journal, preparedState: String = "1") throws {
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("0".utf8), version: 9, steps: 9, cause: "in", time: 1, incarnation: 1)
       try journal.recordConsumption(of: "in", stream: 5, applied: 12, closed: false)
       try journal.recordPostponedEvent(1, "in", 11, event: Array("\"late\"".utf8))
       try journal.recordQueuedEvents(
         of: "out", last: 7, count: 2, events: Array("\"a\"\n\"b\"\n".utf8))
       try journal.recordSendProgress(of: "out", queued: 7, acknowledged: 5, trims: true)
-      try journal.recordReceiver(of: "out", .init("far", redirectedAfter: 3))
+      try journal.recordReceiver(of: "out", .init("far", lastNumberBeforeRedirection: 3))
       try journal.recordDeadLetter(
         DeadLetter(
           id: 1, pipe: "in", sequence: 4, event: "bad", reason: "no", state: nil, version: 1,
           time: 1
         ))
       try journal.recordComponent("far", Array("{}".utf8))
-      try journal.coordinatorChanged(to: coordinator)
-      try journal.committed(
+      try journal.recordCoordinator(coordinator)
+      try journal.recordCommit(
         CommitRecord(
           transaction: TransactionID(epoch: 1, sequence: 1),
           request: RequestID(pipe: "in", stream: 5, sequence: 3),
@@ -62,7 +62,7 @@ struct JournalNamesTests {
       transaction: TransactionID(epoch: 2, sequence: 1),
       event: TransactionBody(composite: "pair", event: Array("\"meet\"".utf8)).bytes,
       move: ParticipantMove(version: 10, state: Array(preparedState.utf8)))
-    if !journal.markPrepared(step) { try journal.record { try journal.prepared(step) } }
+    if !journal.markPrepared(step) { try journal.record { try journal.recordPrepared(step) } }
   }
 
   private func change(_ name: String, existing: Set<String> = []) throws {
@@ -75,17 +75,20 @@ struct JournalNamesTests {
   private func check(_ journal: Journal) throws {
     let contents = try #require(try journal.readCurrentContents())
     #expect(contents.record.version == 9)
-    #expect(Set(contents.consumed.keys) == ["inbound"])
-    #expect(contents.consumed["inbound"]?.stream == 5)
-    #expect(contents.consumed["inbound"]?.lastApplied == 12)
-    #expect(contents.consumed["inbound"]?.postponedEvents.map(\.sequence) == [11])
-    #expect(Set(contents.sent.keys) == ["outbound"])
-    #expect(contents.sent["outbound"]?.queued == 7)
+    #expect(Set(contents.inPipeProgressByPipe.keys) == ["inbound"])
+    #expect(contents.inPipeProgressByPipe["inbound"]?.stream == 5)
+    #expect(contents.inPipeProgressByPipe["inbound"]?.lastApplied == 12)
+    #expect(contents.inPipeProgressByPipe["inbound"]?.postponedEvents.map(\.sequence) == [11])
+    #expect(Set(contents.outPipeProgressByPipe.keys) == ["outbound"])
+    #expect(contents.outPipeProgressByPipe["outbound"]?.lastQueuedNumber == 7)
     #expect(
-      contents.sent["outbound"]?.events.map { String(decoding: $0.json, as: UTF8.self) }
+      contents.outPipeProgressByPipe["outbound"]?.events.map {
+        String(decoding: $0.json, as: UTF8.self)
+      }
         == ["\"a\"", "\"b\""])
     #expect(
-      try journal.recordedReceivers() == ["outbound": .init("near", redirectedAfter: 3)])
+      try journal.recordedReceivers() == ["outbound": .init("near", lastNumberBeforeRedirection: 3)]
+    )
     #expect(contents.deadLetters.map(\.pipe) == ["inbound"])
     #expect(try journal.components().keys.sorted() == ["near"])
     let recorded = journal.contents?.participant
@@ -108,7 +111,7 @@ struct JournalNamesTests {
     try record(in: journal, preparedState: preparedState)
     // Without a graceful end, the last records and the prepared step are only in the step file.
     if isGraceful { try journal.finish() }
-    journal.leave()
+    journal.releaseLock()
     let found = try JournalNames(inJournal: path("old"), of: "old").occurring(in: changes)
     #expect(found == changes)
     try change("old")
@@ -119,12 +122,12 @@ struct JournalNamesTests {
     let renamed = try open("new")
     #expect(renamed.stream == stream)
     try check(renamed)
-    renamed.leave()
+    renamed.releaseLock()
     // A repetition changes nothing.
     try change("new")
     let again = try open("new")
     try check(again)
-    again.leave()
+    again.releaseLock()
   }
 
   @Test("A step that was in progress keeps counting its crashes under the new name of its pipe")
@@ -132,53 +135,54 @@ struct JournalNamesTests {
     let journal = try open("old")
     try record(in: journal)
     journal.marker.sourceMarker("in").begin(13)
-    journal.leave()
+    journal.releaseLock()
     try change("old")
     try JournalFiles(path("old"), node: "old").move(to: path("new"))
     let renamed = try Journal(
       opening: path("new"), identity: .init(topology: "t", node: "new", machine: "m"),
       durability: .process)
-    #expect(renamed.marker.interruptedStep == .init(source: "inbound", sequence: 13))
-    renamed.leave()
+    #expect(renamed.marker.interruptedStep?.source == "inbound")
+    #expect(renamed.marker.interruptedStep?.sequence == 13)
+    renamed.releaseLock()
   }
 
   @Test(
     "If a journal has a pipe under both names, the progress that fits the pipe's other end remains",
-    arguments: [(Set<String>(), UInt64(12)), (["sender"], 4)])
+    arguments: [([], 12), (["sender"], 4)] as [(Set<String>, UInt64)])
   func bothNames(existing: Set<String>, applied: UInt64) throws {
     let journal = try open("old")
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("0".utf8), version: 1, steps: 1, cause: "in", time: 1, incarnation: 1)
       try journal.recordConsumption(of: "in", stream: 5, applied: 12, closed: false)
       try journal.recordConsumption(of: "inbound", stream: 6, applied: 4, closed: false)
     }
     try journal.finish()
-    journal.leave()
+    journal.releaseLock()
     try change("old", existing: existing)
     try JournalFiles(path("old"), node: "old").move(to: path("new"))
     let renamed = try open("new")
-    #expect(renamed.contents?.consumed.mapValues(\.lastApplied) == ["inbound": applied])
-    renamed.leave()
+    #expect(renamed.contents?.inPipeProgressByPipe.mapValues(\.lastApplied) == ["inbound": applied])
+    renamed.releaseLock()
   }
 
   @Test("Names do not change if undelivered events of a pipe would be dropped")
   func undeliveredEvents() throws {
     let journal = try open("old")
     try journal.record {
-      try journal.moved(
+      try journal.recordState(
         to: Array("0".utf8), version: 1, steps: 1, cause: "in", time: 1, incarnation: 1)
       for name in ["out", "outbound"] {
         try journal.recordQueuedEvents(of: name, last: 1, count: 1, events: Array("\"a\"\n".utf8))
         try journal.recordSendProgress(of: name, queued: 1, acknowledged: 0, trims: false)
       }
     }
-    journal.leave()
+    journal.releaseLock()
     #expect(
       throws: JournalNameError.bothNames(node: "old", pipe: "outbound", former: "out")
     ) { try change("old") }
     let unchanged = try open("old")
-    #expect(unchanged.contents?.sent.keys.sorted() == ["out", "outbound"])
-    unchanged.leave()
+    #expect(unchanged.contents?.outPipeProgressByPipe.keys.sorted() == ["out", "outbound"])
+    unchanged.releaseLock()
   }
 }

@@ -243,7 +243,7 @@ struct TopologyLifecycleChangeTests {
     )
     #expect(topology.lifecycle["a"] == nil)
     #expect(topology.lifecycle["n"]?.incarnation == (isHeld ? 3 : 4))
-    #expect(topology.lifecycle["n"]?.state.isHeld == isHeld)
+    #expect(topology.lifecycle["n"]?.state.isStoppedOnRequest == isHeld)
     #expect(topology.lifecycle.answer(toChange: 1, starting: ["n", "b"]) == .done)
   }
 

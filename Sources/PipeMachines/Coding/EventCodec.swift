@@ -129,12 +129,12 @@ extension EventCodec {
   package var stateHash: StateHash {
     let layout = EnumLayout.of(Value.self)
     guard !layout.cases.isEmpty else { return .unordered }
-    let isPlain = layout.cases.indices.allSatisfy { tag in
+    let isInPlace = layout.cases.indices.allSatisfy { tag in
       if layout.isBare(tag) { return true }
-      guard let plainCases, let place = plainCases.caseIndex(ofTag: tag) else { return false }
-      return matchesCodable(place, in: plainCases)
+      guard let inPlaceCodec, let place = inPlaceCodec.caseIndex(ofTag: tag) else { return false }
+      return matchesCodable(place, in: inPlaceCodec)
     }
-    return isPlain ? .fnv1a : .unordered
+    return isInPlace ? .fnv1a : .unordered
   }
 
   /// Returns whether a case can be encoded and decoded in place, with the same result as by

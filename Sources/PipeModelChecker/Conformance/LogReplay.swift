@@ -23,7 +23,7 @@ final class LogReplay {
     let outs = loaded.pipes.filter { $0.sender == node.name }.map { pipe in
       EvaluatorOutPipe(
         name: pipe.name, port: pipe.outPort,
-        rule: pipe.send.map { NodeConfiguration.Rule(when: pipe.when, send: $0) })
+        rule: pipe.eventTemplate.map { NodeConfiguration.Rule(when: pipe.enteredState, send: $0) })
     }
     self.node = node.name
     openRequest = .open(
@@ -95,7 +95,7 @@ final class LogReplay {
     if let process { return process }
     let process = try EvaluatorProcess(
       path: path, environment: environment, answerTimeout: answerTimeout)
-    let (answers, problem) = process.query(openRequest, 1)
+    let (answers, problem) = process.query(openRequest, answerCount: 1)
     if let problem { throw problem }
     guard case .opened = answers[0] else {
       throw .invalidAnswer("node '\(node)' cannot be opened")

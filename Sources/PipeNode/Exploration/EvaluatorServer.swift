@@ -69,7 +69,7 @@ package struct EvaluatorServer {
       }
     case .replay(let request):
       do {
-        guard let evaluator = nodes[request.node] else {
+        guard let evaluator = evaluatorsByNode[request.node] else {
           return send(.invalid(error: "node '\(request.node)' was not opened"))
         }
         var isRead = true

@@ -158,7 +158,7 @@ final class MachineStepLog<Hosted: Machine> {
   }
 
   private func appendOrigin() {
-    if let transaction = machineParticipant.transaction {
+    if let transaction = machineParticipant.currentTransaction {
       lines.append(#","transaction":""#)
       lines.append(transaction.epoch)
       lines.append(".")
@@ -166,7 +166,7 @@ final class MachineStepLog<Hosted: Machine> {
       lines.append("\"")
     } else if pipes.appendSource(to: lines) {
       return
-    } else if let request = requests.current {
+    } else if let request = requests.currentRequest {
       append(request)
     } else if steps.publishedStep.cause == "effect" {
       lines.append(#","effect":"#)

@@ -22,7 +22,8 @@ extension Supervisor {
     isBackingUp = true
     let job = LoopOwned(
       BackupJob(
-        of: plan.topology, into: file, topologyFile: plan.file, journals: directories.journals))
+        of: plan.topology, into: file, topologyFile: plan.topologyFile,
+        journals: directories.journals))
     open(job, attempt: 1, for: requester)
   }
 

@@ -58,7 +58,7 @@ package struct NodeHistory: Hashable, Sendable {
     }
     entry.instance = step.instance
     guard step.instance == nil else {
-      if !entries.contains(where: { $0.name == entry.name }) { append(entry) }
+      if !entries.contains(where: { $0.identifier == entry.identifier }) { append(entry) }
       return
     }
     let existingIndex = entries.lastIndex {

@@ -38,8 +38,9 @@ extension Screen {
   /// Scrolls the drawing of the topology by lines. No line of the drawing is selected.
   private mutating func scrollGraph(_ key: Key, _ names: [String], _ height: Int) -> [Action] {
     var selection = self.selection(.graph)
-    let window = selection.window(of: names, height: height)
-    let first = Self.scrolled(window.lowerBound, of: names.count, height, by: key)
+    let window = selection.visibleRows(of: names, height: height)
+    let first = Self.firstLine(
+      after: key, firstLine: window.lowerBound, lineCount: names.count, height: height)
     guard let first, let selected = selection.selectedRow(in: names) else { return [] }
     // The first and then the last line of the wanted part become visible.
     selection.move(by: first - selected, in: names, height: height)

@@ -88,7 +88,7 @@ struct Apply: Verb {
       try report.printOutcome(.failed, error)
       throw error
     }
-    if !unfinished.isEmpty, console.canPrompt, !arguments.flag("yes"),
+    if !unfinished.isEmpty, console.canPrompt, !arguments.contains(option: "yes"),
       try !console.confirm("Remove these nodes with their unfinished work?")
     {
       let error = TopologyClientError.failed("cancelled: nothing was changed")

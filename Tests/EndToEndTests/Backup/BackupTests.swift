@@ -188,7 +188,7 @@ struct BackupTests {
         .snapshot(limit: 1)
       let receiver = try JournalReader(directories.journal(of: sink), node: sink).snapshot(limit: 1)
       let out = try #require(sender.outs.first, sourceLocation: location)
-      let consumed = receiver.ins.first?.consumed ?? 0
+      let consumed = receiver.ins.first?.lastConsumedNumber ?? 0
       #expect(
         consumed <= out.queued, "'\(sink)' has events that '\(source)' has not sent",
         sourceLocation: location)

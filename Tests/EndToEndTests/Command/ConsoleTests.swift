@@ -47,7 +47,7 @@ struct ConsoleTests {
     next[0].state = "closed"
     next[0].process?.eventCount = 10
     #expect(changes.changes(to: next).map(\.line) == ["door: closed"])
-    next[0].status = "stopping"
+    next[0].phase = "stopping"
     next[1] = NodeRow(node: "motor", phase: "running", process: NodeRow.Process(pid: 13))
     #expect(
       changes.changes(to: next).map(\.line) == ["door: stopping closed", "motor: running, pid 13"])

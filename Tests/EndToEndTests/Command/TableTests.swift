@@ -169,30 +169,30 @@ struct FirstStatesTests {
   @Test("The first states are shown in the order of the nodes, and later changes follow them")
   func order() {
     var first = InitialStateCollector(of: ["a", "b", "c"], reportingNodes: ["a", "b", "c"])
-    #expect(first.take(change("c")) == [])
-    #expect(first.take(change("b")) == [])
-    #expect(first.take(change("c", 1)) == [])
+    #expect(first.changesToWrite(after: change("c")) == [])
+    #expect(first.changesToWrite(after: change("b")) == [])
+    #expect(first.changesToWrite(after: change("c", 1)) == [])
     #expect(first.isCollecting)
-    #expect(shown(first.take(change("a"))) == ["a0", "b0", "c0", "c1"])
+    #expect(shown(first.changesToWrite(after: change("a"))) == ["a0", "b0", "c0", "c1"])
     #expect(!first.isCollecting)
-    #expect(shown(first.take(change("b", 1))) == ["b1"])
+    #expect(shown(first.changesToWrite(after: change("b", 1))) == ["b1"])
     #expect(first.stopCollecting() == [])
   }
 
   @Test("After the time limit, the first states are shown without the states of silent nodes")
   func silent() {
     var first = InitialStateCollector(of: ["a", "b", "c"], reportingNodes: ["a", "b", "c"])
-    #expect(first.take(change("c")) == [])
-    #expect(first.take(change("a")) == [])
+    #expect(first.changesToWrite(after: change("c")) == [])
+    #expect(first.changesToWrite(after: change("a")) == [])
     #expect(shown(first.stopCollecting()) == ["a0", "c0"])
     #expect(!first.isCollecting)
-    #expect(shown(first.take(change("b"))) == ["b0"])
+    #expect(shown(first.changesToWrite(after: change("b"))) == ["b0"])
   }
 
   @Test("'monitor' does not wait for first states when no node runs")
   func none() {
     var first = InitialStateCollector(of: ["a", "b"], reportingNodes: [])
     #expect(!first.isCollecting)
-    #expect(shown(first.take(change("b"))) == ["b0"])
+    #expect(shown(first.changesToWrite(after: change("b"))) == ["b0"])
   }
 }

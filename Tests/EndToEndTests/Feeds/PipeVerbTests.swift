@@ -88,7 +88,8 @@ struct PipeVerbTests {
       sender.status = status
       sender.incarnation = incarnation
       return PipeSnapshot(
-        PipeInformation(name: "p", from: "a", to: "b", capacity: 8), number: 1, sender: sender,
+        PipeInformation(name: "p", from: "a", to: "b", capacity: 8), positionInFile: 1,
+        sender: sender,
         receiver: nil)
     }
     let first = reading(100, at: 1_000_000_000, incarnation: 1)

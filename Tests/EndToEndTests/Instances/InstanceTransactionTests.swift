@@ -21,7 +21,7 @@ enum Guests {
         + ["left", "right", "third"].map {
           .machine(
             "Guest", name: $0, restart: Visits.quick, durability: durability, key: "key",
-            resident: resident, final: final, keep: keep)
+            maximumResidentInstances: resident, finalStates: final, keepDuration: keep)
         },
       pipes: [
         .ports(from: "herald.out", to: "left.in", name: "visits", capacity: capacity)

@@ -22,7 +22,8 @@ enum Visits {
         .machine("Caller", name: "caller", restart: quick, durability: durability),
         .machine(
           "Visitor", name: "visitors", parameters: parameters, restart: quick,
-          durability: durability, key: "key", resident: resident, final: final, keep: keep),
+          durability: durability, key: "key", maximumResidentInstances: resident,
+          finalStates: final, keepDuration: keep),
       ],
       pipes: [.ports(from: "caller.out", to: "visitors.in", name: "visits", capacity: capacity)],
       timeouts: Timeouts(start: .seconds(60), heartbeat: .seconds(60)))

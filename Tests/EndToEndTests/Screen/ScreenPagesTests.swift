@@ -49,7 +49,7 @@ struct ScreenPagesTests {
   /// Returns the names in the first column of the first list.
   private static func names(_ screen: inout Screen) -> [String] {
     _ = screen.frame()
-    return screen.lists[0].list.rows.map(\.name)
+    return screen.lists[0].list.rows.map(\.identifier)
   }
 
   @Test("'o' sorts a list by each column in turn, 'O' reverses the order, and words name the order")
@@ -97,7 +97,7 @@ struct ScreenPagesTests {
     let changed = Self.directory([Self.node("a", restarts: 3), Self.node("b", restarts: 2)])
     _ = screen.take(.directory(changed), at: 4 * Self.second)
     #expect(Self.names(&screen) == ["a", "b"])
-    #expect(screen.selected(.nodes)?.name == "b")
+    #expect(screen.selected(.nodes)?.identifier == "b")
   }
 
   @Test("The page of dead letters lists, resends and deletes dead letters")

@@ -131,7 +131,7 @@ struct ScreenPartsTests {
     #expect(history.entries.map(\.event) == [nil, "e3", "e4", "e5"])
     #expect(history.entries.map(\.missedCount) == [0, 0, 1, 0])
     history.take(try Self.step(1, incarnation: 2))
-    #expect(history.entries.last?.name == "2.1")
+    #expect(history.entries.last?.identifier == "2.1")
     for version in 2...UInt64(NodeHistory.maximumEntryCount) {
       history.take(try Self.step(version, incarnation: 2))
     }

@@ -325,7 +325,7 @@ struct ScreenTests {
       ("dryer", "backing off", .color(.cyan)), ("oven", "in doubt", .color(.red)),
     ]
     for look in looks {
-      let row = list.rows.first { $0.name == look.name }
+      let row = list.rows.first { $0.identifier == look.name }
       #expect(row?.line.spans.allSatisfy { $0.styles.contains(look.style) } == true, "\(look)")
       // Without colors, the row says the same.
       #expect(row?.text.contains(look.words) == true, "\(look)")

@@ -36,7 +36,7 @@ struct SendFormTests {
   func filled() {
     var form = SendForm(to: "door", events: Self.events)
     #expect(press("j⏎", in: &form) == .open && form.event?.name == "enter")
-    #expect(press("3⇥Ada⏎", in: &form) == .open && form.line == 2)
+    #expect(press("3⇥Ada⏎", in: &form) == .open && form.focusedLineIndex == 2)
     let whole: JSONValue = ["enter": ["persons": 3, "name": "Ada"]]
     #expect(press("⏎", in: &form) == .send(whole))
     var bare = SendForm(to: "door", events: Self.events)
@@ -57,7 +57,9 @@ struct SendFormTests {
   func wrong(keys: String, line: Int, problem: String) {
     var form = SendForm(to: "door", events: Self.events, event: "enter")
     #expect(press(keys, in: &form) == .open)
-    #expect(form.line == line && form.problem?.hasPrefix(problem) == true, "\(form.problem ?? "")")
+    #expect(
+      form.focusedLineIndex == line && form.problem?.hasPrefix(problem) == true,
+      "\(form.problem ?? "")")
     #expect(press("⇥", in: &form) == .open && form.problem == nil)
   }
 
