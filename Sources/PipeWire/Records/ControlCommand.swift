@@ -130,7 +130,7 @@ package struct PlannedChange: Codable, Hashable, Sendable {
   }
 
   private enum CodingKeys: String, CodingKey {
-    case number, change, warnings, failures
+    case number, change, warnings, failures, renames, unfinished
     case reasonNotApplicable = "obstacle"
   }
 
