@@ -52,7 +52,7 @@ struct FormerNameTests {
   func written() throws {
     let read = try topology(Self.pair)
     #expect(try topology(read.yaml) == read)
-    #expect(read.yaml.contains("was: [x, y]"))
+    #expect(read.yaml.contains(#"was: [x, "y"]"#))
   }
 
   @Test(

@@ -35,7 +35,7 @@ struct StepLogReaderTests {
       #expect(first.kind == .step && first.version == 5 && first.time == 1_005)
       #expect(first.number == 2 && first.offset == Self.header.utf8.count + 1)
       #expect(first.hash == 0x0123_4567_89AB_CDEF && first.source?.number == 7)
-      #expect(try #require(first.event).count == name.count + 15)
+      #expect(try #require(first.event).count == name.count + 16)
       let second = try #require(try reader.next())
       #expect(second.kind == .refused && second.isPostponed && second.version == 5)
       #expect(second.time == 1_003 && second.request?.client == .max)

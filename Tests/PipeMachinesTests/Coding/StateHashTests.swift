@@ -43,7 +43,7 @@ struct StateHashTests {
     #expect(Set((others + texts).map(hash)).count == others.count + 1)
   }
 
-  @Test("Only a type whose text depends on the value alone is hashed by its text")
+  @Test("Only a type whose text depends on the value alone is hashed by its text", .valuesInPlace)
   func types() {
     #expect(EventCodec<Plain>(isSynthesized: true).stateHash == .fnv1a)
     #expect(EventCodec<Plain>().stateHash == .unordered)

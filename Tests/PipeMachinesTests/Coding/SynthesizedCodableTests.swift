@@ -365,7 +365,7 @@ struct KeptContainerTests {
 
 extension Trait where Self == ConditionTrait {
   /// Runs the test only where values are encoded and decoded in place.
-  fileprivate static var valuesInPlace: Self {
+  static var valuesInPlace: Self {
     .enabled(
       if: TypeReading.current == .layout,
       "values are read by reflection here, and none of them is written in place")
