@@ -129,7 +129,7 @@ class Time(RecordedPage):
         # 40 nodes in a chain pass events on. After 1,000 steps, the page receives 30 steps ten times a second.
         nodes = [node(f"n{number}", "Relay") for number in range(40)]
         pipes = [pipe(f"n{number}->n{number + 1}", f"n{number}", f"n{number + 1}") for number in range(39)]
-        for section, limits in [("graph", {"layouts": 2, "added": 10}), ("chart", {"layouts": 4, "added": 150})]:
+        for section, limits in [("graph", {"layouts": 5, "added": 10}), ("chart", {"layouts": 6, "added": 150})]:
             self.load()
             self.give(delta(11, [dict(recording.HOUSE, nodes=nodes, pipes=pipes, composites=[]),
                                  *[state(one["name"], "idle", 1, 1, counts(1)) for one in nodes]], whole=True))
