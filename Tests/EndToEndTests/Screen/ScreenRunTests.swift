@@ -56,7 +56,7 @@ struct ScreenRunTests {
       terminal.resize(columns: 100, rows: 30)
       try await terminal.expect("? help  q quit")
       terminal.resize(columns: 30, rows: 8)
-      try await terminal.expect("Tab nex…")
+      try await terminal.expect("o sort …")
       try await terminal.expectQuit()
       #expect(terminal.lines.joined().contains("keeps running"))
       #expect(try await topology.status("door").isRunning)
