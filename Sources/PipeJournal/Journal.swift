@@ -176,17 +176,6 @@ package final class Journal {
     }
   }
 
-  /// Makes a change to a journal that no process uses, instead of ``begin()``. The records from the
-  /// log are written in the same transaction. The step marker file stays the file of the node's last
-  /// process.
-  func changeBeforeBegin(_ body: () throws -> Void) throws {
-    try body()
-    try writer.releaseWrites()
-    // Copies the write-ahead log into the database, and waits until both are on the disk.
-    try database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    releaseLock()
-  }
-
   /// Whether the file of the log is missing, and may have contained records that the database
   /// lacks.
   package let lacksLog: Bool

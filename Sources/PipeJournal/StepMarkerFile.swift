@@ -262,18 +262,6 @@ package final class StepMarkerFile {
     return preparedStepRecord.write(step, applied: applied, schema: schema)
   }
 
-  /// Deletes the prepared step, after the database has recorded it.
-  func erasePreparedStep() {
-    words[Word.prepared] = 0
-    preparedStepRecord.erase()
-  }
-
-  /// Replaces the name of the pipe whose event was in progress.
-  func renameInterruptedStep(to name: String) {
-    guard let step = interruptedStep else { return }
-    sourceMarker(name).begin(step.sequence)
-  }
-
   /// Whether the file still contains the prepared step whose checksum it had stored. Also `true` if
   /// no step was stored.
   var hasPreparedStep: Bool {

@@ -35,8 +35,6 @@ public struct PipeSpecification: Hashable, Sendable {
   public var onRefused: OnRefused
   /// The durability of the pipe's events; `nil` uses the lower durability of the pipe's two nodes.
   public var durability: Durability?
-  /// The names that the pipe had in former topology files.
-  public var was: [String]
   /// The part of the events that the pipe carries to one shard of its receiver; `nil` for a pipe of
   /// the topology file.
   package var route: NodeConfiguration.Route?
@@ -46,10 +44,8 @@ public struct PipeSpecification: Hashable, Sendable {
   ///   `door.arrivals->display.updates` or `door:closed->motor:start`.
   public init(
     sender: String, source: Source, receiver: String, inPort: String? = nil, name: String? = nil,
-    capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil,
-    was: [String] = []
+    capacity: Int = 1024, onRefused: OnRefused = .record, durability: Durability? = nil
   ) {
-    self.was = was
     self.sender = sender
     self.source = source
     self.receiver = receiver

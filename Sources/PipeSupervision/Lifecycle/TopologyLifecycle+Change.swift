@@ -20,20 +20,15 @@ extension TopologyLifecycle {
     /// members, so that they can still deliver their events. When all stopping members have ended,
     /// the instances of the shards are moved.
     package var shards: Set<String>
-    /// The former names of renamed members, by their new names. A renamed member stays stopped if it
-    /// was stopped on request under its former name.
-    package var formerNames: [String: String]
-    /// Whether the change moves instances, changes names or deletes states in journals. The journals are changed
+    /// Whether the change moves instances or deletes states in journals. The journals are changed
     /// when all stopping members have ended.
     package var changesJournals: Bool
 
     package init(
       members: [Member], replaced: Set<String>, incarnations: [String: Int] = [:],
-      seed: UInt64 = 0, shards: Set<String> = [], formerNames: [String: String] = [:],
-      changesJournals: Bool = false
+      seed: UInt64 = 0, shards: Set<String> = [], losesStates: Bool = false
     ) {
-      self.formerNames = formerNames
-      self.changesJournals = changesJournals || !shards.isEmpty
+      changesJournals = losesStates || !shards.isEmpty
       self.shards = shards
       self.members = members
       self.replacedMembers = replaced
@@ -156,8 +151,8 @@ extension TopologyLifecycle {
     case .incomplete(let reason):
       former.returningNodes = []
       problem =
-        "the journals could not be changed: \(reason); the stopped nodes stay stopped; correct the "
-        + "problem, and complete the change with 'orchestrator down' and 'orchestrator up FILE'"
+        "instances could not be moved: \(reason); the stopped nodes stay stopped; correct the problem, "
+        + "and complete the move with 'orchestrator down' and 'orchestrator up FILE'"
     }
     switchOver(
       to: Change(members: members, replaced: former.returningNodes, seed: change.seed), former,
@@ -177,7 +172,6 @@ extension TopologyLifecycle {
     members = change.members
     plan = StartPlan(members)
     let kept = Set(members.map(\.name))
-    let formerNodes = Set(nodes.keys)
     nodes = nodes.filter { kept.contains($0.key) }
     blockers = blockers.filter { kept.contains($0.key) }
     pendingDependencies = pendingDependencies.filter { kept.contains($0.key) }
@@ -185,7 +179,6 @@ extension TopologyLifecycle {
     heldInputs = heldInputs.filter { kept.contains($0.key) }
     var seeds = SplitMix64(seed: change.seed)
     var starting: [String] = []
-    var held: [String] = []
     for member in members {
       let name = member.name
       if nodes[name] == nil {
@@ -194,12 +187,7 @@ extension TopologyLifecycle {
           incarnation: change.incarnations[name] ?? 0, seed: seeds.next(),
           isEmbedded: member.carrier != nil,
           isRemote: member.isRemote)
-        let former = change.formerNames[name].flatMap { formerNodes.contains($0) ? $0 : nil }
-        if let former, !changing.runningNodes.contains(former) {
-          held.append(name)
-        } else {
-          starting.append(name)
-        }
+        starting.append(name)
       } else {
         nodes[name]?.applySettings(
           restart: member.restart, timeouts: member.timeouts, stopSignal: member.stopSignal,
@@ -215,7 +203,6 @@ extension TopologyLifecycle {
     }
     hasReportedRunning = false
     actions.append(.switchedOver)
-    for name in held { pass(.stopRequested, to: name, at: now, into: &actions) }
     for name in starting { pass(.start, to: name, at: now, into: &actions) }
   }
 }

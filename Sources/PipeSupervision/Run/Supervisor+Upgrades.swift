@@ -225,7 +225,7 @@ extension Supervisor {
       .change(
         .init(
           members: plan.nodes.map(\.supervision), replaced: [name], seed: seed,
-          changesJournals: true)))
+          losesStates: true)))
   }
 
   /// Copies or restores the journals of the node that is being upgraded, while it is stopped.

@@ -101,8 +101,6 @@ package final class Supervisor {
   private let logs: NodeLogs
   let stateWatcher: StateWatcher
   private let signals: SignalDescriptor
-  /// Whether a rename is incomplete and could not be undone. While it is, no node is started.
-  var isRenameInterrupted = false
   /// The error that prevented the last starts from being recorded. While there is an error, no node
   /// is started.
   private var incarnationError: (any Error)?
@@ -131,7 +129,6 @@ package final class Supervisor {
     leases = Leases(
       term: (plan.leaseTerm ?? .zero).clampedNanoseconds, at: BootClock.nanoseconds)
     incarnations = try Incarnations(in: directories)
-    try incarnations.record(incarnations.counts(after: plan.nameChanges))
     lifecycle = TopologyLifecycle(
       plan.nodes.map(\.supervision), incarnations: incarnations.counts,
       survivors: options.survivors, held: options.heldNodes, seed: .random(in: .min ... .max))
@@ -173,11 +170,9 @@ package final class Supervisor {
     if lifecycle.state.isFinished {
       do {
         try UpgradeRecord.rollBack(in: directories)
-        try RenameRecord.rollBack(in: directories)
         PinnedPrograms.removeAll(in: directories)
       } catch {
-        reporter.warning(
-          "the interrupted upgrade or rename of a node cannot be undone yet: \(error)")
+        reporter.warning("the interrupted upgrade of a node cannot be undone yet: \(error)")
       }
     }
     return outcome ?? .stopped
@@ -286,9 +281,6 @@ package final class Supervisor {
 
   func spawn(_ name: String, incarnation: UInt64) -> NodeLifecycle.Input {
     guard let node = plan[name] else { return .spawnFailed(reason: "no such node") }
-    if isRenameInterrupted {
-      return .spawnFailed(reason: RenameRefusal.incomplete.description)
-    }
     if let incarnationError {
       return .spawnFailed(
         reason: "cannot record the start: \(incarnationError)",
