@@ -84,9 +84,18 @@ struct BackedUpWard {
     return counts
   }
 
+  private func halt(_ source: String) async throws {
+    let isHalted: Bool? = try await poll(within: .seconds(60)) {
+      // A source with a full pipe refuses the event.
+      let halt = try topology.tool.start(CommandLineTool.withLongTimeout(["send", source, "halt"]))
+      return try await topology.tool.result(of: halt, within: .seconds(60)).code == 0 ? true : nil
+    }
+    try #require(isHalted == true, "the source does not halt")
+  }
+
   /// Halts both sources, and expects that each sink has received all numbers once and in order.
   func expectEveryNumberOnce(at location: SourceLocation = #_sourceLocation) async throws {
-    for source in Self.sources.keys.sorted() { try await topology.run("send", source, "halt") }
+    for source in Self.sources.keys.sorted() { try await halt(source) }
     let client = try topology.client()
     defer { client.close() }
     for (source, sink) in Self.sources {
