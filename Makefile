@@ -28,7 +28,7 @@ DEBUG := .build/debug
 SANITIZED := PipeSupportTests|PipeSystemTests|PipeMachinesTests|PortableMachinesTests|PipeWireTests|PipeTopologyTests|PipeTransportTests|PipeJournalTests|PipeNodeTests|PipeClientTests|PipeSupervisionTests|PipeModelCheckerSearchTests|PipeDiagramsTests|PipeInspectorTests|PipeKubernetesTests|PipeRuntimeTestKitTests|DocumentationTests|SeedTests
 SANITIZERS ?= thread address
 
-.PHONY: help preflight setup build install uninstall deb run test test-service test-web pictures test-package test-release sanitize bench soak fuzz mutants cluster-test \
+.PHONY: help preflight setup build install uninstall deb run test test-service test-web pictures test-package test-release test-skew sanitize bench soak fuzz mutants cluster-test \
   docs lint format clean
 
 # The sections that 'make bench' measures. Default: all.
@@ -57,6 +57,7 @@ help:
 	@echo "make test-package  Create, build and test the package of docs/GETTING-STARTED.md"
 	@echo "make test-web      Install Chromium and run the tests of the inspector's page in it"
 	@echo "make test-release  Run the end-to-end tests with the release programs"
+	@echo "make test-skew     Run programs of the former version (tools/former-version) together with the present ones"
 	@echo "make test-service  Run the Debian package as a service of systemd on a bare Debian, with kills (root)"
 	@echo "make sanitize      Run the unit tests under Thread Sanitizer and Address Sanitizer"
 	@echo "make bench         Measure speed and memory, compared with raw baselines (SECTIONS='oneway start' COMPARE=bench.json)"
@@ -141,6 +142,11 @@ test-release: build
 	done
 	tools/build $(TESTS)
 	@PIPERUNTIME_ORCHESTRATOR=$(CURDIR)/$(RELEASE)/orchestrator tools/test processes
+
+# Builds the former version first, and keeps it for later runs.
+test-skew: setup
+	tools/build $(TESTS)
+	@tools/test-skew
 
 # XCTest's own run is disabled: it contains no tests of this package, and leaks memory.
 sanitize: setup

@@ -59,7 +59,7 @@ let package = Package(
       providers: [
         .apt(["libmicrohttpd-dev"]), .yum(["libmicrohttpd-devel"]), .brew(["libmicrohttpd"]),
       ]),
-    .target(name: "CProcess"),
+    .target(name: "CProcess", cSettings: [.unsafeFlags(["-O2"], .when(configuration: .debug))]),
     .target(name: "PipeSupport", swiftSettings: strict + specialized + optimized),
     .target(
       name: "PipeMachines", dependencies: ["PipeSupport"], swiftSettings: strict + specialized),

@@ -92,6 +92,9 @@ struct DeployedEndpoints {
     return changes
   }
 
+  /// Removes the endpoint of an inbox or a feed, so that the next directory reports it as changed.
+  mutating func forget(_ name: String) { keyedEndpoints[name] = nil }
+
   /// Returns the endpoint and the key of an inbox or a feed; `nil` if they are not known yet.
   func peerEndpoint(of name: String, own: CurveKeyPair) -> PeerEndpoint? {
     keyedEndpoints[name].map { PeerEndpoint($0.endpoint, key: $0.key, own: own) }

@@ -335,9 +335,14 @@ final class ClientSockets {
   /// Connects to the new endpoints of nodes that accept connections from other hosts.
   private func updateConnections(_ directory: TopologyDirectory) {
     for change in endpoints.take(directory.nodes) {
-      // If the connection fails, the next lookup tries to connect again. Until then, the node
-      // counts as not running.
-      if let peer = peers[change.name] { try? reconnect(peer) }
+      do {
+        if let peer = peers[change.name] { try reconnect(peer) }
+      } catch {
+        // No sockets can be created, for example because too many files are open. The next lookup
+        // tries again.
+        endpoints.forget(change.name)
+        continue
+      }
       guard let peerEndpoint = try? peerEndpoint(of: change.name) else { continue }
       for feeds in feedsByWatch.values {
         feeds.reconnect(change.name, from: change.formerEndpoint, to: peerEndpoint)

@@ -130,6 +130,10 @@ public struct TopologyChecker: DiagnosticCollector {
     of node: NodeSpecification, _ machine: MachineDescription, owner: String, at path: [String]
   ) {
     guard let key = node.key else { return }
+    if let problem = machine.keyProblem {
+      report(.badValue, at: path, "\(owner): \(problem)")
+      return
+    }
     for label in node.finalStates where !machine.states.contains(where: { $0.name == label }) {
       report(
         .unknownState, at: ["nodes", node.name, "final"],

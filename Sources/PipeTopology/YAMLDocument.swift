@@ -135,8 +135,9 @@ private struct YAMLComposer {
     guard let (node, nodeCount) = anchors[anchor] else {
       throw YAMLError(
         position: mark,
-        message: "unknown alias '*\(anchor)': no anchor '&\(anchor)' ends before the alias; define "
-          + "the anchor first")
+        message:
+          "unknown alias '*\(anchor)': no value before it has the anchor '&\(anchor)'; define the "
+          + "anchor first")
     }
     try count(nodeCount, at: mark)
     return node

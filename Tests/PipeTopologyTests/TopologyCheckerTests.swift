@@ -181,6 +181,22 @@ struct TopologyCheckerTests {
       ])
   }
 
+  @Test("A model cannot have instances, and the error is reported at 'key'")
+  func modelWithKey() throws {
+    var model = Described.motor
+    model.runsModel = true
+    let text = withNodes("m: { machine: ElevatorMotor, key: order }")
+    let (topology, source) = try TopologyReader.read(text: text.utf8, file: "t")
+    let found = TopologyChecker.check(
+      topology, source: source,
+      against: .init(programs: ["nodes": Described.program], nodes: ["m": model]))
+    #expect(
+      found.map(\.description) == [
+        "t:4:36: error: node 'm': machine 'ElevatorMotor' runs a model; a node with 'key' runs machines that are "
+          + "written in the language, or as a function of state and event [bad-value]"
+      ])
+  }
+
   @Test("A warning can be silenced by its code in the file, and an error cannot")
   func silence() throws {
     func found(_ codes: String) throws -> [Diagnostic.Code] {

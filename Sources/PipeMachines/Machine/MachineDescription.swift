@@ -125,6 +125,8 @@ public struct MachineDescription: Codable, Hashable, Sendable {
   /// The timers, with the properties that are known without running the machine; `nil` if there are
   /// none.
   public var timers: [TimerDescription]?
+  /// Whether the machine runs a model, whose state can change without an event; `nil` if it does not.
+  public var runsModel: Bool?
   /// The schema version of the machine's states, events and parameters; `nil` for version 1.
   public var schema: Int?
   /// The out-ports: the pipes that the machine sends into.
@@ -165,6 +167,13 @@ public struct MachineDescription: Codable, Hashable, Sendable {
       machine: machine, initial: initial, states: [], events: [], alphabet: [], outputs: [],
       outPorts: [], inPorts: [], error: error)
     errorParameter = parameter
+  }
+
+  /// The reason why a node with a `key` cannot run the machine; `nil` if it can.
+  package var keyProblem: String? {
+    runsModel == true
+      ? "machine '\(machine)' runs a model; a node with 'key' runs machines that are written in the "
+        + "language, or as a function of state and event" : nil
   }
 }
 

@@ -85,6 +85,7 @@ extension Machine {
     description.timers = timers.all.isEmpty ? nil : timers.all
     description.effects = runtime.declaredEffects
     description.unmappedOutputs = runtime.unmappedOutputs
+    description.runsModel = runtime.hasAnnouncingFeedback ? true : nil
     description.asynchronous = names(.all)
     description.partlyAsynchronous = names(.some)
     let limits = machine.timeLimitsByEvent.filter { machine.alphabet.contains($0.key) }

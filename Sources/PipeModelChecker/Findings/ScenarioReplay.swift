@@ -290,7 +290,9 @@ package struct ScenarioReplay {
     let mover = Mover(node: node, input: .end(effect: effect))
     guard case .accepted(let next, _, _) = try answer(mover, at: path, outcome) else {
       throw Failure(
-        path: path, description: "node '\(node)' cannot evaluate the end of effect '\(effect)'")
+        path: path,
+        description:
+          "the program of node '\(node)' cannot evaluate the step after effect '\(effect)'")
     }
     configurations[node] = next
     if case .states(let states) = outcome { try compare(states, at: path + ["expect"]) }

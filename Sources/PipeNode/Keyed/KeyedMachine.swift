@@ -38,11 +38,7 @@ struct KeyedMachine<Hosted: Machine> {
     if let problem = machine.problem(withInitial: description.initial) {
       throw NodeSetupError(problem)
     }
-    if runtime.hasAnnouncingFeedback {
-      throw NodeSetupError(
-        "machine '\(Hosted.name)' runs a model; a node with 'key' runs machines that are written in "
-          + "the language, or as a function of state and event")
-    }
+    if let problem = description.keyProblem { throw NodeSetupError(problem) }
     shared = (machine, runtime)
     instanceParameters = InstanceParameters<Hosted.Parameters>(
       Hosted.migrated(parameters: hosting.parameters), key: instances.key)

@@ -211,6 +211,8 @@ package final class Supervisor {
   /// Handles a heartbeat. Heartbeats are frequent and affect no other node, so this function
   /// updates nothing else.
   func recordHeartbeat(of node: String) {
+    // The first heartbeat of a node that was lost is reported.
+    guard !isLost(node) else { return handle(.node(node, .heartbeat)) }
     _ = lifecycle.handle(.node(node, .heartbeat), at: .now)
   }
 

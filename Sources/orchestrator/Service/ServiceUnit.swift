@@ -29,8 +29,8 @@ package struct ServiceUnit: Hashable, Sendable {
     let file = "%E/piperuntime/%i.yaml"
     let command = Self.quoted(program)
     return """
-      # A topology as a service\(isUserService ? " of a user" : ""). 'orchestrator install-service FILE' creates an instance,
-      # whose name is the name of the topology. Without it, an instance runs the file \(file).
+      # A topology as a service\(isUserService ? " of a user" : ""). 'orchestrator install-service FILE' creates an instance
+      # with the name of the topology. An instance that you enable yourself runs the file \(file).
       [Unit]
       Description=PipeRuntime topology %i
       Documentation=man:orchestrator(1)
